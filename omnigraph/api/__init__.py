@@ -1,6 +1,7 @@
-"""What users hold: `Graph`, `AsyncGraph`, and the facets that they are composed of.
+"""The objects that users work with: `Graph`, `AsyncGraph`, and the facets of both.
 
-Owns the public methods, their options and the state of an open handle. Each method is one call
-into a layer below; nothing here reads or writes a table itself. Read `surface.py` for the whole
-interface, `graph.py` for the daily verbs, `handle.py` for the state that all of them share.
+This package owns the public methods, their options and the state of an open handle. Each method is
+one call into a lower layer; no code here reads or writes a table directly. Read `surface.py` for
+the whole interface, `graph.py` for the most common methods, and `handle.py` for the state that they
+all share.
 """

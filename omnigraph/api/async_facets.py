@@ -1,7 +1,7 @@
 """The facets of `AsyncGraph`: the methods of the blocking facets as coroutines.
 
-`in_thread` keeps the parameters, the types and the documentation of a method. Methods that return
-a graph, an iterator or a lazy object are written out.
+`in_thread` preserves the parameters, types and docstring of a method. Methods that return a graph,
+an iterator or a lazy object are written by hand.
 """
 
 import asyncio
@@ -51,15 +51,15 @@ class AsyncBranches(AsyncFacet[Branches]):
             yield name
 
     def __getitem__(self, name: str) -> Coroutine[Any, Any, Ref]:
-        """The origin of a branch, to be awaited."""
+        """Return an awaitable for the origin of a branch."""
         return run(lambda: self.sync[name])
 
     async def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> "AsyncGraph":
-        """Create a branch, and return a graph on it; see `Branches.create`."""
+        """Create a branch and return a graph on it; see `Branches.create`."""
         return _async_graph(await run(self.sync.create, name, from_=from_, commit=commit))
 
     async def rename(self, name: str, new: str) -> "AsyncGraph":
-        """Rename a branch, and return a graph on it; see `Branches.rename`."""
+        """Rename a branch and return a graph on it; see `Branches.rename`."""
         return _async_graph(await run(self.sync.rename, name, new))
 
     async def merge_session(  # noqa: PLR0913 - all but two are keywords
@@ -74,7 +74,7 @@ class AsyncBranches(AsyncFacet[Branches]):
         engine: Engine = "auto",
         spark: Any = None,
     ) -> AsyncMergeSession:
-        """Open a merge that is decided conflict by conflict; see `Branches.merge_session`."""
+        """Open a merge whose conflicts are resolved one by one; see `Branches.merge_session`."""
         session = await run(
             self.sync.merge_session,
             source,
@@ -103,7 +103,7 @@ class AsyncTags(AsyncFacet[Tags]):
             yield name
 
     def __getitem__(self, name: str) -> Coroutine[Any, Any, Tag]:
-        """The tag of a name, to be awaited."""
+        """Return an awaitable for the tag with the given name."""
         return run(lambda: self.sync[name])
 
 
@@ -117,12 +117,12 @@ class AsyncRevisions(AsyncFacet[Revisions]):
     cherry_pick = in_thread(Revisions.cherry_pick)
 
     async def pin(self) -> "AsyncGraph":
-        """A read-only graph on the newest commit; see `Revisions.pin`."""
+        """Return a read-only graph on the newest commit; see `Revisions.pin`."""
         return _async_graph(await run(self.sync.pin))
 
 
 class AsyncSchema(AsyncFacet[Schema]):
-    """The schema; its text and types are read from the store, hence coroutines."""
+    """The schema; its properties are coroutines because its text and types are read from the store."""
 
     plan = in_thread(Schema.plan)
     apply = in_thread(Schema.apply)
@@ -164,7 +164,7 @@ class AsyncChanges(AsyncFacet[Changes]):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> AsyncFeed:
-        """The commits after a position, up to the newest; see `Changes.feed`."""
+        """Return the commits after a position, up to the newest; see `Changes.feed`."""
         feed = self.sync.feed
         return AsyncFeed(await run(feed, start, cursor=cursor, types=types, kinds=kinds, ops=ops))
 
@@ -180,9 +180,9 @@ class AsyncChanges(AsyncFacet[Changes]):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> AsyncIterator[ChangeBlock]:
-        """A feed without an end; waiting for new commits holds no thread.
+        """Follow the feed indefinitely; waiting for new commits does not occupy a thread.
 
-        Ends when `stop` is set, at the latest `poll` seconds afterwards, or the graph is closed.
+        Ends within `poll` seconds after `stop` is set, or when the graph is closed.
         """
         handle = self.sync._handle
         check_followable(handle, poll)
@@ -209,7 +209,7 @@ class AsyncChanges(AsyncFacet[Changes]):
         max_bytes: int = DEFAULT_PAGE_BYTES,
         **filters: ChangeFilterNames,
     ) -> AsyncIterator[CommitPage]:
-        """All pages of what a commit changed; see `Changes.commit_pages`."""
+        """Return all pages of the changes made by a commit; see `Changes.commit_pages`."""
         pages = await run(
             self.sync.commit_pages, commit_id, page_token=page_token, limit=limit, max_bytes=max_bytes, **filters
         )
@@ -224,13 +224,13 @@ class AsyncChanges(AsyncFacet[Changes]):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> AsyncBaseline:
-        """Everything that the branch holds now; see `Changes.baseline`."""
+        """Return everything that the branch contains now; see `Changes.baseline`."""
         baseline = await run(self.sync.baseline, path, types=types, kinds=kinds, ops=ops)
         return AsyncBaseline(baseline)
 
 
 class AsyncOperations(AsyncFacet[Operations]):
-    """Unfinished operations, and the outcomes of recovered ones."""
+    """Unfinished operations and the outcomes of recovered ones."""
 
     recoveries = in_thread(Operations.recoveries)
     set_aside = in_thread(Operations.set_aside)
@@ -239,7 +239,7 @@ class AsyncOperations(AsyncFacet[Operations]):
 
 
 class AsyncMaintenance(AsyncFacet[Maintenance]):
-    """Compaction, indexes, cleanup, checks, repairs, copies."""
+    """Compaction, indexes, cleanup, checks, repairs and copies."""
 
     optimize = in_thread(Maintenance.optimize)
     ensure_indices = in_thread(Maintenance.ensure_indices)
@@ -253,12 +253,12 @@ class AsyncMaintenance(AsyncFacet[Maintenance]):
 
     @property
     def operations(self) -> AsyncOperations:
-        """Unfinished operations, and the outcomes of recovered ones."""
+        """Unfinished operations and the outcomes of recovered ones."""
         return AsyncOperations(self.sync.operations)
 
     @asynccontextmanager
     async def hold(self) -> "AsyncIterator[AsyncGraph]":
-        """A graph that no cleanup touches while the block runs; see `Maintenance.hold`."""
+        """Protect the newest commit from cleanup while the block runs; see `Maintenance.hold`."""
         block = self.sync.hold()
         graph = await run(block.__enter__)
         try:
@@ -268,7 +268,7 @@ class AsyncMaintenance(AsyncFacet[Maintenance]):
 
 
 class AsyncSpark(AsyncFacet[Spark]):
-    """DataFrames of Spark, and loads from its streams."""
+    """Spark DataFrames, and loads from Spark streams."""
 
     frames = in_thread(Spark.frames)
     stream_load = in_thread(Spark.stream_load)

@@ -1,7 +1,7 @@
 """`AsyncGraph`: every method and every facet of `Graph` for asynchronous programs.
 
-Methods are coroutines that run in a bounded pool of threads, iterators are asynchronous ones, and
-cheap properties stay properties. A test compares it with `Graph`, parameters included.
+Methods are coroutines that run in a bounded thread pool, iterators are asynchronous, and cheap
+properties remain properties. A test checks that its methods and parameters match those of `Graph`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -79,22 +79,22 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The frozen state that this graph shows."""
+        """The immutable snapshot that this graph shows."""
         return self.sync.snapshot
 
     @property
     def read_only(self) -> bool:
-        """Whether writes are refused."""
+        """Whether writes are rejected."""
         return self.sync.read_only
 
     @property
     def actor(self) -> str | None:
-        """The author of writes that name no other."""
+        """The author of writes that do not specify one."""
         return self.sync.actor
 
     @property
     def warnings(self) -> list[LimitWarning]:
-        """The limits that writes exceeded, each with the command that helps."""
+        """The limits that writes exceeded, each with the command to run."""
         return self.sync.warnings
 
     @property
@@ -103,7 +103,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         return self.sync.is_remote
 
     async def refresh(self) -> Self:
-        """Move to the newest commit of the branch; returns the graph itself."""
+        """Move to the newest commit of the branch and return the graph itself."""
         await run(self.sync.refresh)
         return self
 
@@ -115,17 +115,17 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def branches(self) -> AsyncBranches:
-        """The branches: list, create, rename, delete; merge sessions."""
+        """The branches: list, create, rename, delete, and merge sessions."""
         return AsyncBranches(self.sync.branches)
 
     @property
     def tags(self) -> AsyncTags:
-        """The tags: list, create, delete."""
+        """The tags: list, create and delete."""
         return AsyncTags(self.sync.tags)
 
     @property
     def revisions(self) -> AsyncRevisions:
-        """Commits and the history of entities; revert, cherry-pick."""
+        """Commits and the history of entities, including revert and cherry-pick."""
         return AsyncRevisions(self.sync.revisions)
 
     @property
@@ -140,12 +140,12 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def maintenance(self) -> AsyncMaintenance:
-        """Compaction, indexes, cleanup, checks, repairs, copies."""
+        """Compaction, indexes, cleanup, checks, repairs and copies."""
         return AsyncMaintenance(self.sync.maintenance)
 
     @property
     def spark(self) -> AsyncSpark:
-        """DataFrames of Spark, and loads from its streams."""
+        """Spark DataFrames, and loads from Spark streams."""
         return AsyncSpark(self.sync.spark)
 
     # Reads --------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         lazy: bool = False,
         **values: Any,
     ) -> Result | AsyncResultStream:
-        """Run a query; see `Graph.query`. `lazy` returns a stream that is open already."""
+        """Run a query; see `Graph.query`. With `lazy`, return a stream that is already open."""
         options: dict[str, Any] = {"name": name, "branch": branch, "at": at, "timeout": timeout}
         arguments = combine_arguments(params, values)
         if lazy:
@@ -203,25 +203,25 @@ class AsyncGraph(AsyncFacet[Graph]):
         timeout: float | None = None,
         **values: Any,
     ) -> AsyncResultStream:
-        """Run a query batch by batch: `async for batch in graph.stream(…)`."""
+        """Run a query and yield its batches: `async for batch in graph.stream(…)`."""
         options: dict[str, Any] = {"name": name, "branch": branch, "at": at, "timeout": timeout}
         arguments = combine_arguments(params, values)
         return AsyncResultStream(lambda: self.sync.stream(source, params=arguments, **options))
 
     async def prepare(self, source: QuerySource, /, *, name: str | None = None) -> AsyncPrepared:
-        """Check a query now, and await it like a function later."""
+        """Compile and check a query now, and return it as a function to await later."""
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
-        """The nodes of a type: `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
+        """Return the nodes of a type: `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
         return AsyncNodeSet(lambda: self.sync.nodes(type_name))
 
     def edges(self, type_name: str, /) -> AsyncEdgeSet:
-        """The edges of a type: id, from, to and properties."""
+        """Return the edges of a type, with id, from, to and properties."""
         return AsyncEdgeSet(lambda: self.sync.edges(type_name))
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Coroutine[Any, Any, Node]:
-        """`await graph["Person", "ada"]`; a KeyError when there is no such node."""
+        """Return a node: `await graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
         return run(lambda: self.sync[wanted])
 
     @overload
@@ -256,7 +256,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         at: Revision | None = None,
         iso_dates: bool = False,
     ) -> AsyncIterator[bytes] | Coroutine[Any, Any, int]:
-        """Write one snapshot as NDJSON: lines with `async for`, or a file, to be awaited."""
+        """Export one snapshot as NDJSON: iterate over the lines with `async for`, or await a file."""
 
         def export_to(target: Any) -> Any:
             return self.sync.export(target, types=types, branch=branch, at=at, iso_dates=iso_dates)
@@ -272,7 +272,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         kinds: DiffFilterNames = None,
         ops: DiffFilterNames = None,
     ) -> Diff:
-        """The changes from `a` to `b`; see `Graph.diff`. All of them are read before it returns."""
+        """Return the changes from `a` to `b`, all read before the call returns; see `Graph.diff`."""
         old = a.sync if isinstance(a, AsyncGraph) else a
         new = b.sync if isinstance(b, AsyncGraph) else b
         diff = await run(self.sync.diff, old, new, types=types, kinds=kinds, ops=ops)
@@ -292,7 +292,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     tag = in_thread(Graph.tag)
 
     async def retry(self, fn: Callable[[Self], Awaitable[Answer]], *, attempts: int = 12) -> Answer:
-        """Await `fn(graph)`, and again after each conflict that a refresh may resolve."""
+        """Await `fn(graph)`, and call it again after each conflict that a refresh may resolve."""
         for attempt in range(1, attempts + 1):
             try:
                 return await fn(self)
@@ -311,7 +311,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncTransaction:
-        """Several writes as one commit: `async with graph.transaction() as tx`."""
+        """Combine several writes into one commit: `async with graph.transaction() as tx`."""
         options = WriteKeywords(
             branch=branch, if_commit=if_commit, message=message, actor=actor, idempotency_key=idempotency_key
         )
@@ -320,11 +320,11 @@ class AsyncGraph(AsyncFacet[Graph]):
     # Branches and revisions ---------------------------------------------------------------------
 
     async def checkout(self, branch: str) -> "AsyncGraph":
-        """A graph on another branch."""
+        """Return a graph on a different branch."""
         return AsyncGraph(await run(self.sync.checkout, branch))
 
     async def at(self, point: Revision) -> "AsyncGraph":
-        """A read-only graph on a revision; see `Graph.at`."""
+        """Return a read-only graph on a revision; see `Graph.at`."""
         return AsyncGraph(await run(self.sync.at, point))
 
 

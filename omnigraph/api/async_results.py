@@ -1,7 +1,7 @@
-"""What the methods of `AsyncGraph` return where a blocking graph returns something lazy.
+"""Asynchronous wrappers for the lazy objects that the methods of a blocking graph return.
 
-Streams, feeds, node and edge sets, prepared queries, merge sessions, transactions: each wraps the
-blocking object, and reads it in a thread.
+There is one wrapper each for streams, feeds, node and edge sets, prepared queries, merge sessions
+and transactions. It wraps the blocking object and reads it in a thread.
 """
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
@@ -29,9 +29,9 @@ Entities = TypeVar("Entities", bound=EntitySet)
 
 
 class AsyncResultStream:
-    """The batches of a query: `async for batch in stream`. Close it, or use `async with`.
+    """The batches of a query: `async for batch in stream`. Close the stream, or use `async with`.
 
-    The query starts with the first batch, or with `await stream`.
+    The query starts when the first batch is read, or with `await stream`.
     """
 
     def __init__(self, open_stream: Callable[[], ResultStream]) -> None:
@@ -39,7 +39,7 @@ class AsyncResultStream:
         self._stream: ResultStream | None = None
 
     async def open(self) -> ResultStream:
-        """Start the query, and return the blocking stream."""
+        """Start the query and return the blocking stream."""
         if self._stream is None:
             self._stream = await run(self._open_stream)
         return self._stream
@@ -58,12 +58,12 @@ class AsyncResultStream:
         return batch
 
     async def iter_rows(self) -> AsyncIterator[Row]:
-        """Row by row."""
+        """Yield the rows one by one."""
         async for row in iterate((await self.open()).iter_rows()):
             yield row
 
     async def close(self) -> None:
-        """Close the stream; the remaining batches are not read."""
+        """Close the stream without reading the remaining batches."""
         if self._stream is not None:
             await run(self._stream.close)
 
@@ -82,7 +82,7 @@ class AsyncFeed(AsyncFacet[Feed]):
         return iterate(self.sync)
 
     def to_arrow_batches(self) -> AsyncIterator[pa.RecordBatch]:
-        """One Arrow batch per commit."""
+        """Yield one Arrow batch per commit."""
         return iterate(self.sync.to_arrow_batches())
 
     @property
@@ -97,23 +97,23 @@ class AsyncFeed(AsyncFacet[Feed]):
 
 
 class AsyncBaseline(AsyncFacet[Baseline]):
-    """Everything at one commit: `async for document in baseline`."""
+    """All entities at one commit: `async for document in baseline`."""
 
     def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         return iterate(self.sync)
 
     def lines(self) -> AsyncIterator[bytes]:
-        """The documents as lines of JSON."""
+        """Yield the documents as lines of JSON."""
         return iterate(self.sync.lines())
 
     @property
     def cursor(self) -> str | None:
-        """The position from which a feed continues; None until everything was read."""
+        """The position from which a feed continues; None until everything has been read."""
         return self.sync.cursor
 
     @property
     def commit_id(self) -> str:
-        """The commit that is read."""
+        """The id of the commit that is read."""
         return self.sync.commit_id
 
 
@@ -121,7 +121,7 @@ class AsyncPrepared(AsyncFacet[Prepared]):
     """A checked query that is awaited like a function: `await friends(name="ann")`."""
 
     async def __call__(self, /, **params: Any) -> Any:
-        """Run it: a read returns a `Result`, a mutation a `Receipt`."""
+        """Run the query; a read returns a `Result`, and a mutation returns a `Receipt`."""
         return await run(self.sync, **params)
 
     explain = in_thread(Prepared.explain)
@@ -138,33 +138,33 @@ class AsyncPrepared(AsyncFacet[Prepared]):
 
 
 class AsyncMergeSession(AsyncFacet[MergeSession]):
-    """A merge whose conflicts are decided one by one: `resolve`, inspect, `commit`."""
+    """A merge whose conflicts are resolved one by one: `resolve`, inspect, `commit`."""
 
     preview = in_thread(MergeSession.preview)
     commit = in_thread(MergeSession.commit)
     to_arrow = in_thread(MergeSession.to_arrow)
 
     async def conflicts(self) -> tuple[EntityConflict, ...]:
-        """All conflicts so far, decided or not."""
+        """Return all conflicts found so far, resolved or not."""
         return await run(lambda: self.sync.conflicts)
 
     async def open(self) -> tuple[EntityConflict, ...]:
-        """The conflicts that are not decided yet."""
+        """Return the unresolved conflicts."""
         return await run(lambda: self.sync.open)
 
     async def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> Self:
-        """Decide one conflict: `ours`, `theirs`, or a dict of properties and their values."""
+        """Resolve one conflict with `ours`, `theirs`, or a dict of property values."""
         await run(self.sync.resolve, which, choice)
         return self
 
     async def resolve_all(self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None) -> Self:
-        """Decide every open conflict, or those of a type or a kind."""
+        """Resolve every open conflict, or only those of one type or kind."""
         await run(self.sync.resolve_all, choice, type=type, kind=kind)
         return self
 
 
 class AsyncEntitySet(Generic[Entities]):
-    """A set of nodes or edges: building it reads nothing, its ends are coroutines."""
+    """A set of nodes or edges; building it reads nothing, and the methods that read are coroutines."""
 
     def __init__(self, build: Callable[[], Entities], execute: Callable[..., Any] = run) -> None:
         self._build = build
@@ -181,15 +181,15 @@ class AsyncEntitySet(Generic[Entities]):
             yield row
 
     def filter(self, predicate: str, /, **params: Any) -> Self:
-        """Keep entities for which a predicate holds: `filter("age > $min", min=30)`."""
+        """Keep the entities that match a predicate: `filter("age > $min", min=30)`."""
         return self._then(lambda entities: entities.filter(predicate, **params))
 
     def where(self, **values: Any) -> Self:
-        """Keep entities whose properties have these values."""
+        """Keep the entities whose properties have the given values."""
         return self._then(lambda entities: entities.where(**values))
 
     def select(self, *names: str) -> Self:
-        """Choose the properties to return."""
+        """Select the properties to return."""
         return self._then(lambda entities: entities.select(*names))
 
     def order_by(self, *names: str) -> Self:
@@ -201,7 +201,7 @@ class AsyncEntitySet(Generic[Entities]):
         return self._then(lambda entities: entities.limit(n))
 
     def offset(self, n: int) -> Self:
-        """Skip `n` entities."""
+        """Skip the first `n` entities."""
         return self._then(lambda entities: entities.offset(n))
 
     result = in_thread(EntitySet.result)
@@ -231,29 +231,29 @@ class AsyncEntitySet(Generic[Entities]):
 
 
 class AsyncNodeSet(AsyncEntitySet[NodeSet]):
-    """Nodes of one type, or of one interface."""
+    """Nodes of one type or interface."""
 
     def out(self, edge: str, *, hops: HopRange = 1) -> Self:
-        """The nodes that edges from here lead to."""
+        """Return the nodes at the targets of outgoing edges."""
         return self._then(lambda nodes: nodes.out(edge, hops=hops))
 
     def in_(self, edge: str, *, hops: HopRange = 1) -> Self:
-        """The nodes from which edges lead here."""
+        """Return the nodes at the sources of incoming edges."""
         return self._then(lambda nodes: nodes.in_(edge, hops=hops))
 
     def both(self, edge: str, *, hops: HopRange = 1) -> Self:
-        """The neighbours along edges in either direction."""
+        """Return the neighbours along edges in either direction."""
         return self._then(lambda nodes: nodes.both(edge, hops=hops))
 
 
 class AsyncEdgeSet(AsyncEntitySet[EdgeSet]):
-    """Edges of one type: their ids, both endpoints and properties."""
+    """Edges of one type, with their ids, endpoints and properties."""
 
 
 class AsyncTransaction:
     """Writes that become one commit at the end of the `async with` block.
 
-    All of its calls run in one thread, which belongs to the transaction.
+    All calls of a transaction run in one thread, which is reserved for it.
     """
 
     def __init__(self, begin: Callable[[], Transaction]) -> None:
@@ -280,7 +280,7 @@ class AsyncTransaction:
 
     @property
     def receipt(self) -> Receipt | None:
-        """The receipt of the commit; None before the end of the block."""
+        """The receipt of the commit; None until the block ends."""
         return None if self._transaction is None else self._transaction.receipt
 
     mutate = in_thread(Transaction.mutate)
@@ -293,11 +293,11 @@ class AsyncTransaction:
     query = in_thread(Transaction.query)
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
-        """The nodes of a type, as this transaction sees them."""
+        """Return the nodes of a type, including the writes of this transaction."""
         return AsyncNodeSet(lambda: self._opened().nodes(type_name), self._run)
 
     def edges(self, type_name: str, /) -> AsyncEdgeSet:
-        """The edges of a type, as this transaction sees them."""
+        """Return the edges of a type, including the writes of this transaction."""
         return AsyncEdgeSet(lambda: self._opened().edges(type_name), self._run)
 
     def _opened(self) -> Transaction:

@@ -1,7 +1,7 @@
-"""`graph.branches`: the branches of a graph, as a mapping of names, with the verbs of git.
+"""`graph.branches`: the branches of a graph as a mapping by name, with methods named after git commands.
 
-Merge sessions belong here because they are about two branches; a merge in one call is the daily
-verb `graph.merge`.
+Merge sessions are found here because they involve two branches; `graph.merge` merges in a single
+call.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Branches(Facet):
-    """The branches of a graph: iterate over the names, look one up, create, rename, delete.
+    """The branches of a graph: iterate over the names, and look up, create, rename or delete a branch.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -44,7 +44,7 @@ class Branches(Facet):
         self._make_graph = make_graph
 
     def names(self) -> list[str]:
-        """All names, sorted; one listing of the store."""
+        """Return all names, sorted; this lists the store once."""
         self._handle.require_open()
         return branches.list_branches(self._handle.store)
 
@@ -58,34 +58,35 @@ class Branches(Facet):
         return name in self.names()
 
     def __getitem__(self, name: str) -> Ref:
-        """The origin of a branch: its ULID, parent and fork commit."""
+        """Return the origin of a branch: its ULID, parent and fork commit."""
         self._handle.require_open()
         return find_ref(self._handle.store, strip_name(name))
 
     def get(self, name: str) -> Ref | None:
-        """The origin of a branch; None when there is no branch of that name."""
+        """Return the origin of a branch, or None if there is no branch with that name."""
         try:
             return self[name]
         except BranchNotFound:
             return None
 
     def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> "Graph":
-        """Create a branch from the head of a branch, this one by default, or from a revision.
+        """Create a branch from the head of a branch (this one by default) or from a revision.
 
-        `from_` is a branch, or whatever `graph.at` takes: a commit, a tag, a moment, `HEAD~1`;
-        `commit` is the same as seen from that branch. Returns a graph on the new branch.
+        `from_` is a branch, or any revision that `graph.at` accepts: a commit, a tag, a point in
+        time, `HEAD~1`. `commit` is also a revision, resolved relative to that branch. Returns a
+        graph on the new branch.
         """
         return self._make_graph(fork_branch(self._handle, name, from_, commit))
 
     def rename(self, name: str, new: str) -> "Graph":
-        """Rename a branch and return a graph on it; other handles on the branch stay valid."""
+        """Rename a branch and return a graph on it; other handles on the branch remain valid."""
         handle = self._handle
         handle.require_writable("renaming a branch")
         renamed = rename_branch(handle.store, name, new, actor=handle.actor)
         return self._make_graph(handle.on_branch(renamed))
 
     def delete(self, name: str) -> None:
-        """Delete a branch; commits that other branches have taken from it stay."""
+        """Delete a branch; commits that were merged into other branches remain."""
         handle = self._handle
         handle.require_writable("deleting a branch")
         branch_lifecycle.delete_branch(handle.store, name, current_branch=handle.branch_name)
@@ -102,9 +103,9 @@ class Branches(Facet):
         engine: Literal["auto", "spark", "local"] = "auto",
         spark: Any = None,
     ) -> MergeSession:
-        """Open a merge whose conflicts are inspected and decided before it is committed.
+        """Open a merge whose conflicts are inspected and resolved before it is committed.
 
-        Source and target are those of `graph.merge`.
+        The source and the target are chosen as in `graph.merge`.
         """
         return open_session(
             self._handle,
@@ -125,7 +126,7 @@ def fork_branch(handle: Handle, name: str, from_: Revision | None = None, commit
 
 
 def _find_fork_point(handle: Handle, from_: Revision | None, commit: Revision | None) -> tuple[BranchState, str | None]:
-    """The branch that a new one forks from, and the commit, unless that is the head."""
+    """Return the branch to fork from and the commit; the commit is None for the branch's head."""
     store, source = handle.store, handle.branch_state
     if from_ is not None and str(from_).strip() != handle.branch_name:
         check_revision_type(from_)
@@ -144,7 +145,7 @@ def _find_fork_point(handle: Handle, from_: Revision | None, commit: Revision | 
 
 
 def _find_revision(handle: Handle, revision: Revision, unknown: OmnigraphError) -> Snapshot:
-    """The snapshot of a word that names no branch; else the error about the unknown branch."""
+    """Resolve a revision that is not a branch name; raise the unknown-branch error if that fails."""
     try:
         return resolve_revision(handle.store, handle.branch_state, handle.latest_snapshot(), revision)
     except InputError:

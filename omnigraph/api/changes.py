@@ -1,7 +1,7 @@
-"""`graph.changes`: what changed, commit by commit: feeds, pages, baselines.
+"""`graph.changes`: the changes of each commit, as feeds, pages and baselines.
 
-Each call takes one snapshot. Following a branch waits between two reads of its head, and ends when
-the handle is closed, so that no thread waits for longer than a fraction of a second.
+Each call takes one snapshot. Following a branch means waiting between reads of its head. The wait
+ends within a fraction of a second after the handle is closed.
 """
 
 import threading
@@ -42,7 +42,7 @@ Wait = Callable[[float], object]
 
 
 class Changes(Facet):
-    """The change feed of a branch: read it, follow it, page through it.
+    """The change feed of a branch: read it, follow it, or page through it.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -63,11 +63,11 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> Feed:
-        """The commits of the branch after a position, up to the newest, as blocks of changes.
+        """Return the branch's commits after a position, up to the newest, as blocks of changes.
 
-        `start` is `beginning`, `after:` and a commit id, or `now`, which is the default and
-        returns no block, only a `.cursor` to continue from. A cursor works only with the filter
-        that it was made with.
+        `start` is `beginning`, `after:` followed by a commit id, or `now`. The default is `now`,
+        which returns no blocks, only a `.cursor` to continue from. A cursor works only with the
+        filter that it was created with.
         """
         return _open_feed(self._handle, ChangeFilterRequest(types, kinds, ops), FeedPosition(start, cursor))
 
@@ -83,10 +83,10 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> Iterator[ChangeBlock]:
-        """A feed without an end: checks for new commits every `poll` seconds.
+        """Follow the feed indefinitely, checking for new commits every `poll` seconds.
 
-        Ends when `stop` is set or the handle is closed. The position is fixed by the call, not by
-        the first `next`. `wait(seconds)` replaces the waiting.
+        Ends when `stop` is set or the handle is closed. The start position is fixed by the call
+        itself, not by the first `next`. `wait(seconds)` replaces the default way of waiting.
         """
         handle = self._handle
         check_followable(handle, poll)
@@ -109,10 +109,10 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> ChangePage:
-        """One page of the feed, for services.
+        """Return one page of the feed, for services.
 
-        A page that ends inside a commit has a `next_page_token` for the next call. A page that
-        ends after a commit has a `cursor`, and `caught_up` when that was the newest commit.
+        A page that ends inside a commit has a `next_page_token` for the next call. A page that ends
+        after a commit has a `cursor`, and sets `caught_up` if that was the newest commit.
         """
         handle, filter_request = self._handle, ChangeFilterRequest(types, kinds, ops)
         limits = PageLimits(limit, max_bytes, max_commits)
@@ -131,7 +131,7 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> BlockChanges:
-        """All that a commit changed against its first parent; iterate over it."""
+        """Iterate over all changes that a commit made relative to its first parent."""
         revision = commit.id if isinstance(commit, Commit) else commit
         snapshot = self._handle.at(revision).snapshot
         filter_request = ChangeFilterRequest(types, kinds, ops)
@@ -149,7 +149,7 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> CommitPage:
-        """One page of what a commit changed against its first parent."""
+        """Return one page of the changes that a commit made relative to its first parent."""
         snapshot, limits = self._handle.at(commit_id).snapshot, PageLimits(limit, max_bytes)
         return next(pages_of_commit(snapshot, ChangeFilterRequest(types, kinds, ops), limits, page_token))
 
@@ -162,7 +162,7 @@ class Changes(Facet):
         max_bytes: int = DEFAULT_PAGE_BYTES,
         **filters: ChangeFilterNames,
     ) -> Iterator[CommitPage]:
-        """All pages of what a commit changed, from the first or from a page token on."""
+        """Return all pages of a commit's changes, from the first page or from a page token."""
         snapshot, limits = self._handle.at(commit_id).snapshot, PageLimits(limit, max_bytes)
         return pages_of_commit(snapshot, ChangeFilterRequest(**filters), limits, page_token)
 
@@ -174,10 +174,10 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> Baseline:
-        """Everything that the branch holds now, and the cursor from which a feed continues.
+        """Return everything that the branch contains now, and the cursor from which a feed continues.
 
-        Iterate over it, or give a path for an NDJSON file (.gz and .zst are compressed). `.cursor`
-        is None until everything was read. `ops` only filters the feed that follows.
+        Iterate over it, or pass a path to write an NDJSON file (.gz and .zst are compressed).
+        `.cursor` is None until everything has been read. `ops` only filters the feed that follows.
         """
         handle = self._handle
         filter_request = ChangeFilterRequest(types, kinds, ops)
@@ -190,7 +190,7 @@ class Changes(Facet):
 
 
 def check_followable(handle: Handle, poll: float) -> None:
-    """Raise `UsageError` on a pinned handle, and `InputError` for a wrong interval."""
+    """Raise `UsageError` on a pinned handle, and `InputError` for an invalid interval."""
     if handle.pinned:
         raise UsageError(reason="a handle on one moment of the past has nothing to follow")
     if not poll > 0:

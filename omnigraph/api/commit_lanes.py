@@ -1,7 +1,7 @@
 """The lane of each commit in a drawn log, and how lanes join and split.
 
-Owns the layout that terminal and notebook drawings share. Pure: the same commits in the same order
-always give the same drawing.
+This module owns the layout that terminal and notebook drawings share. It is pure: the same commits
+in the same order always produce the same drawing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,11 @@ _ASCII_TRANSLATION = str.maketrans("●│├─╯╮┼┴┤", "*||-'.+'|")
 
 @dataclass(frozen=True, slots=True)
 class PositionedCommit:
-    """A commit in its lane.
+    """A commit and its lane.
 
-    `lanes_above` are the lanes in use when it is reached, `joined_lanes` those that end in it, and
-    `parent_lanes` its parents with the lane that leads to each. `opened_lanes` are new ones.
+    `lanes_above` are the lanes in use when the commit is reached, and `joined_lanes` are those that
+    end in it. `parent_lanes` are its parents with the lane that leads to each. `opened_lanes` are
+    new lanes.
     """
 
     commit: Commit
@@ -53,7 +54,7 @@ class _LaneState:
 
 
 def assign_lanes(commits: Sequence[Commit]) -> list[PositionedCommit]:
-    """Assign lanes to commits, children first. A parent that is not listed ends its lane."""
+    """Assign lanes to commits, children first; a lane ends at a parent that is not listed."""
     listed_ids = {commit.id for commit in commits}
     lane_state, positioned_commits = _LaneState(), []
     for commit in commits:

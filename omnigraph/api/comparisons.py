@@ -1,4 +1,4 @@
-"""Logs of commits, and the difference between two revisions. Nothing here changes a graph."""
+"""Commit logs and differences between two revisions; nothing here changes a graph."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -35,7 +35,7 @@ class LogFilter:
     type_name: str | None = None
 
     def accepts(self, commit: Commit) -> bool:
-        """Whether the log shows a commit."""
+        """Return whether the log shows a commit."""
         if self.actor is not None and commit.actor != self.actor:
             return False
         if self.since is not None and commit.published < self.since:
@@ -54,9 +54,9 @@ def log(  # noqa: PLR0913 - all but the first are keywords
     type: str | None = None,
     all: bool = False,
 ) -> CommitLog:
-    """The commits that this graph is based on, newest first; of another branch, or of `all`.
+    """Return the commits that this graph, a branch, or with `all` any branch is based on, newest first.
 
-    A notebook draws it as a picture; `print(graph.log().draw())` draws it as text.
+    A notebook draws the log as a picture; `print(graph.log().draw())` draws it as text.
     """
     handle.require_open()
     type_name = None if type is None else require_text(type, "type")
@@ -73,13 +73,14 @@ def diff(
     kinds: DiffFilterNames = None,
     ops: DiffFilterNames = None,
 ) -> Diff:
-    """The changes from `a` to `b`, entity by entity; without `b` to what this graph shows.
+    """Return the changes from `a` to `b`, entity by entity; `b` defaults to what this graph shows.
 
-    Each is a branch, a commit id, a version, a moment, `HEAD~3`, or a graph. `main..dev` is
-    both in one word; `main...dev` is what `dev` changed since it left `main`.
+    Each is a branch, a commit id, a version, a point in time, `HEAD~3`, or a graph. `main..dev`
+    gives both in one argument; `main...dev` means the changes on `dev` since it diverged from
+    `main`.
 
-    Raises `ChangeSchemaBoundary` where a type has other properties in the two states, and
-    `HistoryReclaimed` where a cleanup has removed one of them.
+    Raises `ChangeSchemaBoundary` if the properties of a type differ between the two states, and
+    `HistoryReclaimed` if a cleanup has removed one of them.
     """
     handle.require_open()
     old_snapshot, new_snapshot = _find_pair(handle, a, b)
@@ -89,7 +90,7 @@ def diff(
 def read_log(
     handle: Handle, branch: str | None, log_filter: LogFilter, *, limit: int | None, all_branches: bool
 ) -> CommitLog:
-    """The commits that a branch is based on, or all branches, newest first."""
+    """Return the commits that a branch, or any branch, is based on, newest first."""
     commits = _commits_of_all(handle) if all_branches else _commits_below(handle, branch)
     accepted = islice(filter(log_filter.accepts, commits), limit)
     return CommitLog(accepted, lambda: _names_by_commit(handle))
@@ -144,7 +145,7 @@ def _heads_by_branch(handle: Handle) -> dict[str, Snapshot]:
 
 
 def _names_by_commit(handle: Handle) -> dict[str, tuple[str, ...]]:
-    """The branches whose head is a commit, and its tags."""
+    """Return the names of branches and tags by the commit that they point to."""
     names: dict[str, tuple[str, ...]] = {}
     labels = [(head.commit_id, name) for name, head in _heads_by_branch(handle).items()]
     labels += [(tag.commit_id, f"tag: {tag.name}") for tag in list_tags(handle.store)]

@@ -1,7 +1,7 @@
 """The input of a load and the output of an export: files by suffix, with progress in bytes.
 
-Turns CSV and Parquet into Arrow tables by type; NDJSON, records and frames pass through. An output
-file appears complete or not at all. Never interprets values.
+CSV and Parquet files become Arrow tables by type; NDJSON, records and frames pass through. An
+output file is either complete or absent. Values are never interpreted here.
 """
 
 import os
@@ -24,7 +24,7 @@ ProgressOption = ProgressCallback | bool | None
 def open_load_input(
     load_input: Any, file_format: str | None, column_mappings: Mapping[str, Mapping[str, str]], progress: ProgressOption
 ) -> Iterator[Any]:
-    """Open the input of a load; files are closed afterwards."""
+    """Open the input of a load; close its files afterwards."""
     if file_format not in (None, "ndjson", *TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {file_format!r}; expected ndjson, csv or parquet")
     if hasattr(load_input, "take_into") or hasattr(load_input, "frames"):  # input files or Spark frames
@@ -70,7 +70,7 @@ def _open_for_reading(input_path: Path) -> IO[bytes]:
 
 
 def progress_callback(progress: ProgressOption) -> ProgressCallback | None:
-    """Return the callback that receives the progress of a load, if any."""
+    """Return the callback that receives the progress of a load, or None."""
     return _make_progress_callback(progress) if progress else None
 
 
@@ -117,7 +117,7 @@ def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) ->
     """Write lines to a file, compressed if its suffix is .gz or .zst; return the line count.
 
     The lines go to a temporary file in the same folder, which is renamed once complete. With
-    `durable` the file survives a crash, and a concurrent replacement of it is an error.
+    `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
     """
     try:
         file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -146,7 +146,7 @@ def _sync_file(path: Path) -> os.stat_result:
 
 
 def _sync_rename(path: Path, written_stat: os.stat_result) -> None:
-    """Make the rename of a file durable, and verify that the path still holds the written file."""
+    """Make the rename of a file durable, and verify that the path still refers to the written file."""
     folder_descriptor = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder_descriptor)

@@ -1,7 +1,7 @@
-"""Choose where an operation runs: in this process, or on Spark.
+"""Choose where an operation runs: in this process or on Spark.
 
-Every operation works without Spark, so "auto" uses it only if there is much to do and a session
-can be started. Spark is not imported before it is chosen.
+Every operation works without Spark, so "auto" uses Spark only if the workload is large and a
+session can be started. Spark is not imported before it is chosen.
 """
 
 from collections.abc import Callable, Collection
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from omnigraph.storage.store import Store
 
 Engine = Literal["auto", "spark", "local"]
-EngineChoice = tuple[Engine, Any]  # the name of the engine, and the session of Spark
-OPTIMIZE_MIN_BYTES = 1 << 30  # bytes to read from which an optimize on Spark pays
-CHECK_MIN_BYTES = 32 << 30  # bytes of files from which a check on Spark pays
-CLEANUP_MIN_FILES = 100_000  # files from which a cleanup on Spark pays for its start-up
+EngineChoice = tuple[Engine, Any]  # the name of the engine, and the Spark session
+OPTIMIZE_MIN_BYTES = 1 << 30  # bytes to read from which an optimize on Spark pays off
+CHECK_MIN_BYTES = 32 << 30  # bytes of files from which a check on Spark pays off
+CLEANUP_MIN_FILES = 100_000  # number of files from which a cleanup on Spark is worth its start-up time
 
 
 def check_engine(engine: str) -> None:
@@ -29,7 +29,7 @@ def check_engine(engine: str) -> None:
 
 
 def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
-    """Return the session to use, None for this process; `is_large` is called for "auto" only."""
+    """Return the session to use, or None for this process; `is_large` is called only for "auto"."""
     check_engine(engine)
     if engine == "local" or (engine == "auto" and not is_large()):
         return None
@@ -43,7 +43,7 @@ def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> 
 def choose_optimize_executor(
     branch_state: "BranchState", types: Collection[str] | None, engine: EngineChoice
 ) -> "Executor | None":
-    """The executor of an optimize; None is this process."""
+    """Return the executor of an optimize; None means this process."""
     from omnigraph.maintenance.optimize import estimate_read_bytes
 
     session = choose_session(*engine, lambda: estimate_read_bytes(branch_state, types) >= OPTIMIZE_MIN_BYTES)
@@ -51,7 +51,7 @@ def choose_optimize_executor(
 
 
 def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | None":
-    """The executor that compares files with their checksums; None is this process."""
+    """Return the executor that compares files with their checksums; None means this process."""
     from omnigraph.maintenance.check import measure_table_files
 
     session = choose_session(*engine, lambda: measure_table_files(store) >= CHECK_MIN_BYTES)
@@ -59,9 +59,9 @@ def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | N
 
 
 def choose_cleanup_executor(engine: EngineChoice) -> "tuple[Executor, ExecutorForFiles]":
-    """The executor that lists the files of a cleanup, and the choice when they are counted.
+    """Return the executor that lists the files of a cleanup, and a function that chooses one by file count.
 
-    "auto" lists in this process, because only the list shows whether there is much to do.
+    "auto" lists in this process, because only the list shows how much work there is.
     """
     from omnigraph.maintenance.executors.local import LocalExecutor
 

@@ -1,8 +1,8 @@
-"""The error boundary of the public API: storage failures leave it as errors of `omnigraph.errors`.
+"""The error boundary of the public API: storage failures are raised as errors of `omnigraph.errors`.
 
-Owns the translation of Lance exceptions and of the signals that lower layers send each other.
-Defining a `Guarded` class wraps each of its public methods, so a new method cannot be forgotten.
-Errors of callers and bugs in our own code pass unchanged.
+This module translates Lance exceptions and the internal signals of lower layers. Defining a
+`Guarded` class wraps each of its public methods, so a new method cannot be forgotten. Errors raised
+by callers' code and bugs in our own code pass unchanged.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ class Guarded:
                 setattr(cls, member_name, _guard_member(member))
 
     def _guarded_store(self) -> "Store | None":
-        """Return the store that methods of this object may write to; None if they only read."""
+        """Return the store that this object's methods may write to; None if they only read."""
         return None
 
 
@@ -66,12 +66,12 @@ def _guard_member(member: Any) -> Any:
 
 
 def _guard_unless_guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    # A dataclass with slots is defined twice; the second class gets the already wrapped methods.
+    # A dataclass with slots is created twice; the second class gets the already wrapped methods.
     return function if function.__dict__.get("guarded") else guarded(function)
 
 
 def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
-    """Translate errors raised while the items are consumed; nothing is written meanwhile."""
+    """Translate errors raised while the items are consumed; nothing is written during iteration."""
     try:
         yield from items
     except BaseException as error:
@@ -82,7 +82,7 @@ def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _translate_error(error: BaseException, store: "Store | None", publishes_before: int) -> OmnigraphError | None:
-    """Return the error that the caller sees instead; None if the original error passes."""
+    """Return the error to raise instead; None if the original error passes unchanged."""
     if isinstance(error, OmnigraphError) and not isinstance(error, FileNotFoundError):
         return None
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | StopIteration):
@@ -103,7 +103,7 @@ def _translate_error(error: BaseException, store: "Store | None", publishes_befo
 
 
 def _removed_object_error(error: OmnigraphError, effect: Effect) -> ConcurrentCommit:
-    """Return the error for an object that existed a moment ago and is now proven absent."""
+    """Return the error for an object that existed a moment ago and is now proved to be absent."""
     return ConcurrentCommit(
         f"{error.message}: another process removed it concurrently",
         effect=effect,

@@ -1,4 +1,4 @@
-"""What facets and the facade are made of: a base that holds a handle, and delegated methods."""
+"""Building blocks of facets and of the facade: a base class with a handle, and delegated methods."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -15,9 +15,9 @@ Answer = TypeVar("Answer")
 
 
 def delegate(function: "Callable[Concatenate[Handle, Params], Answer]") -> Callable[Concatenate[Any, Params], Answer]:
-    """A method that passes the handle of its object to a function.
+    """Create a method that passes its object's handle to a function.
 
-    It has the parameters, the types and the documentation of the function, which are stated once.
+    The method has the function's parameters, types and docstring, so they are stated only once.
     """
 
     @wraps(function)

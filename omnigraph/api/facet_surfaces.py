@@ -1,4 +1,4 @@
-"""The public surface of the facets, as protocols; `surface.py` has the one of the graph.
+"""The public surface of the facets, as protocols; `surface.py` has that of the graph.
 
 The methods are documented where they are implemented.
 """

@@ -1,9 +1,9 @@
-"""`Graph`: the facade that users hold.
+"""`Graph`: the main object of the public API.
 
-Daily verbs are methods; everything else is reached through facets: `branches`, `tags`,
-`revisions`, `schema`, `changes`, `maintenance`, `spark`. Each method is one call into a module
-beside this one, which documents it. A graph is cheap, safe to use from several threads, and never
-changes which branch or which commit it is bound to.
+The most common operations are methods; everything else is reached through facets: `branches`,
+`tags`, `revisions`, `schema`, `changes`, `maintenance`, `spark`. Each method is one call into a
+neighbouring module, which documents it. A graph is cheap and thread-safe, and it never changes the
+branch or commit that it is bound to.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ Path = str | PathLike[str]
 
 
 class Graph(Guarded):
-    """An open graph, bound to a branch, or pinned to one commit.
+    """An open graph, bound to a branch or pinned to one commit.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
@@ -97,22 +97,22 @@ class Graph(Guarded):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The frozen state that this graph shows."""
+        """The immutable snapshot that this graph shows."""
         return self._handle.snapshot
 
     @property
     def read_only(self) -> bool:
-        """Whether writes are refused."""
+        """Whether writes are rejected."""
         return self._handle.read_only
 
     @property
     def actor(self) -> str | None:
-        """The author of writes that name no other."""
+        """The author of writes that do not specify one."""
         return self._handle.actor
 
     @property
     def warnings(self) -> "list[LimitWarning]":
-        """The limits that writes exceeded, each with the command that helps."""
+        """The limits that writes exceeded, each with the command to run."""
         return self._handle.warnings
 
     @property
@@ -121,29 +121,29 @@ class Graph(Guarded):
         return False
 
     def refresh(self) -> Self:
-        """Move to the newest commit of the branch; returns the graph itself."""
+        """Move to the newest commit of the branch and return the graph itself."""
         self._handle.refresh()
         return self
 
     def close(self) -> None:
-        """Close the graph; later calls raise `GraphClosed`. Nothing is lost without it."""
+        """Close the graph; later calls raise `GraphClosed`. No data is lost if a graph is never closed."""
         self._handle.closed = True
 
     # Facets -------------------------------------------------------------------------------------
 
     @property
     def branches(self) -> Branches:
-        """The branches: list, create, rename, delete; merge sessions."""
+        """The branches: list, create, rename, delete, and merge sessions."""
         return Branches(self._handle, type(self))
 
     @property
     def tags(self) -> Tags:
-        """The tags: list, create, delete."""
+        """The tags: list, create and delete."""
         return Tags(self._handle)
 
     @property
     def revisions(self) -> Revisions:
-        """Commits and the history of entities; revert, cherry-pick."""
+        """Commits and the history of entities, including revert and cherry-pick."""
         return Revisions(self._handle, type(self))
 
     @property
@@ -159,12 +159,12 @@ class Graph(Guarded):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Compaction, indexes, cleanup, checks, repairs, copies."""
+        """Compaction, indexes, cleanup, checks, repairs and copies."""
         return Maintenance(self._handle, type(self))
 
     @property
     def spark(self) -> Spark:
-        """DataFrames of Spark, and loads from its streams."""
+        """Spark DataFrames, and loads from Spark streams."""
         return Spark(self._handle)
 
     # Reads --------------------------------------------------------------------------------------
@@ -205,28 +205,29 @@ class Graph(Guarded):
         lazy: bool = False,
         **values: Any,
     ) -> Result | ResultStream:
-        """Run a query on the newest commit, or on another branch or revision.
+        """Run a query on the newest commit, or on a different branch or revision.
 
-        `source` is query text, a path, or a bare `match { … } return { … }`; `name` chooses among
-        several queries. Parameters are keyword arguments, or `params` where a name is taken.
-        `lazy` returns the stream of `stream`.
+        `source` is query text, a path, or a bare `match { … } return { … }`; `name` selects one of
+        several queries. Pass parameters as keyword arguments, or in `params` if a name is already
+        taken by an option. With `lazy`, the same stream is returned as by `stream`.
 
         Raises the language errors (`ParseError`, `TypeCheckError`, `ParameterError`),
-        `QueryTimeout`, `ResourceLimitExceeded`, and `NotFound` for a branch or revision.
+        `QueryTimeout`, `ResourceLimitExceeded`, and `NotFound` for an unknown branch or revision.
         """
         call = QueryCall(source, name, combine_arguments(params, values), timeout)
         run = queries.stream_query if lazy else queries.run_query
         return run(self._handle.for_read(branch, at), call)
 
     def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared:
-        """Compile and check a query now, to call it like a function later.
+        """Compile and check a query now, and return it as a function to call later.
 
-        Raises the language errors. The schema is that of the commit that this graph shows.
+        Raises the language errors. The query is checked against the schema of the commit that this
+        graph shows.
         """
         return queries.prepare_query(self, self._handle, source, name)
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Node:
-        """A node by its key: `graph["Person", "ada"]`; raises KeyError if there is none."""
+        """Return a node by its key: `graph["Person", "ada"]`. Raises `KeyError` if there is none."""
         return queries.require_node(self._handle, *wanted)
 
     @overload
@@ -261,12 +262,13 @@ class Graph(Guarded):
         at: Revision | None = None,
         iso_dates: bool = False,
     ) -> Iterator[bytes] | int:
-        """Write one snapshot as NDJSON that loads back: nodes first, ordered by id.
+        """Write one snapshot as NDJSON that can be loaded again: nodes first, ordered by id.
 
-        With a path (.gz and .zst are compressed) the file appears when it is complete, and the
-        number of entities is returned; without one, the lines. A Date is the number of its day and
-        a DateTime of its millisecond since 1970; with `iso_dates` they are texts, which load back
-        as well. No cleanup removes what a running export reads.
+        With a path (.gz and .zst are compressed), the file appears once it is complete, and the
+        number of entities is returned; without a path, the lines are returned. A Date is exported
+        as the number of days and a DateTime as the number of milliseconds since 1970; with
+        `iso_dates` they are strings, which can be loaded as well. No cleanup removes data that a
+        running export reads.
         """
         handle = self._handle.for_read(branch, at)
         return queries.export_graph(handle, path, types, iso_dates=iso_dates)
@@ -283,9 +285,9 @@ class Graph(Guarded):
     load = delegate(loads.load)
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
-        """Call `fn(graph)`, and again after each conflict that a refresh may resolve.
+        """Call `fn(graph)`, and call it again after each conflict that a refresh may resolve.
 
-        Between two attempts it waits a random time, of at most 4, 8, 16 … 500 milliseconds.
+        The wait between two attempts is random, with an upper bound of 4, 8, 16 … 500 milliseconds.
         """
         return writes.retry_call(self._handle, lambda: fn(self), attempts)
 
@@ -296,20 +298,21 @@ class Graph(Guarded):
     log = delegate(comparisons.log)
 
     def checkout(self, branch: str) -> "Graph":
-        """A graph on the newest commit of another branch; raises `BranchNotFound`."""
+        """Return a graph on the newest commit of a different branch; raises `BranchNotFound`."""
         return type(self)(self._handle.checkout(branch))
 
     def at(self, point: Revision) -> "Graph":
-        """A read-only graph on a revision.
+        """Return a read-only graph on a revision.
 
-        A commit id, a manifest version, a moment with its zone (also as ISO text), a span of time
-        before now, a tag, a branch, or `HEAD~3` and `main~2`: so many commits before what this
-        graph or a branch shows. A tag comes before a branch of the same name.
+        A revision is a commit id, a manifest version, a point in time with its time zone (also as
+        an ISO string), a duration before now, a tag, a branch, or `HEAD~3` or `main~2`: that many
+        commits before what this graph or the branch shows. A tag takes precedence over a branch of
+        the same name.
         """
         return type(self)(self._handle.at(point))
 
     def tag(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag:
-        """Tag a commit, by default the one that this graph shows; `graph.tags` has the rest."""
+        """Tag a commit, by default the one that this graph shows; see `graph.tags` for other operations."""
         return self.tags.create(name, point, message=message)
 
 

@@ -1,8 +1,8 @@
-"""The state of an open graph: its store, its branch, its snapshot, and what its caller has read.
+"""The state of an open graph: its store, its branch, its snapshot, and the caller's read set.
 
-`Graph` and every facet hold one `Handle`. It owns freshness (a read runs on the newest snapshot
-unless the handle is pinned), the read set behind strict writes, and the checks before a call. A
-handle can be pickled, without secrets, and refuses to work after a fork. It reads no tables.
+`Graph` and every facet hold one `Handle`. It owns freshness (a read uses the newest snapshot unless
+the handle is pinned), the read set behind strict writes, and the checks before a call. A handle can
+be pickled, without secrets, and raises an error if used after a fork. It reads no tables.
 """
 
 import os
@@ -35,7 +35,7 @@ _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 
 @contextmanager
 def report_missing_branch(branch_state: BranchState) -> Iterator[None]:
-    """Raise `BranchNotFound` when a write fails because its branch was deleted: no retry helps."""
+    """Raise `BranchNotFound` if a write fails because its branch was deleted, since a retry cannot help."""
     try:
         yield
     except ReadSetConflict as error:
@@ -47,8 +47,8 @@ def report_missing_branch(branch_state: BranchState) -> Iterator[None]:
 class Handle:
     """An open branch of a graph, or one pinned snapshot of it.
 
-    `warnings` are the limits that writes of this handle exceeded. Handles that are derived from
-    this one for other branches share the list, so that each warning is reported once.
+    `warnings` are the limits that writes through this handle exceeded. Handles derived from it for
+    other branches share the list, so each warning is reported once.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Handle:
         return self.branch_state.name
 
     def describe(self) -> str:
-        """One line that names the graph, the branch and the commit that is shown."""
+        """Return one line that names the graph, the branch and the commit that is shown."""
         position = f"branch={self.branch_name!r}, head={self.snapshot.commit_id!r}"
         return f"Graph({self.uri!r}, {position}{', read_only=True' if self.read_only else ''})"
 
@@ -99,39 +99,39 @@ class Handle:
     # Other handles ------------------------------------------------------------------------------
 
     def on_branch(self, branch_state: BranchState) -> "Handle":
-        """A handle on another branch, with the permissions and the warnings of this one."""
+        """Return a handle on a different branch, with the permissions and warnings of this one."""
         other = Handle(self.store, branch_state, read_only=self.read_only, actor=self.actor)
         other.warnings = self.warnings
         return other
 
     def checkout(self, branch: str) -> "Handle":
-        """A handle on the head of a branch."""
+        """Return a handle on the head of a branch."""
         self.require_open()
         return self.on_branch(open_branch(self.store, branch))
 
     def for_branch(self, branch: str | None) -> "Handle":
-        """The handle that a call with the option `branch` works on."""
+        """Return the handle that a call with the `branch` option uses."""
         self.require_open()
         if branch is None or branch == self.branch_name:
             return self
         return self.checkout(branch)
 
     def pin(self, snapshot: Snapshot) -> "Handle":
-        """A read-only handle on one snapshot."""
+        """Return a read-only handle on one snapshot."""
         return Handle(self.store, self.branch_state, actor=self.actor, pinned=snapshot)
 
     def at(self, revision: Revision) -> "Handle":
-        """A read-only handle on a revision, relative to what this handle shows."""
+        """Return a read-only handle on a revision, resolved relative to what this handle shows."""
         self.require_open()
         return self.pin(resolve_revision(self.store, self.branch_state, self.snapshot, revision))
 
     def for_read(self, branch: str | None, revision: Revision | None) -> "Handle":
-        """The handle that a read with the options `branch` and `at` works on."""
+        """Return the handle that a read with the `branch` and `at` options uses."""
         handle = self if branch is None else self.checkout(branch)
         return handle if revision is None else handle.at(revision)
 
     def open_branch_state(self, name: str | None) -> BranchState:
-        """The head of a branch by name; the one of this handle when no name is given."""
+        """Return the state of the named branch, or of this handle's branch if no name is given."""
         self.require_open()
         if name is None or strip_name(name) == self.branch_name:
             return self.branch_state
@@ -153,7 +153,7 @@ class Handle:
         return latest[1]
 
     def refresh(self) -> None:
-        """Move to the newest snapshot, and count all of it as read by the caller."""
+        """Move to the newest snapshot, and treat all of it as read by the caller."""
         self._read_set.record_read(self.latest_snapshot().tables)
 
     def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
@@ -162,7 +162,7 @@ class Handle:
         self._read_set.record_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
 
     def require_unchanged(self, keys: Iterable[TableKey]) -> UnchangedReads:
-        """The condition of a strict write: these tables are as the caller has read them."""
+        """Return the condition of a strict write: the tables must be unchanged since the caller read them."""
         return self._read_set.require_unchanged(keys)
 
     def record_write(self, commit: Commit | None, requirement: UnchangedReads) -> Commit | None:
@@ -177,7 +177,7 @@ class Handle:
         return commit
 
     def with_actor(self, options: WriteOptions) -> WriteOptions:
-        """The options of a write with the actor of this handle where none is given."""
+        """Return the options of a write, with this handle's actor if none is given."""
         return replace(options, actor=resolve_actor(options.actor) if options.actor else self.actor)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:
@@ -201,7 +201,7 @@ class Handle:
         if self.closed:
             raise GraphClosed(f"this handle on {self.uri} is closed")
         if self._process_id != os.getpid():
-            # Reopening here would work most of the time, and crash the process at other times.
+            # Reopening here would usually work, but would sometimes crash the process.
             raise UsageError(
                 reason="this handle belongs to the process that forked this one; Lance, which reads"
                 " and writes the tables, cannot be used after a fork",
@@ -209,7 +209,7 @@ class Handle:
             )
 
     def require_branch(self, action: str) -> None:
-        """Raise `ReadOnlyError` on a pinned handle: it has no branch to write to."""
+        """Raise `ReadOnlyError` on a pinned handle, which has no branch to write to."""
         self.require_open()
         if self.pinned:
             shown = self.snapshot.commit_id
@@ -217,7 +217,7 @@ class Handle:
             raise ReadOnlyError(message, what=action)
 
     def require_writable(self, action: str) -> None:
-        """Raise `ReadOnlyError` on a handle that is pinned or was opened for reading."""
+        """Raise `ReadOnlyError` on a handle that is pinned or was opened read-only."""
         self.require_branch(action)
         if self.read_only:
             raise ReadOnlyError(what=action)
@@ -243,7 +243,7 @@ class Handle:
 
 
 def _reopen(uri: str, settings: dict[str, Any], commit_id: str | None) -> Handle:
-    """A handle that was pickled, opened again."""
+    """Reopen a handle that was pickled."""
     from omnigraph.api.opening import open_handle
 
     handle = open_handle(uri, **settings)

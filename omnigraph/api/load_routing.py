@@ -1,7 +1,7 @@
-"""Route a load: to this process for small data, to Spark for large or Spark-held data.
+"""Route a load: to this process for small data, to Spark for large data or Spark DataFrames.
 
-Owns that choice and what both engines share: rejects, dry runs, the error that is raised. Spark
-must not be imported before it is chosen.
+This module owns that choice and what both engines share: rejects, dry runs, and the error that is
+raised. Spark must not be imported before it is chosen.
 """
 
 import logging
@@ -27,10 +27,10 @@ SPARK_MIN_BYTES = 64 << 20  # bytes of input from which Spark is worth starting
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How to run a load: its engine, the Spark session or how to start one, where rejects go.
+    """How to run a load: the engine, the Spark session or how to start one, and the rejects folder.
 
-    `progress` is called with the number of finished and of known tasks; if it has a method `step`,
-    that is called with a `StepProgress` instead.
+    `progress` is called with the number of finished tasks and the number of known tasks. If it has
+    a method `step`, that method is called with a `StepProgress` instead.
     """
 
     engine: Engine = "auto"
@@ -59,7 +59,7 @@ class SparkInput:
 def resolve_load_source(
     data: Any, file_format: str | None, column_mappings: ColumnMappings, options: EngineOptions
 ) -> SparkInput | InputFiles | None:
-    """Resolve what to load on which engine; None if only this process can read the input."""
+    """Determine the input and the engine of a load; None if only this process can read the input."""
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":
             raise UsageError(reason="a Spark DataFrame requires engine 'spark' or 'auto'")
@@ -101,7 +101,7 @@ def run_load(
     commit_metadata: CommitMetadata,
     requirements: Sequence[Requirement],
 ) -> LoadOutcome:
-    """Run a load; problems are written to the folder of rejects, then raised or returned."""
+    """Run a load; write problems to the rejects folder, then raise or return them."""
     if isinstance(load_source, SparkInput):
         loaded = _load_on_spark(branch_state, load_source, mode, options, commit_metadata, requirements)
     else:

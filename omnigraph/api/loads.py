@@ -1,6 +1,6 @@
-"""Loads: NDJSON, records, tables and files as one commit, into a branch that may be new.
+"""Loads of NDJSON, records, tables and files, each as one commit to a new or existing branch.
 
-Owns the fork of a missing branch, and its removal when nothing was loaded into it.
+This module also forks a missing branch, and deletes it again if nothing was loaded into it.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class LoadInput:
 
 
 def check_on_error(on_error: OnError) -> OnError:
-    """Return how to handle errors, or raise `UsageError` for any other word."""
+    """Return the error handling mode; raise `UsageError` for an unknown one."""
     if on_error not in ("raise", "report"):
         raise UsageError(reason=f"on_error is 'raise' or 'report', not {on_error!r}")
     return on_error
@@ -69,17 +69,18 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 ) -> Receipt | LoadReport:
     """Load NDJSON (paths, a file, bytes), records, or tables by type, as one commit.
 
-    `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite"
-    (the types in the input are replaced as a whole). `from_` forks a branch that is missing.
-    Edges without an `id` are new at every load: give them one, or an `idempotency_key` to the
-    load, or `@unique(src, dst)` to the schema, if a repetition must not duplicate them.
-    A mapping of types may name CSV and Parquet files; `mapping` renames their columns. With
-    `on_error="report"` a bad input returns a `LoadReport` of all its errors, or of the first
-    `max_errors`; `rejects` is a folder for all of them. `dry_run` only checks.
+    `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite" (the
+    types in the input are replaced entirely). `from_` is the branch from which a missing branch is
+    forked. Edges without an `id` are created anew by every load. If a repeated load must not
+    duplicate them, give them ids, pass an `idempotency_key`, or declare `@unique(src, dst)` in the
+    schema. A mapping by type may name CSV and Parquet files; `mapping` renames their columns. With
+    `on_error="report"`, a bad input returns a `LoadReport` of all errors, or of the first
+    `max_errors`; `rejects` is a folder to which all of them are written. `dry_run` only checks the
+    input.
 
-    Paths may be folders, patterns and `s3://`. `engine` is "local", in this process, "spark",
-    on the session `spark` or on a new one, or "auto": Spark from 64 MiB on, and for DataFrames
-    of Spark by type.
+    Paths may be folders, glob patterns and `s3://` URIs. `engine` is "local" (this process),
+    "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 64 MiB or
+    more and for Spark DataFrames by type.
     """
     on_error = check_on_error(on_error)
     load_options = EngineOptions(engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error)
@@ -97,7 +98,7 @@ def load_data(
     branch: str | None,
     from_: str | None,
 ) -> Receipt | LoadReport:
-    """Load into a branch, which is forked from `from_` when it does not exist."""
+    """Load into a branch, which is forked from `from_` if it does not exist."""
     from omnigraph.api.branches import fork_branch
 
     handle.require_writable("a load")
@@ -136,7 +137,7 @@ def load_source(
     *,
     records: bool = False,
 ) -> Receipt | LoadReport:
-    """Load an open source as one commit; `records` asks for the ids in the receipt."""
+    """Load an open source as one commit; `records` requests the ids in the receipt."""
     handle.require_writable("a load")
     branch = handle.branch_name
     with (
@@ -163,7 +164,7 @@ def load_source(
 
 def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: bool) -> Receipt:
     nothing_written = records and loaded.commit is None
-    # A replayed load has generated new ids for rows that were written under other ones.
+    # A replayed load has generated new ids for rows that were already written with different ids.
     with_ids = records and not replayed
     return Receipt(
         commit,
@@ -177,7 +178,7 @@ def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: boo
 
 
 def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> UnchangedReads:
-    """An overwrite is strict about the types that it names, or about all when it reads a file."""
+    """Make an overwrite strict about the types that it names, or about all types if it reads a file."""
     if mode != "overwrite":
         return handle.require_unchanged(())
     if not isinstance(source, Mapping):
@@ -198,7 +199,7 @@ def _is_missing(handle: Handle, branch: str | None) -> bool:
 
 
 def _delete_unused_branch(handle: Handle, branch: str | None) -> None:
-    """Delete a branch that was forked for a load that wrote nothing, unless it has new commits."""
+    """Delete a branch forked for a load that wrote nothing, unless the branch has new commits."""
     if branch is None:
         return
     head = handle.checkout(branch).snapshot.commit_id

@@ -1,7 +1,7 @@
-"""One log event per operation, and per table of a maintenance run, on the logger `omnigraph`.
+"""Log events on the logger `omnigraph`: one per operation, and one per table of a maintenance run.
 
-Owns the content of an event: an id, the branch, rows, requests, milliseconds by phase, retries and
-the outcome. Events never hold values, parameters, query texts or secrets.
+This module owns the content of an event: an id, the branch, rows, requests, milliseconds by phase,
+retries and the outcome. Events never contain values, parameters, query text or secrets.
 """
 
 import json
@@ -64,7 +64,7 @@ class OperationEvent:
         return perf_counter() - self.started_at
 
     def to_json(self, outcome: str) -> dict[str, Any]:
-        """Return the event as plain data; absent facts are omitted."""
+        """Return the event as plain data; unknown values are omitted."""
         event_data = {
             "id": self.id,
             "operation": self.operation,
@@ -82,9 +82,9 @@ class OperationEvent:
 
 @contextmanager
 def log_operation(operation_name: str, branch: str) -> Iterator[OperationEvent]:
-    """Measure one operation and log it once, however it ends.
+    """Measure one operation and log it once, whether it succeeds or fails.
 
-    A failure caused by the caller is logged at level INFO, any other as a warning.
+    A failure caused by the caller is logged at level INFO, any other failure as a warning.
     """
     event = OperationEvent(operation_name, branch)
     try:
@@ -127,7 +127,7 @@ class JsonLinesFormatter(logging.Formatter):
     """Formats each record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the event, or the message of a record without one, with level and time."""
+        """Return the event, or the message of a record without an event, with its level and time."""
         event_data = getattr(record, "event", None) or {"message": record.getMessage()}
         log_entry = {"level": record.levelname.lower(), "time": _format_time(record), **event_data}
         return json.dumps(log_entry, ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""`graph.maintenance`: what keeps a graph fast, small and consistent.
+"""`graph.maintenance`: operations that keep a graph fast, small and consistent.
 
-Compaction and indexes, cleanup and proofs of absence, checks and repairs, copies. Nothing here
-changes what the newest commit of a branch shows, except a forced repair. Operations that recovery
-could not finish have a facet of their own, `graph.maintenance.operations`.
+They are compaction and indexes, cleanup and proofs of absence, checks and repairs, and copies.
+Except for a forced repair, none of them changes what the newest commit of a branch shows.
+Operations that recovery could not finish have their own facet, `graph.maintenance.operations`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Maintenance(Facet):
-    """What keeps a graph fast, small and consistent.
+    """Operations that keep a graph fast, small and consistent.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -48,7 +48,7 @@ class Maintenance(Facet):
 
     @property
     def operations(self) -> Operations:
-        """Unfinished operations, and the outcomes of recovered ones."""
+        """Unfinished operations and the outcomes of recovered ones."""
         return Operations(self._handle)
 
     def optimize(
@@ -60,17 +60,17 @@ class Maintenance(Facet):
         branch: str | None = None,
         actor: str | None = None,
     ) -> "OptimizeReport":
-        """Compact small fragments and index all rows; no content changes.
+        """Compact small fragments and index all rows, without changing any content.
 
-        `types` limits the work to these types. Returns a row per type and the commits: one, none
-        when there is nothing to do, or two when other writers were faster. Readers and writers
-        are never blocked.
+        `types` limits the work to the given types. Returns one row per type and the commits that
+        were made: one, none if there was nothing to do, or two if other writers published first.
+        Readers and writers are never blocked.
 
-        `engine` is "local", in this process, "spark", on the session `spark` or on a new one, or
-        "auto": Spark from 1 GiB of work on, where it is available. The result is the same.
+        `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto",
+        which uses Spark, if available, for 1 GiB of work or more. The result is the same.
 
-        Raises `InputError` for an unknown type, `ConcurrentCommit` on a branch that is too busy,
-        `ServerError` when Spark fails, `ReadOnlyError`.
+        Raises `InputError` for an unknown type, `ConcurrentCommit` if the branch is too busy,
+        `ServerError` if Spark fails, and `ReadOnlyError`.
         """
         return runs.run_optimize(self._handle.for_branch(branch), types, (engine, spark), actor)
 
@@ -79,12 +79,12 @@ class Maintenance(Facet):
     ) -> Receipt:
         """Build the indexes that the schema declares, over all rows that are not indexed yet.
 
-        The receipt names the columns in `indexes`, by table. `engine` is as for `optimize`.
+        The receipt lists the indexed columns in `indexes`, by table. `engine` is as for `optimize`.
         """
         return runs.build_indexes(self._handle.for_branch(branch), (engine, spark), actor)
 
     def pending_indices(self) -> list[tuple[str, str, str]]:
-        """Indexes that the schema declares and that are not built: (table, property, reason)."""
+        """Return declared indexes that are not built, as (table, property, reason)."""
         return runs.list_pending_indexes(self._handle.latest_snapshot())
 
     def cleanup(  # noqa: PLR0913 - all are keywords
@@ -100,23 +100,24 @@ class Maintenance(Facet):
         spark: Any = None,
         progress: CleanupProgress | None = None,
     ) -> Cleanup:
-        """Remove commits that are neither among the newest `keep` of a branch nor recent.
+        """Remove commits that are neither recent nor among the newest `keep` of a branch.
 
-        `older_than` and `grace` are seconds, a `timedelta`, or text such as `7d`; the age of a
-        commit is the time since it stopped being the newest. What branches, tags, merge bases and
-        running operations need stays. `grace` (an hour) protects running reads. Without `confirm`
-        nothing is removed: the report is a preview. `erase` first rewrites the files that hold
-        deleted rows, so that nothing of them remains (GDPR deletion). Readers and writers are
-        never blocked. Tables that nothing refers to any more, because their types were dropped
-        for good or their branch was deleted, are reported as `unreferenced_paths`;
-        `purge_dropped`, or `erase`, removes them too.
+        `older_than` and `grace` are seconds, a `timedelta`, or a string such as `7d`; the age of a
+        commit is the time since it stopped being the newest. Data that branches, tags, merge bases
+        and running operations need is kept. `grace` (one hour by default) protects running reads.
+        Without `confirm` nothing is removed, and the report is a preview. `erase` first rewrites
+        the files that hold deleted rows, so that no trace of the rows remains (GDPR deletion).
+        Readers and writers are never blocked. Tables that nothing references any more, because
+        their types were permanently dropped or their branch was deleted, are reported as
+        `unreferenced_paths`; `purge_dropped` or `erase` removes them, too.
 
-        `engine` lists and removes the files: "local", "spark", on the session `spark` or on a new
-        one, or "auto": Spark from 100,000 files on, where it is available.
+        `engine` determines where files are listed and removed: "local" (this process), "spark" (the
+        session `spark`, or a new one) or "auto", which uses Spark, if available, for 100,000 files
+        or more.
 
-        Raises `InputError`, `ConcurrentCommit` while another cleanup runs, `Conflict` when
-        something that must stay cannot be read, `ServerError` when Spark fails (the next cleanup
-        removes the rest), `ReadOnlyError`.
+        Raises `InputError`, `ConcurrentCommit` while another cleanup runs, `Conflict` if data that
+        must be kept cannot be read, `ServerError` if Spark fails (the next cleanup removes the
+        rest), and `ReadOnlyError`.
         """
         self._handle.require_open()
         policy = make_policy(keep, older_than, grace, purge_dropped=purge_dropped or erase)
@@ -126,10 +127,10 @@ class Maintenance(Facet):
 
     @contextmanager
     def hold(self) -> "Iterator[Graph]":
-        """A read-only graph on the newest commit, which no cleanup removes while the block runs.
+        """Return a read-only graph on the newest commit, which no cleanup removes while the block runs.
 
-        For reads that take longer than the grace of a cleanup, such as long streams. Other
-        processes see the hold through the store, so that it needs permission to write there.
+        Use it for reads that take longer than the grace period of a cleanup, such as long streams.
+        Other processes see the hold through the store, so write permission is required there.
         """
         handle = self._handle
         snapshot = handle.latest_snapshot()
@@ -141,8 +142,8 @@ class Maintenance(Facet):
     ) -> Absence:
         """Search for traces of an entity in every file of the graph and of the caches.
 
-        `also` are more files and folders, such as those of rejected records. Reads everything,
-        and writes nothing.
+        `also` lists additional files and folders, such as those with rejected records. Reads
+        everything and writes nothing.
         """
         return runs.search_traces(self._handle, type_name, entity_id, also)
 
@@ -157,14 +158,15 @@ class Maintenance(Facet):
     ) -> "Checkup":
         """Verify the integrity of the graph, on every branch and tag; writes nothing.
 
-        Names, manifests, logs, the files of every retained version, rules of the schema, indexes,
-        and changes by external writers. The result is true when nothing is wrong; it lists all
+        Checks names, manifests, logs, the files of every retained version, schema rules, indexes,
+        and changes by external writers. The result is true if nothing is wrong; it lists all
         findings, and the newest readable commit of each branch. `quick` skips rows, indexes and
-        the content of files. `sample` is a quick check that also compares the content of this
-        share of the files, such as 0.1, with their checksums.
+        file contents. `sample` requests a quick check that also compares the contents of this
+        fraction of the files, such as 0.1, with their checksums.
 
-        `engine` compares files: "local", "spark", on the session `spark` or on a new one, or
-        "auto": Spark from 32 GiB of files on, where it is available.
+        `engine` determines where files are compared: "local" (this process), "spark" (the session
+        `spark`, or a new one) or "auto", which uses Spark, if available, for 32 GiB of files or
+        more.
         """
         from omnigraph.maintenance.check import check_graph
 
@@ -174,9 +176,9 @@ class Maintenance(Facet):
         return check_graph(store, quick=quick, sample=sample, progress=progress, executor=executor)
 
     def status(self) -> "Status":
-        """The size of the graph: fragments, versions, bytes, rows that no index covers.
+        """Return the size of the graph: fragments, versions, bytes, and rows that no index covers.
 
-        `warnings` name what exceeds its limit, with the command that helps. Reads no rows.
+        `warnings` lists the limits that are exceeded, each with the command to run. Reads no rows.
         """
         from omnigraph.maintenance.status import read_status
 
@@ -195,18 +197,18 @@ class Maintenance(Facet):
         drop: str | None = None,
         commit: str | None = None,
     ) -> "Repair":
-        """Report damage and changes made by external writers; with `confirm`, repair it.
+        """Report damage and changes made by external writers; with `confirm`, repair the damage.
 
-        External changes are part of no branch. With `force` and `confirm` the rows that external
-        writers appended are adopted by an ordinary commit, if they obey all rules of the schema.
-        Everything else is refused; nothing is ever adopted silently.
+        External changes are not part of any branch. With `force` and `confirm`, rows that external
+        writers appended are adopted by an ordinary commit if they satisfy all rules of the schema.
+        All other external changes are rejected; nothing is ever adopted silently.
 
-        With `confirm`, branches and tags whose ref objects are lost or damaged get their names
-        back. `restore` is the ULID of one whose name is unknown or taken: it becomes the branch
-        `name`, or with `tag` the tag. `drop` is the ULID of one to delete instead, or a name that
-        refers to nothing. `restore` and `drop` leave all others alone. Missing newest versions of
-        manifests are published again, if it is proved that they were published; `commit` is one
-        that you know was acknowledged.
+        With `confirm`, the names of branches and tags whose ref objects are lost or damaged are
+        restored. `restore` is the ULID of a branch or tag whose name is unknown or taken; it
+        becomes the branch `name`, or with `tag` the tag `name`. `drop` is the ULID of one to delete
+        instead, or a name that refers to nothing. With `restore` or `drop`, all others are left
+        unchanged. The newest manifest versions, if missing, are published again if there is proof
+        that they had been published; `commit` is a commit that you know was acknowledged.
         """
         from omnigraph.maintenance.restore_names import NameChoice
 
@@ -221,9 +223,9 @@ class Maintenance(Facet):
         storage_options: Mapping[str, object] | None = None,
         verify: bool = True,
     ) -> CopySummary:
-        """Copy the whole graph, all branches and history, to an empty location.
+        """Copy the whole graph, with all branches and history, to an empty location.
 
-        Every file that has a checksum is compared with it; `verify=False` also copies damaged
-        files, to rescue the rest.
+        Every file that has a checksum is verified; `verify=False` also copies damaged files, to
+        rescue the rest.
         """
         return runs.copy_graph_to(self._handle, uri, progress, storage_options, verify=verify)

@@ -1,6 +1,6 @@
-"""The runs behind `graph.maintenance`: each is one event in the log and one call below.
+"""The runs behind `graph.maintenance`: each logs one event and makes one call to a lower layer.
 
-Everything that a query never needs is imported where it is used.
+Modules that a query never needs are imported only where they are used.
 """
 
 import os
@@ -69,7 +69,7 @@ def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Re
 
 
 def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
-    """Declared indexes that are not built: (table, property, reason)."""
+    """Return declared indexes that are not built, as (table, property, reason)."""
     from omnigraph.lang.schema.type_names import type_for_key
     from omnigraph.maintenance.index_maintenance import unbuilt_indexes
 
@@ -94,7 +94,7 @@ def run_cleanup(
     *,
     erase: bool,
 ) -> Cleanup:
-    """Remove what no branch needs any more."""
+    """Remove data that no branch needs any more."""
     executors = choose_cleanup_executor(engine)
     handle.require_writable("a cleanup")
     with log_operation("cleanup", handle.branch_name) as event:
@@ -114,7 +114,7 @@ def run_cleanup(
 
 
 def search_traces(handle: Handle, type_name: str, entity_id: str, also: Paths) -> Absence:
-    """Search every file of the graph, of the caches and of more folders for an entity."""
+    """Search every file of the graph, the caches and any additional folders for an entity."""
     from omnigraph.engine.cache import cache_directory
 
     handle.require_open()
@@ -128,7 +128,7 @@ def search_traces(handle: Handle, type_name: str, entity_id: str, also: Paths) -
 
 
 def run_repair(handle: Handle, choice: "NameChoice", commit: str | None, *, confirm: bool, force: bool) -> "Repair":
-    """Report damage, and repair it when that is confirmed."""
+    """Report damage, and repair it if confirmed."""
     from omnigraph.maintenance.repair import repair_graph
 
     handle.require_open()
@@ -167,7 +167,7 @@ def copy_graph_to(
 def _indexed_columns(
     old_snapshot: "Snapshot", new_snapshot: "Snapshot", commit: "Commit | None"
 ) -> dict[str, list[str]]:
-    """The columns whose indexes a commit built, by table."""
+    """Return the columns whose indexes a commit built, by table."""
     from omnigraph.maintenance.index_maintenance import extended_indexes
 
     keys = sorted(commit.tables) if commit is not None else ()
@@ -176,7 +176,7 @@ def _indexed_columns(
 
 
 def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") -> None:
-    """One event per table, and the sums in the event of the run."""
+    """Log one event per table, and add the totals to the event of the run."""
     datasets = optimized.datasets
     rows = (
         {
@@ -195,7 +195,7 @@ def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") ->
 
 
 def _drop_stale_caches(handle: Handle) -> None:
-    """Drop the neighbour lists of removed versions, in memory and on disk."""
+    """Drop the cached neighbour lists of removed versions, in memory and on disk."""
     from omnigraph.engine.adjacency.topology_cache import drop_root
     from omnigraph.engine.cache import shared_caches
 

@@ -1,6 +1,6 @@
 """The results of a merge: `MergeResult`, and `MergeSession` to resolve conflicts one by one.
 
-Both work on two captured states. A session changes nothing before its `commit`.
+Both are based on two captured states. A session changes nothing until its `commit`.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -37,11 +37,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class MergeResult(Guarded):
-    """What a merge did, or would do. True if the target now contains everything of the source.
+    """What a merge did or would do; true if the target now contains everything in the source.
 
-    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, and `conflict` in a dry run with
-    conflicts. `base`, `source` and `target` are the merged commits. `lost_edges` were deleted with
-    a node that one side deleted and the merge keeps: they are not restored.
+    `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with
+    conflicts. `base`, `source` and `target` are the merged commits. `lost_edges` are edges that
+    were deleted together with a node that one side deleted and the merge keeps; they are not
+    restored.
     """
 
     outcome: MergeOutcome
@@ -67,7 +68,7 @@ class MergeResult(Guarded):
 
     @cached_property
     def delta(self) -> Diff:
-        """What changed on the target, or would change; computed on first use."""
+        """The changes to the target, made or previewed; computed on first use."""
         if self.merged is None or self.outcome == "already_up_to_date":
             return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
         new_commit_id = self.commit.id if self.commit is not None else self.source
@@ -88,7 +89,7 @@ class MergeResult(Guarded):
         }
 
     def _count_changes(self) -> dict[str, Any]:
-        """Count the changes; rows of tables compared by an offload engine are not read."""
+        """Count the changes without reading the rows of tables that an offload engine compared."""
         merge_plan = self.merged.plan if self.merged is not None else None
         if self.merged is None or merge_plan is None or not merge_plan.offloaded_tables:
             return self.delta.summary()
@@ -140,7 +141,7 @@ def build_merge_result(merge_report: MergeReport) -> MergeResult:
 class MergeSession(Guarded):
     """A merge whose conflicts are resolved one by one: `resolve`, inspect, `commit`.
 
-    Conflicts keep their numbers. A decision may reveal others; they are appended.
+    Conflicts keep their numbers. A decision may reveal new conflicts, which are appended.
     """
 
     def __init__(
@@ -183,7 +184,7 @@ class MergeSession(Guarded):
         return f"<MergeSession of {source!r} into {target!r}: {progress}>"
 
     def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> "MergeSession":
-        """Resolve one conflict: `ours`, `theirs`, or a dict of properties and their values."""
+        """Resolve one conflict with `ours`, `theirs`, or a dict of property values."""
         all_conflicts = self.conflicts
         try:
             conflict_index = (
@@ -198,7 +199,7 @@ class MergeSession(Guarded):
     def resolve_all(
         self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None
     ) -> "MergeSession":
-        """Resolve every open conflict, or those of a type or a kind."""
+        """Resolve every open conflict, or only those of one type or kind."""
         merge_plan = self._update_plan()
         selected_conflicts = [
             detected_conflict
@@ -210,13 +211,14 @@ class MergeSession(Guarded):
         return self
 
     def preview(self) -> MergeResult:
-        """Return what a commit would do now, with the remaining conflicts."""
+        """Return what a commit would do now, and the remaining conflicts."""
         return build_merge_result(self._run_merge(replace(self._request, dry_run=True)))
 
     def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
         """Publish the merge; concurrent maintenance of the target does not block it.
 
-        Raises `MergeConflict` if a conflict remains, `ReadSetConflict` if the target has changed.
+        Raises `MergeConflict` if a conflict remains, and `ReadSetConflict` if the target has
+        changed.
         """
         open_conflicts = self.open
         if open_conflicts:
@@ -236,7 +238,7 @@ class MergeSession(Guarded):
         return conflict_card(self.open, repr(self)[1:-1])
 
     def _publish_merge(self, request: MergeRequest) -> MergeReport:
-        """Publish the merge; plan it again if only maintenance changed the target meanwhile."""
+        """Publish the merge; plan it again if only maintenance has changed the target since."""
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return self._run_merge(request)
@@ -278,7 +280,7 @@ class MergeSession(Guarded):
 
 
 def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str] = ()) -> Iterator[TableChanges]:
-    """Yield what a merge changes on the target, table by table, except some tables."""
+    """Yield the changes of a merge to the target, table by table, skipping some tables."""
     merge_inputs, merge_plan = merge_report.merge_inputs, merge_report.plan
     if merge_plan is None:
         return

@@ -1,4 +1,4 @@
-"""Merges, merge sessions, reverts and cherry-picks: each ends in one publish, or has no effect."""
+"""Merges, merge sessions, reverts and cherry-picks; each ends in one publish or has no effect."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,12 +22,12 @@ from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
 from omnigraph.publish.branch_lifecycle import delete_branch
 
-BranchPair = tuple[str | None, str | None]  # source and target; None is the branch of the handle
+BranchPair = tuple[str | None, str | None]  # source and target; None means the branch of the handle
 Authorship = tuple[str | None, str | None]  # message and actor
 
 
 def check_granularity(granularity: Granularity) -> Granularity:
-    """Return a granularity, or raise `InputError` for any other word.
+    """Return a granularity; raise `InputError` for an unknown one.
 
     >>> check_granularity("property")
     'property'
@@ -39,7 +39,7 @@ def check_granularity(granularity: Granularity) -> Granularity:
 
 
 def choose_merge_engine(engine: EngineChoice) -> Any:
-    """The engine for large tables of a merge; None if this process compares all tables."""
+    """Return the engine for large tables of a merge; None if this process compares all tables."""
     engine_name, session = engine
     check_engine(engine_name)
     if engine_name == "local":
@@ -66,21 +66,20 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     engine: Engine = "auto",
     spark: Any = None,
 ) -> MergeResult:
-    """Merge a branch into another: one commit with two parents.
+    """Merge one branch into another, in one commit with two parents.
 
-    Without `into` the target is the branch of this graph, without `source` the source is; a
-    merge that names neither is refused, and so is one on a past commit or a tag. Changes of
-    only one side are taken; different changes of both are conflicts, and all of them are
-    raised as one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves them: `ours`
-    (the target) or `theirs` (the source), a dict of these by kind of conflict or by type, or a
-    function of the conflict that returns one of them, values, or None. With
-    `granularity="property"` changes of different properties of an entity are combined.
-    `collapse_edges` keeps one of two equal edges that both sides added. `engine` is "local",
-    in this process, "spark", on the session `spark` or on a new one, or "auto": Spark when
-    both sides together changed millions of rows; the result is the same.
+    `source` and `into` both default to the branch of this graph, but at least one must be given. A
+    merge on a past commit or a tag is rejected. Changes made on only one side are taken. Different
+    changes on both sides are conflicts; all of them are raised in one `MergeConflict`, or returned
+    by a `dry_run`. `strategy` resolves them: `ours` (the target), `theirs` (the source), a dict of
+    these by conflict kind or by type, or a function that takes the conflict and returns one of
+    them, values, or None. With `granularity="property"`, changes to different properties of an
+    entity are combined. `collapse_edges` keeps one of two equal edges that both sides added.
+    `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto", which
+    uses Spark if both sides together changed millions of rows; the result is the same.
 
-    Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` when the target moved meanwhile,
-    `PreconditionFailed`, `ReadOnlyError`.
+    Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved meanwhile,
+    `PreconditionFailed`, and `ReadOnlyError`.
     """
     elsewhere = choose_merge_engine((engine, spark))
     level = check_granularity(granularity)
@@ -93,7 +92,7 @@ def merge(  # noqa: PLR0913 - all but two are keywords
 def merge_branches(
     handle: Handle, branches: BranchPair, request: MergeRequest, authorship: Authorship, *, delete_source: bool
 ) -> MergeResult:
-    """Merge one branch into another, and delete the source if that is wanted."""
+    """Merge one branch into another, and delete the source if requested."""
     request = replace(request, commit_metadata=_options_with_actor(handle, *authorship).commit_metadata())
     handle.require_branch("a merge")
     if not request.dry_run:
@@ -117,7 +116,7 @@ def open_session(
     authorship: Authorship,
     engine: EngineChoice,
 ) -> MergeSession:
-    """Open a merge that is decided conflict by conflict."""
+    """Open a merge whose conflicts are resolved one by one."""
     handle.require_writable("a merge")
     source, target = (handle.open_branch_state(name) for name in branches)
     elsewhere = choose_merge_engine(engine)
@@ -128,7 +127,7 @@ def open_session(
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A revert or a cherry-pick: the commit, the branch to write to, the parent to compare with."""
+    """A revert or cherry-pick: the commit, the branch to write to, and the parent to compare with."""
 
     verb: ReplayKind
     commit: Revision
@@ -137,14 +136,14 @@ class Replay:
 
 
 def replay_commit(handle: Handle, revision: Replay, request: MergeRequest, authorship: Authorship) -> MergeResult:
-    """Revert or cherry-pick a commit on a branch, the one of the handle by default."""
+    """Revert or cherry-pick a commit on a branch, by default the handle's branch."""
     verb, action = revision.verb, f"a {revision.verb.replace('_', '-')}"
     handle.require_branch(action)
     if not request.dry_run:
         handle.require_writable(action)
     target = handle.open_branch_state(revision.branch)
     nearest, origin = handle.latest_snapshot(), handle.branch_state
-    if verb == "revert" and target is not origin:  # HEAD is the head of that branch
+    if verb == "revert" and target is not origin:  # HEAD means the head of that branch
         nearest, origin = manifest_snapshot(handle.store, target, target.last_known()), target
     snapshot = resolve_revision(handle.store, origin, nearest, revision.commit)
     message, actor = authorship
@@ -159,7 +158,7 @@ def _options_with_actor(handle: Handle, message: str | None, actor: str | None) 
 
 
 def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
-    """The result of a merge; a handle on the target moves to it."""
+    """Return the result of a merge; a handle on the target moves to the new commit."""
     moves_handle = merged.merge_inputs.target_branch.ulid == handle.branch_state.ulid
     if merged.commit is not None and moves_handle:
         handle.refresh()
@@ -167,7 +166,7 @@ def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
 
 
 def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchState) -> MergeResult:
-    """Delete the source; if that fails, the merge has still been published."""
+    """Delete the source; a failure does not affect the merge, which is already published."""
     try:
         bound, head = handle.branch_name, result.source
         delete_branch(handle.store, source.name, current_branch=bound, expected_head=head)
@@ -177,7 +176,7 @@ def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchSta
 
 
 def _replay_message(verb: ReplayKind, commit: Commit) -> str | None:
-    """The default message of a commit that repeats or reverts another."""
+    """Return the default message of a commit that repeats or reverts another."""
     if verb == "cherry_pick":
         return commit.message
     return f'Revert "{commit.message}"' if commit.message else f"Revert {commit.id}"

@@ -1,6 +1,6 @@
 """`init` and `open`: the two ways to get a `Graph`.
 
-Opening for writing recovers what a crashed operation left; opening for reading writes nothing.
+Opening for writing first recovers interrupted operations; opening for reading writes nothing.
 """
 
 import os
@@ -44,8 +44,8 @@ def init(  # noqa: PLR0913 - all but two are keywords
 ) -> Graph:
     """Create a graph and open it.
 
-    `schema` is `.pg` text, or a path to it. `exist_ok` opens an existing graph, if its schema
-    means the same. `force` takes over the claim of an interrupted `init`, never a graph.
+    `schema` is `.pg` text, or a path to it. `exist_ok` opens an existing graph if its schema is
+    equivalent. `force` takes over the claim of an interrupted `init`, but never an existing graph.
     `storage_options` configure an object store; they override the `AWS_*` variables.
     """
     from omnigraph.lang.schema import compile_schema
@@ -78,10 +78,10 @@ def open(  # noqa: PLR0913 - all but the first are keywords
     storage_options: StorageOptions | None = None,
     verify: bool | None = None,
 ) -> Graph:
-    """Open a graph; unless `read_only`, first recover what a crashed operation left.
+    """Open a graph; unless `read_only`, first recover operations that crashed.
 
-    `storage_options` configure an object store; they override the `AWS_*` variables. With
-    `verify`, or `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on its first use.
+    `storage_options` configure an object store; they override the `AWS_*` variables. With `verify`
+    or `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on first use.
     """
     return Graph(
         open_handle(
@@ -106,7 +106,7 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     storage_options: StorageOptions | None,
     verify: bool | None,
 ) -> Handle:
-    """Open the state behind a graph, with the options of `open`."""
+    """Open the handle of a graph, with the options of `open`."""
     actor = resolve_actor(actor)
     effects, location = Effects(read_only=read_only), os.fspath(uri)
     store = open_store(location, effects=effects, durability=durability, storage_options=storage_options)
@@ -128,7 +128,7 @@ def _open_branch(store: Store, branch: str) -> BranchState:
 
 
 def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
-    """Return the graph if its schema means the same; else raise the changes that it would take."""
+    """Return the graph if its schema is equivalent; otherwise raise an error that lists the differences."""
     from omnigraph.lang.schema.migrate import plan_migration
 
     plan = plan_migration(graph.schema.ir, catalog)

@@ -1,4 +1,4 @@
-"""`graph.maintenance.operations`: unfinished operations that recovery could not settle."""
+"""`graph.maintenance.operations`: unfinished operations that recovery could not resolve."""
 
 from typing import TYPE_CHECKING
 
@@ -11,19 +11,20 @@ if TYPE_CHECKING:
 
 
 class Operations(Facet):
-    """Operations whose process crashed: those that recovery settled, and those it set aside."""
+    """Operations whose process crashed: those that recovery resolved, and those that it set aside."""
 
     __slots__ = ()
 
     def recoveries(self) -> list[RecoveryRecord]:
-        """The outcomes of operations whose process crashed, oldest first."""
+        """Return the outcomes of operations whose process crashed, oldest first."""
         self._handle.require_open()
         return list_recovery_records(self._handle.store)
 
     def set_aside(self) -> "list[SetAsideIntent]":
-        """Operations that recovery could not settle, oldest first, each with its error.
+        """Return the operations that recovery could not resolve, oldest first, each with its error.
 
-        They block no reader and no writer. What they need is retained until they are dropped.
+        They do not block readers or writers. The data that they need is retained until they are
+        dropped.
         """
         from omnigraph.publish.set_aside import list_set_aside_operations
 
@@ -31,10 +32,10 @@ class Operations(Facet):
         return list_set_aside_operations(self._handle.store)
 
     def retry(self, operation_id: str) -> RecoveryRecord | None:
-        """Settle an operation that was set aside, after its cause was fixed.
+        """Resolve an operation that was set aside, after its cause has been fixed.
 
-        Returns the outcome; None when it was settled already. Raises what still prevents it; then
-        the operation stays set aside.
+        Returns the outcome, or None if the operation was already resolved. If something still
+        prevents it, raises that error and leaves the operation set aside.
         """
         from omnigraph.publish.set_aside import retry_operation
 
@@ -47,9 +48,9 @@ class Operations(Facet):
         return outcome
 
     def drop(self, operation_id: str) -> RecoveryRecord:
-        """Delete an operation that was set aside; a cleanup may then remove what it staged.
+        """Delete an operation that was set aside; a cleanup may then remove the files that it staged.
 
-        The drop is recorded; `recoveries` lists it.
+        The deletion is recorded and listed by `recoveries`.
         """
         from omnigraph.publish.set_aside import drop_operation
 

@@ -1,11 +1,11 @@
-"""Optional libraries: imported by name, with an installation hint if one is missing."""
+"""Optional libraries, imported by name, with an installation hint if one is missing."""
 
 from importlib import import_module
 from typing import Any
 
 
 def import_optional(module_name: str) -> Any:
-    """Return an optional library; raise an ImportError that says what to install if missing.
+    """Return an optional library; if it is missing, raise an ImportError that says what to install.
 
     >>> import_optional("no_such_library")
     Traceback (most recent call last):

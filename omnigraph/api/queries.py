@@ -1,7 +1,7 @@
-"""Queries, streams, plans, node and edge sets, exports.
+"""Queries, streams, plans, node and edge sets, and exports.
 
-Each function takes one snapshot of a handle, compiles one text (or reuses the compiled one) and
-passes both to the engine. It never opens a table itself.
+Each function takes one snapshot of a handle, compiles one query text (or reuses the compiled one)
+and passes both to the engine. It never opens a table itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ Params = Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class QueryCall:
-    """A query text, the name of the query in it, and the arguments of one call."""
+    """Query text, the name of a query in it, and the arguments of one call."""
 
     source: QuerySource
     name: str | None = None
@@ -54,12 +54,12 @@ class QueryCall:
 
     @property
     def limits(self) -> QueryLimits | None:
-        """The limits of the engine; None for the defaults."""
+        """The limits for the engine; None means the defaults."""
         return None if self.timeout is None else replace(QueryLimits.default(), timeout=self.timeout)
 
 
 def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a query, from `params` and from keywords.
+    """Combine the arguments of a query from `params` and from keywords.
 
     >>> combine_arguments({"name": "ada"}, {"limit": 3})
     {'name': 'ada', 'limit': 3}
@@ -82,9 +82,9 @@ def stream(  # noqa: PLR0913 - all but the first are keywords
     timeout: float | None = None,
     **values: Any,
 ) -> ResultStream:
-    """Run a query and read its rows batch by batch, in bounded memory, of one snapshot.
+    """Run a query on one snapshot and read its rows batch by batch, in bounded memory.
 
-    Without `order` the rows come in the order in which they are stored.
+    Without `order`, the rows are returned in storage order.
     """
     call = QueryCall(source, name, combine_arguments(params, values), timeout)
     return stream_query(handle.for_read(branch, at), call)
@@ -100,7 +100,7 @@ def explain(
     analyze: bool = False,
     **values: Any,
 ) -> Any:
-    """The plan of a query: operators with estimated rows; `analyze` runs it and measures."""
+    """Return a query's plan: operators with estimated rows; `analyze` runs the query and measures it."""
     from omnigraph.engine.explain import explain as explain_plan
 
     arguments = combine_arguments(params, values)
@@ -109,21 +109,21 @@ def explain(
 
 
 def nodes(handle: Handle, type_name: str, /) -> NodeSet:
-    """The nodes of a type or interface, as a set to filter, traverse and read."""
+    """Return the nodes of a type or interface, as a set to filter, traverse and read."""
     catalog = handle.latest_snapshot().schema.ir.catalog
     return node_set(partial(_run_text, handle), catalog, type_name)
 
 
 def edges(handle: Handle, type_name: str, /) -> EdgeSet:
-    """The edges of a type: id, from, to and properties."""
+    """Return the edges of a type, with id, from, to and properties."""
     catalog = handle.latest_snapshot().schema.ir.catalog
     return edge_set(partial(_run_text, handle), catalog, type_name)
 
 
 def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
-    """A node by its key, or by its id where the type has no key; None when there is none.
+    """Return a node by its key, or by its id if the type has no key; None if there is none.
 
-    The members of a composite key are a tuple, in the order of the declaration, or a mapping.
+    Pass a composite key as a mapping, or as a tuple in the order of the declaration.
     """
     candidates = nodes(handle, type_name)
     key_id = resolve_node_id(handle.latest_snapshot().schema.ir, type_name, key)
@@ -135,7 +135,7 @@ def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
 
 
 def table(handle: Handle, name: str, *, kind: str | None = None) -> Any:
-    """The pinned Lance dataset of a type; the node type wins when an edge has its name."""
+    """Return the pinned Lance dataset of a type; a node type takes precedence over an edge type."""
     handle.require_open()
     snapshot = handle.snapshot
     entity_type = resolve_type(snapshot.schema.ir.catalog, name, kind)
@@ -183,7 +183,7 @@ def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
 
 
 def prepare_query(graph: "Graph", handle: Handle, source: QuerySource, name: str | None) -> Prepared:
-    """Check a query now; the `Prepared` calls the graph with its text."""
+    """Check a query now; the returned `Prepared` calls the graph with its text."""
     _, query = _compile(handle, QueryCall(source, name))
     query_text = read_query(source, {})
     text, query_name = SourceText(query_text.source_name, query_text.text), query.name
@@ -201,7 +201,7 @@ def prepare_query(graph: "Graph", handle: Handle, source: QuerySource, name: str
 
 
 def require_node(handle: Handle, type_name: str, key: Any) -> Node:
-    """A node by its key; raises `EntityNotFound`, which is a `KeyError`."""
+    """Return a node by its key; raise `EntityNotFound`, which is a `KeyError`, if there is none."""
     existing = node(handle, type_name, key)
     if existing is None:
         raise EntityNotFound(f"there is no {type_name} '{key}' here")
@@ -211,7 +211,7 @@ def require_node(handle: Handle, type_name: str, key: Any) -> Node:
 def export_graph(
     handle: Handle, path: str | PathLike[str] | None, types: Sequence[str] | None, *, iso_dates: bool
 ) -> Iterator[bytes] | int:
-    """The lines of an export, or the number of entities that were written to a file."""
+    """Return the lines of an export, or the number of entities that were written to a file."""
     from omnigraph.ingest.export import export_lines
     from omnigraph.publish.read_lease import protect_while_reading
 
@@ -231,7 +231,7 @@ def _run_text(handle: Handle, text: str, arguments: Mapping[str, Any]) -> Result
 
 
 def _compile_read(handle: Handle, call: QueryCall, event: OperationEvent) -> tuple[Snapshot, CompiledQuery]:
-    """The snapshot to read, and the query, which must not be a mutation."""
+    """Return the snapshot to read and the compiled query, which must not be a mutation."""
     event.start_phase("state")
     snapshot = handle.latest_snapshot()
     event.start_phase("compile")

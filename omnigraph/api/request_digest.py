@@ -1,9 +1,9 @@
-"""The digest of a write request, under which an idempotency key recognises its repetition.
+"""The digest of a write request, by which a repeated request with the same idempotency key is recognised.
 
-Owns the canonical form of a request: a text that depends only on what was requested, never on how
-this code names its classes and fields. Records written by an earlier release must keep matching,
-so a form never changes. This is version 1, without a prefix; a new form gets the next version and
-a prefix in its digests.
+This module owns the canonical form of a request: a string that depends only on what was requested,
+never on the names of classes and fields in this code. Records written by an earlier release must
+keep matching, so a form never changes. This is version 1, without a prefix; a new form gets the
+next version number and a prefix in its digests.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any
 from omnigraph.lang.query import plan
 from omnigraph.values import PropertyType, ScalarType
 
-# The name of a class in the form, then the names of its fields, in the order of their definition.
+# The name of each class in the canonical form, followed by its field names in definition order.
 _FORM_NAMES: dict[type, str] = {
     plan.WritePlan: "WritePlan statements",
     plan.InsertRow: "InsertRow kind type_name assignments",
@@ -57,7 +57,7 @@ def canonical_text(value: object) -> str:
     """Return a request in its canonical form.
 
     Raises:
-        TypeError: a value has no form; its own `repr` could change with the next release.
+        TypeError: a value has no canonical form; its `repr` could change with the next release.
 
     >>> canonical_text(("append", [1, None, "x"], (2.5,)))
     "('append', [1, None, 'x'], (2.5,))"

@@ -1,7 +1,7 @@
-"""`graph.revisions`: commits, and what they did to single entities.
+"""`graph.revisions`: commits, and their effects on single entities.
 
-Git's word for anything that names a commit: an id, a tag, `HEAD~1`. The daily verbs `graph.log`,
-`graph.at` and `graph.diff` stay on the graph; here are the ones that are needed less often.
+Revision is git's word for anything that names a commit: an id, a tag, `HEAD~1`. The common methods
+`graph.log`, `graph.at` and `graph.diff` are on the graph itself; the less common ones are here.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Revisions(Facet):
-    """The commits of a graph: look one up, undo or repeat it, trace an entity through them.
+    """The commits of a graph: look one up, revert or cherry-pick it, or trace an entity's history.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
@@ -45,28 +45,28 @@ class Revisions(Facet):
         self._make_graph = make_graph
 
     def commit(self, commit_id: str) -> Commit:
-        """A commit of this branch, else of any other; also by a tag, a branch or `HEAD~3`."""
+        """Return a commit of this branch or else of any other, also by a tag, a branch or `HEAD~3`."""
         handle = self._handle
         handle.require_open()
         return resolve_commit(handle.store, handle.branch_state, handle.snapshot, commit_id)
 
     def pin(self) -> "Graph":
-        """A read-only graph on the newest commit, for many reads of one snapshot."""
+        """Return a read-only graph on the newest commit, for many reads of one snapshot."""
         return self._make_graph(self._handle.pin(self._handle.latest_snapshot()))
 
     def history(
         self, type_name: str, key: Any, /, *, kind: str | None = None, limit: int | None = None
     ) -> EntityHistory:
-        """Every version of an entity, newest first, with its commit and its values.
+        """Return every version of an entity, newest first, with its commit and its values.
 
-        A node is named by its key, an edge, or a node without key, by its id. Versions from merged
-        branches have the commits that wrote them. `.gap` is the commit before which a cleanup has
-        removed the history; None when it is complete.
+        A node is identified by its key; an edge, or a node without a key, by its id. Versions from
+        merged branches have the commits that wrote them. `.gap` is the commit before which a
+        cleanup has removed the history, or None if the history is complete.
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
 
     def blame(self, type_name: str, key: Any, /, *, kind: str | None = None) -> dict[str, Blamed]:
-        """The commit and the actor that last set each property of an entity."""
+        """Return the commit and the actor that last set each property of an entity."""
         return _trace_entity(self._handle, type_name, key, kind).blame()
 
     def revert(  # noqa: PLR0913 - all but the first are keywords
@@ -82,13 +82,14 @@ class Revisions(Facet):
         granularity: Granularity = "entity",
         dry_run: bool = False,
     ) -> MergeResult:
-        """Undo the changes of a commit in a new commit; later changes stay.
+        """Undo the changes of a commit in a new commit; later changes are kept.
 
-        What has changed again since is a conflict, as in a merge: `ours` keeps the current values,
-        `theirs` takes those before the commit. A merge is reverted relative to its first parent,
-        or to the parent number `mainline`.
+        Entities that have changed again since then are conflicts, as in a merge: `ours` keeps the
+        current values, and `theirs` restores those before the commit. A merge commit is reverted
+        relative to its first parent, or to parent number `mainline`.
 
-        Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
+        Raises `MergeConflict`, `ReadSetConflict` if the branch moved meanwhile, and
+        `ReadOnlyError`.
         """
         request = MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)
         replay = Replay("revert", commit, branch, mainline)
@@ -107,11 +108,12 @@ class Revisions(Facet):
         granularity: Granularity = "entity",
         dry_run: bool = False,
     ) -> MergeResult:
-        """Apply the changes of one commit to a branch, this one by default.
+        """Apply the changes of one commit to a branch, by default this one.
 
-        Conflicts are those of a merge: `ours` is the branch, `theirs` the commit.
+        Conflicts are handled as in a merge: `ours` is the branch, and `theirs` is the commit.
 
-        Raises `MergeConflict`, `ReadSetConflict` when the branch moved meanwhile, `ReadOnlyError`.
+        Raises `MergeConflict`, `ReadSetConflict` if the branch moved meanwhile, and
+        `ReadOnlyError`.
         """
         request = MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)
         replay = Replay("cherry_pick", commit, into, mainline)

@@ -1,6 +1,6 @@
-"""`graph.schema`: the schema of the commit that a graph shows, and the way to another one.
+"""`graph.schema`: the schema of the commit that a graph shows, and how to change it.
 
-`plan` reads no data and changes nothing; `apply` is one commit, or has no effect.
+`plan` reads no data and changes nothing; `apply` makes one commit or has no effect.
 """
 
 from os import PathLike
@@ -75,10 +75,10 @@ class Schema(Facet):
         return tuple(edge.name for edge in self.ir.catalog.edges)
 
     def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> SchemaPlan:
-        """Plan the steps from the schema of the branch to another one; reads no data.
+        """Plan the steps from the schema of the branch to a new schema, without reading data.
 
         `new` is `.pg` text, or a path to it. `allow_data_loss` plans drops that also delete the
-        history of dropped data. Raises the errors of the language and `IdentityError`.
+        history of dropped data. Raises the language errors and `IdentityError`.
         """
         return _plan(self._handle.for_branch(branch), new, allow_data_loss=allow_data_loss)
 
@@ -95,13 +95,13 @@ class Schema(Facet):
     ) -> SchemaApplied:
         """Change the schema of the branch in one commit; other branches keep theirs.
 
-        `new` is `.pg` text, a path, or a plan, which applies only to the schema that it was made
-        for. Steps that may fail on data are checked against it first. Dropped data stays readable
-        in earlier commits, unless `allow_data_loss` is given: then its history is deleted, too.
+        `new` is `.pg` text, a path, or a plan, which can only be applied to the schema that it was
+        made for. Steps that existing data may violate are checked against the data first. Dropped
+        data stays readable in earlier commits; with `allow_data_loss`, its history is deleted, too.
         `dry_run` only checks.
 
         Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,
-        `PreconditionFailed`, `ReadOnlyError`, and the errors of the language.
+        `PreconditionFailed`, `ReadOnlyError`, and the language errors.
         """
         handle = self._handle.for_branch(branch)
         handle.require_branch("a change of the schema")
@@ -113,7 +113,7 @@ class Schema(Facet):
 
 
 def read_schema_text(schema: SchemaText) -> tuple[str, str]:
-    """The text of a schema and its name; a single word that ends in `.pg` is a path.
+    """Return the text of a schema and its name; a single word that ends in `.pg` is a path.
 
     >>> read_schema_text("node Lamp {}")
     ('node Lamp {}', '<schema>')

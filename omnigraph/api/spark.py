@@ -1,6 +1,6 @@
-"""`graph.spark`: the graph as DataFrames of Spark, and loads from its streams.
+"""`graph.spark`: the graph as Spark DataFrames, and loads from Spark streams.
 
-Spark is imported when a method is called, never before.
+Spark is imported only when a method is called.
 """
 
 from os import PathLike
@@ -20,9 +20,9 @@ class Spark(Facet):
     __slots__ = ()
 
     def frames(self, session: Any = None, *, master: str | None = None, remote: str | None = None) -> "SparkGraph":
-        """The newest snapshot for Spark: node and edge types as DataFrames.
+        """Return the newest snapshot for Spark, with node and edge types as DataFrames.
 
-        Without a session the active one is used, or a local one is started.
+        Without a session, the active one is used, or a local one is started.
         """
         from omnigraph.spark.frames import SparkGraph
         from omnigraph.spark.session import spark_session
@@ -43,10 +43,10 @@ class Spark(Facet):
         rejects: str | PathLike[str] | None = None,
         available_now: bool = False,
     ) -> Any:
-        """Load a streaming DataFrame batch by batch, each exactly once; returns its query.
+        """Load a streaming DataFrame batch by batch, each batch exactly once; return its query.
 
-        `name` identifies the stream, `checkpoint` is the folder in which Spark records its
-        progress. With `available_now` the query ends when all available data is loaded.
+        `name` identifies the stream, and `checkpoint` is the folder in which Spark records its
+        progress. With `available_now`, the query ends when all available data has been loaded.
         """
         from omnigraph.spark.stream import stream_load
 

@@ -1,8 +1,8 @@
-"""The public surface of a graph, as protocols: what a local and a remote graph have in common.
+"""The public surface of a graph, as protocols: what local and remote graphs have in common.
 
-`Graph` is checked against `GraphSurface` by mypy; a client of a server implements the same. Only
-what needs the files at hand, `Graph.snapshot`, `Graph.table` and `Graph.schema.contract`, is left
-out. The methods are documented where they are implemented.
+mypy checks `Graph` against `GraphSurface`; the client of a server implements the same protocol.
+Only members that need direct access to the files are left out: `Graph.snapshot`, `Graph.table` and
+`Graph.schema.contract`. The methods are documented where they are implemented.
 """
 
 # ruff: noqa: D102, PLR0913
@@ -55,7 +55,7 @@ Answer = TypeVar("Answer")
 
 
 class GraphSurface(Protocol):
-    """An open graph, here or on a server."""
+    """An open graph, local or on a server."""
 
     def __enter__(self) -> Self: ...
 

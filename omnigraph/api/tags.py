@@ -11,7 +11,7 @@ from omnigraph.publish import tag_lifecycle
 
 
 class Tags(Facet):
-    """The tags of a graph: iterate over the names, look one up, create, delete.
+    """The tags of a graph: iterate over the names, and look up, create or delete a tag.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -23,12 +23,12 @@ class Tags(Facet):
     __slots__ = ()
 
     def values(self) -> list[Tag]:
-        """All tags, sorted by name."""
+        """Return all tags, sorted by name."""
         self._handle.require_open()
         return tags.list_tags(self._handle.store)
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         return [tag.name for tag in self.values()]
 
     def __iter__(self) -> Iterator[str]:
@@ -41,12 +41,12 @@ class Tags(Facet):
         return name in self.names()
 
     def __getitem__(self, name: str) -> Tag:
-        """The tag of a name; raises `NotFound`, which is a `KeyError`."""
+        """Return the tag with the given name; raise `NotFound`, which is a `KeyError`, if there is none."""
         self._handle.require_open()
         return tags.find_tag(self._handle.store, name)
 
     def get(self, name: str) -> Tag | None:
-        """The tag of a name; None when there is none."""
+        """Return the tag with the given name, or None if there is none."""
         try:
             return self[name]
         except NotFound:
@@ -55,8 +55,8 @@ class Tags(Facet):
     def create(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag:
         """Tag a commit, by default the one that the graph shows.
 
-        `point` is whatever `graph.at` takes. The commit stays readable as long as the tag exists,
-        whatever happens to its branch.
+        `point` is any revision that `graph.at` accepts. The commit stays readable as long as the
+        tag exists, even if its branch is deleted.
         """
         handle = self._handle
         if not handle.pinned:
@@ -69,6 +69,6 @@ class Tags(Facet):
         )
 
     def delete(self, name: str) -> None:
-        """Delete a tag; its commit stays as long as a branch or another tag needs it."""
+        """Delete a tag; its commit is kept as long as a branch or another tag needs it."""
         self._handle.require_writable("taking a tag away")
         tag_lifecycle.delete_tag(self._handle.store, name)

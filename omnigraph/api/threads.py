@@ -1,7 +1,7 @@
-"""Blocking calls for asynchronous programs: a bounded pool of threads, and cancellation.
+"""Blocking calls for asynchronous programs: a bounded thread pool, and cancellation.
 
-A write that is cancelled before it is published has no effect; once it is being published, its
-outcome is awaited. Nothing here has an event loop of its own.
+A write that is cancelled before it is published has no effect; once publishing has begun, its
+outcome is awaited. Nothing here has its own event loop.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ if hasattr(os, "register_at_fork"):
 
 
 async def run(call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:
-    """Run a call in the pool.
+    """Run a call in the thread pool.
 
     >>> asyncio.run(run(sum, [1, 2, 3]))
     6
@@ -52,7 +52,7 @@ async def run(call: Callable[..., Answer], /, *args: Any, **options: Any) -> Ans
 
 
 async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:
-    """Run a call in an executor. On cancellation it is asked to stop, and its end is awaited."""
+    """Run a call in an executor; on cancellation, request it to stop and wait until it ends."""
     stop = threading.Event()
     context = copy_context()
     context.run(STOP_EVENT.set, stop)
@@ -63,7 +63,8 @@ async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any,
     except asyncio.CancelledError:
         stop.set()
         if not future.cancel():
-            # It runs already: it stops before its publish, or its outcome is awaited here.
+            # The call is already running: it stops before publishing, or its outcome is awaited
+            # here.
             await asyncio.wait([waiting])
             if not waiting.cancelled():
                 waiting.exception()
@@ -71,7 +72,7 @@ async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any,
 
 
 async def iterate(items: Iterator[Item]) -> AsyncIterator[Item]:
-    """The items of a blocking iterator; each is read in the pool."""
+    """Yield the items of a blocking iterator; each is read in the thread pool."""
     try:
         while batch := await run(lambda: list(islice(items, 1))):
             yield batch[0]
@@ -82,7 +83,7 @@ async def iterate(items: Iterator[Item]) -> AsyncIterator[Item]:
 
 
 class AsyncFacet(Generic[Sync]):
-    """A facet whose methods are coroutines; `sync` is the blocking one that it calls."""
+    """A facet whose methods are coroutines; `sync` is the blocking facet that it calls."""
 
     def __init__(self, sync: Sync) -> None:
         self.sync = sync
@@ -97,9 +98,9 @@ class AsyncFacet(Generic[Sync]):
 def in_thread(
     method: Callable[Concatenate[Any, Params], Answer],
 ) -> Callable[Concatenate[Any, Params], Coroutine[Any, Any, Answer]]:
-    """The coroutine of a blocking method, with its parameters and its documentation.
+    """Return a blocking method as a coroutine, with the same parameters and docstring.
 
-    Used in the body of an `AsyncFacet`: `cleanup = in_thread(Maintenance.cleanup)`.
+    For use in the body of an `AsyncFacet`: `cleanup = in_thread(Maintenance.cleanup)`.
     """
 
     @wraps(method)

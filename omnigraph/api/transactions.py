@@ -1,8 +1,8 @@
-"""A transaction: several writes that are published as one commit.
+"""Transactions: several writes that are published as one commit.
 
-Owns the list of operations. Each runs at once on an overlay of the first snapshot, for the reads
-inside the transaction, and again on the newest state when the transaction ends. Nothing is visible
-to others before that.
+This module owns the list of operations. Each operation runs immediately on an overlay of the first
+snapshot, for the reads inside the transaction, and again on the newest state when the transaction
+ends. Nothing is visible outside the transaction before that.
 """
 
 import threading
@@ -64,7 +64,7 @@ Params = Mapping[str, Any] | None
 
 @dataclass(slots=True)
 class _Work:
-    """The operations of a transaction, and the state that it began with."""
+    """The operations of a transaction, and the state in which it began."""
 
     txn: WriteTxn
     overlay: Any
@@ -77,9 +77,9 @@ class _Work:
 
 
 class Transaction(Guarded):
-    """Writes that become one commit at the end of the `with` block; `receipt` describes it.
+    """Writes that become one commit at the end of the `with` block; `receipt` describes the commit.
 
-    A transaction belongs to the thread that began it.
+    A transaction can only be used in the thread that began it.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -130,7 +130,7 @@ class Transaction(Guarded):
             self.load({require_text(type_name, "type"): normalize_records(records)}, mode="append")
 
     def upsert(self, type_name: str, /, *records: Any) -> None:
-        """Add entities or replace those of the same id; see `Graph.upsert`."""
+        """Add entities, or replace those with the same id; see `Graph.upsert`."""
         self.load({require_text(type_name, "type"): normalize_records(records)}, mode="merge")
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
@@ -146,13 +146,13 @@ class Transaction(Guarded):
         self.mutate(text, params=arguments)
 
     def delete(self, type_name: str, /, *, where: str, params: Params = None, **values: Any) -> None:
-        """Delete nodes, with their edges, or edges; see `Graph.delete`."""
+        """Delete edges, or nodes together with their edges; see `Graph.delete`."""
         catalog = self._open_work().overlay.catalog
         text, arguments = build_delete(catalog, type_name, where, {**(params or {}), **values})
         self.mutate(text, params=arguments)
 
     def load(self, data: Any, *, mode: LoadMode) -> None:
-        """Load records; see `Graph.load`. The mode `overwrite` is refused in a transaction."""
+        """Load records; see `Graph.load`. The mode `overwrite` is rejected in a transaction."""
         self._open_work()
         parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())
         self._add_operation(load_operation(parsed), describe_load_request(mode, data))
@@ -160,7 +160,7 @@ class Transaction(Guarded):
     # Reading ------------------------------------------------------------------------------------
 
     def query(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> Result:
-        """Run a query; it sees the earlier writes of this transaction."""
+        """Run a query, which sees the earlier writes of this transaction."""
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "read")
         work = self._open_work()
@@ -172,11 +172,11 @@ class Transaction(Guarded):
         return Result(answer.table, query_name=query.name, params=arguments, target=target)
 
     def nodes(self, type_name: str, /) -> NodeSet:
-        """The nodes of a type, as this transaction sees them."""
+        """Return the nodes of a type, including the writes of this transaction."""
         return node_set(self._run_text, self._open_work().overlay.catalog, type_name)
 
     def edges(self, type_name: str, /) -> EdgeSet:
-        """The edges of a type, as this transaction sees them."""
+        """Return the edges of a type, including the writes of this transaction."""
         return edge_set(self._run_text, self._open_work().overlay.catalog, type_name)
 
     # Inside -------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Transaction(Guarded):
         return select_query(queries, name)
 
     def _add_operation(self, added: WriteOperation, request: object) -> None:
-        """Run an operation for the reads that follow, and record it for the publish."""
+        """Run an operation on the overlay for later reads, and record it for the publish."""
         work = self._open_work()
         try:
             if not work.replayed:
@@ -215,7 +215,7 @@ class Transaction(Guarded):
         work.snapshot = None
 
     def _is_replay(self, work: _Work) -> bool:
-        """Whether a transaction with the same idempotency key was published before."""
+        """Return whether a transaction with the same idempotency key was already published."""
         key, base = self._options.idempotency_key, work.txn.base.state
         return key is not None and find_commit_by_key(self._branch_state.store, base, key) is not None
 
@@ -246,7 +246,7 @@ class Transaction(Guarded):
 
 @contextmanager
 def _add_note_on_failure(error: BaseException) -> Iterator[None]:
-    """Attach an error of the cleanup as a note to the error that caused the cleanup."""
+    """Attach a cleanup error as a note to the error that caused the cleanup."""
     try:
         yield
     except Exception as other:
@@ -255,7 +255,7 @@ def _add_note_on_failure(error: BaseException) -> Iterator[None]:
 
 
 def _restore_overlay(work: _Work) -> None:
-    """Rebuild the overlay without the rows and ids of a refused operation."""
+    """Rebuild the overlay without the rows and ids of a rejected operation."""
     work.overlay, work.snapshot = open_overlay(work.txn), None
     work.mint.restart()
     for applied in work.operations:

@@ -1,7 +1,7 @@
-"""Options that any write accepts: actor, message, precondition and idempotency key.
+"""Options that every write accepts: actor, message, precondition and idempotency key.
 
-Owns the step from a caller's options to the metadata of the commit and to the requirements that
-the write protocol checks on every attempt. It never writes anything itself.
+This module converts a caller's options to the commit metadata and to the requirements that the
+write protocol checks on every attempt. It never writes anything itself.
 """
 
 import os
@@ -21,9 +21,9 @@ from omnigraph.publish.write_txn import WriteTxn
 
 _RESERVED_PREFIX = "omnigraph:"
 _PLAIN_TYPES = (str, bytes, int, float, date)
-_MAX_TEXT_LENGTH = 4096  # characters of a message, an actor or a key
+_MAX_TEXT_LENGTH = 4096  # maximum number of characters in a message, an actor or a key
 
-# Set by code that may have to stop the writes of its context, such as a cancelled coroutine.
+# Set by code that may have to stop the writes in its context, such as a cancelled coroutine.
 STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("omnigraph_stop", default=None)
 
 
@@ -39,7 +39,7 @@ class WriteOptions:
     def commit_metadata(self, request: object = None) -> CommitMetadata:
         """Return the metadata of the commit; with a key, also the digest of the request.
 
-        The digest tells a repetition of the request from another request under the same key.
+        The digest distinguishes a repeated request from a different request with the same key.
         """
         for option_name in ("message", "actor", "idempotency_key"):
             option_text = getattr(self, option_name)
@@ -52,20 +52,20 @@ class WriteOptions:
     def requirements(
         self, unchanged_reads: UnchangedReads, attempt_counter: "AttemptCounter"
     ) -> tuple[Requirement, ...]:
-        """Return what every attempt must satisfy, the caller's own precondition first."""
+        """Return the requirements of every attempt, with the caller's own precondition first."""
         head_requirement = () if self.if_commit is None else (ExpectedHead(self.if_commit),)
         return (attempt_counter, *head_requirement, unchanged_reads)
 
 
 @dataclass(slots=True)
 class AttemptCounter:
-    """Counts the attempts of a write and stops it when its caller no longer waits."""
+    """Counts the attempts of a write, and stops the write when its caller no longer waits."""
 
     count: int = 0
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def to_json(self) -> list[Any]:
-        """Return an empty requirement: no other process can check this one."""
+        """Return an empty requirement, because no other process can check this one."""
         return ["watch", []]
 
     def check(self, txn: WriteTxn) -> None:
@@ -76,12 +76,12 @@ class AttemptCounter:
 
     @property
     def retries(self) -> int:
-        """How often the write was repeated after a conflict."""
+        """The number of times that the write was repeated after a conflict."""
         return max(0, self.count - 1)
 
 
 def resolve_actor(explicit_actor: str | None) -> str | None:
-    """Return the explicit actor or `OMNIGRAPH_ACTOR`; refuse names reserved for the system."""
+    """Return the explicit actor or `OMNIGRAPH_ACTOR`; reject names reserved for the system."""
     actor = explicit_actor or os.environ.get("OMNIGRAPH_ACTOR") or None
     if actor is not None and actor.startswith(_RESERVED_PREFIX):
         raise InputError(f"'{actor}' cannot be an actor: '{_RESERVED_PREFIX}' is reserved", reason="reserved actor")
@@ -91,7 +91,7 @@ def resolve_actor(explicit_actor: str | None) -> str | None:
 def describe_load_request(mode: str, source: object) -> object:
     """Return what distinguishes one load from another: its mode and its records.
 
-    Files and frames would have to be read first, so such a load is identified by its key alone.
+    Files and frames would have to be read first, so such a load is identified only by its key.
 
     >>> describe_load_request("append", {"Person": [{"name": "ann"}]})
     ('append', [('Person', [[('name', "'ann'")]])])
@@ -102,7 +102,7 @@ def describe_load_request(mode: str, source: object) -> object:
 
 
 def describe_plain_value(value: object) -> object:
-    """Describe plain data the same way in every process; return "" for anything else.
+    """Describe plain data identically in every process; return "" for anything else.
 
     >>> describe_plain_value({"b": [1.5, None], "a": "x"})
     [('a', "'x'"), ('b', ['1.5', 'None'])]
@@ -113,6 +113,6 @@ def describe_plain_value(value: object) -> object:
         return [describe_plain_value(item) for item in value]
     if value is None or isinstance(value, _PLAIN_TYPES):
         return repr(value)
-    # The repr of a long array leaves out its middle.
+    # The repr of a long array omits its middle.
     to_list = getattr(value, "tolist", None)
     return describe_plain_value(to_list()) if to_list is not None else ""

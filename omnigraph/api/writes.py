@@ -1,6 +1,6 @@
-"""Mutations and inserted records: each call is one commit, or has no effect.
+"""Mutations and inserted records; each call makes one commit or has no effect.
 
-Convenience methods compile to the same mutations and loads, hence to the same rules.
+The convenience methods compile to the same mutations and loads, so the same rules apply.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -40,10 +40,10 @@ Answer = TypeVar("Answer")
 
 
 class WriteKeywords(TypedDict, total=False):
-    """The options of every write.
+    """The options that every write accepts.
 
-    `branch` is another branch than that of the handle. `if_commit` writes only if the branch is at
-    this commit. A repeated `idempotency_key` returns the first commit again.
+    `branch` selects a branch other than that of the handle. `if_commit` writes only if the branch
+    is at this commit. A repeated `idempotency_key` returns the first commit again.
     """
 
     branch: str | None
@@ -67,15 +67,15 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
     idempotency_key: str | None = None,
     **values: Any,
 ) -> Receipt:
-    """Run a mutation: one commit, or none when nothing matches.
+    """Run a mutation as one commit, or no commit if nothing matches.
 
-    Every write takes `branch`, `if_commit` (write only if the branch is at this commit),
-    `message`, `actor`, and `idempotency_key` (a repetition returns the first commit again).
-    Updates and deletes are strict: they fail with a conflict when the types they touch have
+    Every write accepts `branch`, `if_commit` (write only if the branch is at this commit),
+    `message`, `actor`, and `idempotency_key` (a repeated write returns the first commit again).
+    Updates and deletes are strict: they fail with a conflict if the types that they touch have
     changed since this graph last showed them. Inserts are retried internally.
 
     Raises the language errors, `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
-    `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, `ReadOnlyError`.
+    `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, and `ReadOnlyError`.
     """
     call = QueryCall(source, name, {**(params or {}), **values})
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
@@ -83,17 +83,17 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
 
 
 def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
-    """Add entities: dicts, dataclasses, or one table or frame. An existing key is an error."""
+    """Add entities from dicts, dataclasses, or one table or frame; an existing key is an error."""
     with suggest_upsert():
         rows = {require_text(type_name, "type"): normalize_records(records)}
         return write_records(handle, rows, "append", options)
 
 
 def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
-    """Add entities or replace those of the same id, whole rows at a time.
+    """Add entities, or replace those with the same id, as whole rows.
 
-    An edge without an `id` is always a new one: give it an id, or declare
-    `@unique(src, dst)` in the schema, if a repetition must not duplicate it.
+    An edge without an `id` is always new. If a repeated call must not duplicate an edge, give it an
+    id, or declare `@unique(src, dst)` in the schema.
     """
     rows = {require_text(type_name, "type"): normalize_records(records)}
     return write_records(handle, rows, "merge", options)
@@ -104,8 +104,8 @@ def connect_nodes(
 ) -> Receipt:
     """Add edges: `[("ada", "bob", {"since": "2020-01-01"})]`.
 
-    An endpoint is the key of its node as a Python value: a text, a number, a date, for a key
-    of several members a tuple or a dict. A node of a type without key is named by its id.
+    An endpoint is the key of its node as a Python value: a string, a number or a date, or a tuple
+    or dict for a composite key. A node whose type has no key is identified by its id.
     """
     target = handle.for_branch(options.get("branch"))
     rows = build_edge_records(target.latest_snapshot().schema.ir, edge_type, ends)
@@ -150,7 +150,7 @@ def delete(  # noqa: PLR0913 - all but the first are keywords
     idempotency_key: str | None = None,
     **values: Any,
 ) -> Receipt:
-    """Delete nodes, with their edges, or edges: `delete("Person", where="age > 120")`."""
+    """Delete edges, or nodes together with their edges: `delete("Person", where="age > 120")`."""
     target = handle.for_branch(branch)
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
@@ -167,10 +167,11 @@ def transaction(
     actor: str | None = None,
     idempotency_key: str | None = None,
 ) -> "Transaction":
-    """Several writes as one commit: `with graph.transaction() as tx: tx.insert(…)`.
+    """Combine several writes into one commit: `with graph.transaction() as tx: tx.insert(…)`.
 
-    Reads inside see the writes before them. An exception has no effect on the graph. Whatever
-    was read, updated or deleted inside must be unchanged at the end, else `ReadSetConflict`.
+    Reads inside the transaction see its earlier writes. If the block raises an exception, the graph
+    is unchanged. Data read, updated or deleted inside must be unchanged at the end, otherwise
+    `ReadSetConflict` is raised.
     """
     from omnigraph.api.transactions import Transaction
 
@@ -181,7 +182,7 @@ def transaction(
 
 
 def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -> Receipt:
-    """Run a mutation as one commit; no commit when nothing matches."""
+    """Run a mutation as one commit, or no commit if nothing matches."""
     from omnigraph.engine.writes.mutate import run_mutation, strict_table_keys
 
     handle.require_writable("a mutation")
@@ -211,7 +212,7 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
 
 
 def write_records(handle: Handle, records: Mapping[str, Any], mode: LoadMode, options: WriteKeywords) -> Receipt:
-    """Write records by type, with the options of a caller."""
+    """Write records by type, with the caller's options."""
     target, write_options = handle.for_branch(options.get("branch")), _write_options_of(options)
     receipt = load_source(target, records, mode, EngineOptions(), write_options, records=True)
     assert isinstance(receipt, Receipt)  # noqa: S101 - problems are raised
@@ -219,7 +220,7 @@ def write_records(handle: Handle, records: Mapping[str, Any], mode: LoadMode, op
 
 
 def retry_call(handle: Handle, call: Callable[[], Answer], attempts: int) -> Answer:
-    """Call again after each conflict that a refreshed handle may resolve."""
+    """Call a function again after each conflict that a refreshed handle may resolve."""
     for attempt in range(1, attempts + 1):
         try:
             return call()
@@ -231,7 +232,7 @@ def retry_call(handle: Handle, call: Callable[[], Answer], attempts: int) -> Ans
 
 
 def pause_before_retry(handle: Handle, attempt: int) -> None:
-    """Wait a random time that grows with the attempts, then refresh the handle."""
+    """Wait for a random time that grows with the number of attempts, then refresh the handle."""
     handle.branch_state.back_off(attempt)
     handle.refresh()
 

@@ -1,5 +1,5 @@
-"""The command line. It only translates: arguments to calls, results and errors to text or JSON.
+"""The command line: translates arguments into calls, and results and errors into text or JSON.
 
-The work is done by the layers below. Nothing here may slow the start: commands and their
-dependencies are imported when they run.
+The work itself is done by the layers below. Nothing here may slow down start-up: commands and their
+dependencies are imported only when they run.
 """

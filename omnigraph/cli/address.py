@@ -1,7 +1,7 @@
-"""Which graph a command works on, and the consent to change it.
+"""The graph that a command works on, and the user's consent to change it.
 
-Owns the three ways to name a graph (a URI, `--uri`, `--store`), the line that announces the target
-of a write, and the prompt before something is destroyed. Opens graphs for reading only.
+This module owns the three ways to name a graph (a URI, `--uri`, `--store`), the line that announces
+the target of a write, and the prompt before a destructive action. It opens graphs only for reading.
 """
 
 import sys
@@ -35,17 +35,17 @@ def _reject_server(context: click.Context, _: click.Parameter, server_url: str |
         raise click.UsageError(f"{context.info_name} {advice}", context)
 
 
-# For maintenance commands; a server does not run those for its clients.
+# For maintenance commands, which a server does not run for its clients.
 direct_only = click.option("--server", hidden=True, expose_value=False, callback=_reject_server, metavar="URL")
 
 
 def resolve_root(
     uri: str | None, store: str | None, *, argument_name: str = "URI", option_value: str | None = None
 ) -> "GraphRoot":
-    """Return the graph's root; exactly one spelling may be used, and it must be storage.
+    """Return the graph's root; exactly one way to name it may be used, and it must be in storage.
 
-    `argument_name` is what the usage of the command calls `uri`; `option_value` is the value of a
-    separate `--uri`.
+    `argument_name` is the name of `uri` in the usage of the command; `option_value` is the value of
+    a separate `--uri`.
     """
     spellings = ((argument_name, uri), ("--uri", option_value), ("--store", store))
     named = {spelling: value for spelling, value in spellings if value is not None}
@@ -58,7 +58,7 @@ def resolve_root(
 
 
 def parse_storage_uri(location: str) -> "GraphRoot":
-    """Parse a storage location; the address of a server is rejected."""
+    """Parse a storage location; reject the address of a server."""
     from omnigraph.storage.root import parse_root
 
     if location.lower().startswith(_SERVER_SCHEMES):
@@ -81,7 +81,7 @@ def open_snapshot(uri: str, branch: str | None, snapshot: str | None) -> "Graph"
 
 
 def announce_target(verb: str, root: "GraphRoot") -> None:
-    """Print the target of a write to standard error, before the write."""
+    """Print the target of a write to standard error before the write."""
     access = "direct, local" if root.is_local else "direct, remote"
     show.note(f"{verb} {root.uri} ({access})")
 

@@ -37,7 +37,7 @@ def filter_options(command: Command) -> Command:
 
 
 def filter_arguments(filters: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters as arguments of a graph method; None for those not given."""
+    """Return the filters as arguments of a graph method, with None for those not given."""
     return {filter_name: filters[filter_name] or None for filter_name in ("types", "kinds", "ops")}
 
 
@@ -102,7 +102,7 @@ def _print_feed(feed: "Feed", limit: int) -> None:
 
 
 def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
-    """Take complete commits up to the limit; an error ends the page if it is not the first."""
+    """Take complete commits up to the limit; an error ends the page unless it is the first item."""
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
     change_count = block_count = 0
@@ -112,7 +112,7 @@ def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
         except (ChangeDiffRefused, ChangeFeedGap):
             if block_count == 0:
                 raise
-            return  # the next poll raises it
+            return  # the next poll raises the error
         if block is None:
             return
         change_count, block_count = change_count + len(block.changes), block_count + 1

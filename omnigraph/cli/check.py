@@ -74,7 +74,7 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
 
 
 def _check_whole_graph(root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]) -> None:
-    # Not through a graph handle: this must work for a graph that cannot be opened.
+    # Without a graph handle, because this must work for a graph that cannot be opened.
     from omnigraph.api.engine_choice import choose_check_executor
     from omnigraph.maintenance.check import check_graph
     from omnigraph.storage.effects import Effects

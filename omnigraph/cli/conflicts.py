@@ -1,6 +1,7 @@
-"""Conflicts for people: the first few with the values of each side, and the commands to run next.
+"""Conflicts shown to people: the first few with the values of each side, and the commands to run next.
 
-Owns the options that resolve conflicts, shared by `branch merge`, `revert` and `cherry-pick`.
+This module owns the options that resolve conflicts, shared by `branch merge`, `revert` and
+`cherry-pick`.
 """
 
 import shlex
@@ -26,7 +27,7 @@ _ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  #
 
 @record
 class TypedCommand:
-    """The command as the user typed it; `strategies` resolve conflicts, `options` are the rest."""
+    """The command as the user typed it; `strategies` resolve conflicts, `options` are the others."""
 
     words: tuple[str, ...]
     uri: str
@@ -39,7 +40,7 @@ class TypedCommand:
         return any("=" in strategy for strategy in self.strategies)
 
     def with_options(self, *extra_options: str) -> str:
-        """Return the command with more options; a strategy for all replaces an earlier one."""
+        """Return the command with more options; a strategy for all conflicts replaces an earlier one."""
         strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
         command_words = ("omnigraph", *self.words, "--uri", self.uri, *self.options, *strategies, *extra_options)
         return " ".join(shlex.quote(argument) for argument in command_words)
@@ -48,7 +49,7 @@ class TypedCommand:
 def build_typed_command(
     words: tuple[str, ...], uri: str, options: Mapping[str, Any], strategies: Sequence[str] = ()
 ) -> TypedCommand:
-    """Return the command as it was typed, without `--dry-run`.
+    """Return the command as the user typed it, without `--dry-run`.
 
     >>> how = {"granularity": "property", "mainline": 2, "message": None, "dry_run": True}
     >>> build_typed_command(("revert", "HEAD"), "g", how).with_options("--strategy", "ours")
@@ -65,7 +66,7 @@ def build_typed_command(
 
 
 def conflict_options(command: Command) -> Command:
-    """Add the options of a merge that resolve conflicts to a command."""
+    """Add the merge options that resolve conflicts to a command."""
     options = (
         click.option("--dry-run", is_flag=True, help="Only show the changes and conflicts"),
         click.option(
@@ -92,7 +93,7 @@ def conflict_options(command: Command) -> Command:
 
 
 def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
-    """Return one side for all conflicts, or sides by name; mixing both is an error.
+    """Return one side for all conflicts, or sides by name; mixing the two is an error.
 
     >>> parse_strategies(["ours"]), parse_strategies(["Person=theirs", "orphan_edge=ours"])
     ('ours', {'Person': 'theirs', 'orphan_edge': 'ours'})
@@ -118,7 +119,7 @@ def describe_counts(merge_result: "MergeResult") -> str:
 
 
 def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> None:
-    """Warn about edges that were deleted with a node which is kept; only the first few."""
+    """Warn about edges that were deleted with a node that is kept; show only the first few."""
     if not merge_result.lost_edges:
         return
     edge_count = show.count(len(merge_result.lost_edges), "edge")
@@ -132,7 +133,7 @@ def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> Non
 
 
 def lost_edge_documents(merge_result: "MergeResult", sides: tuple[str, str]) -> list[dict[str, str]]:
-    """Return the same edges as JSON-compatible data."""
+    """Return the lost edges as JSON-compatible data."""
     return [
         {
             "type_name": lost_edge.key.type_name,
@@ -194,7 +195,7 @@ def print_conflicts(
 def _remaining_strategies(
     conflicts: Sequence["EntityConflict"], side: str, typed_command: TypedCommand
 ) -> tuple[str, ...]:
-    """Return one side for all unresolved conflicts; strategies given by name are kept."""
+    """Return one side for all unresolved conflicts; keep the strategies that were given by name."""
     if not typed_command.has_named_strategies:
         return ("--strategy", side)
     type_names = sorted({conflict.type_name for conflict in conflicts})
@@ -213,7 +214,7 @@ def _conflict_lines(conflict: "EntityConflict", sides: tuple[str, str]) -> Itera
 
 
 def _property_table(conflict: "EntityConflict", sides: tuple[str, str]) -> Iterable[str]:
-    """Return a table of each conflicting property: its base value, and that of each side."""
+    """Return a table of the conflicting properties, each with its base value and the value on each side."""
     header = ("", "base", *sides)
     rows: list[tuple[str, ...]] = [header]
     for property_name in conflict.changed:
@@ -226,7 +227,7 @@ def _property_table(conflict: "EntityConflict", sides: tuple[str, str]) -> Itera
 
 
 def _has_disjoint_changes(conflict: "EntityConflict") -> bool:
-    """Return whether the sides changed different properties of an entity."""
+    """Return whether the two sides changed different properties of an entity."""
     base_values, our_values, their_values = conflict.base, conflict.ours, conflict.theirs
     if conflict.kind != "divergent_update" or base_values is None or our_values is None or their_values is None:
         return False

@@ -67,7 +67,7 @@ def _difference_lines(difference: "Diff", *, stat: bool) -> Iterator[str]:
 
 
 def _change_line(change: Any) -> str:
-    """Format a change with the old and new values that an update changed."""
+    """Format a change; an update includes the old and new values."""
     if change.op != "update":
         return format_change(change)
     before = {**(change.before or {}), **(change.endpoints_before or {})}

@@ -1,4 +1,4 @@
-"""The engine that runs a command: options of commands that can run on Spark."""
+"""The engine that runs a command: options for commands that can run on Spark."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ def engine_options(spark_condition: str) -> Callable[[Command], Command]:
 
 
 def engine_arguments(engine: str, master: str | None, remote: str | None) -> dict[str, Any]:
-    """Return these options as arguments of a graph method; a Spark URL implies engine spark."""
+    """Return the engine options as arguments of a graph method; a Spark URL implies engine spark."""
     if master is None and remote is None:
         return {"engine": engine}
     if engine == "local":
@@ -37,7 +37,7 @@ def engine_arguments(engine: str, master: str | None, remote: str | None) -> dic
 
 
 def open_spark_session(master: str | None, remote: str | None) -> Any:
-    """Open a session on the given Spark; None when no URL is given."""
+    """Open a session at the given Spark URL; return None if no URL is given."""
     if master is None and remote is None:
         return None
     from omnigraph.spark.session import spark_session

@@ -92,7 +92,7 @@ def _open_graph(options: dict[str, Any]) -> "Graph":
 
 
 def _parse_key(graph: "Graph", type_name: str, typed_id: str) -> Any:
-    """Return the key of a node from its typed form; parsed as JSON unless the key is a string."""
+    """Parse the key of a node from the command line, as JSON unless the key is a string."""
     node_type = graph.schema.ir.catalog.node(type_name)
     key_columns = node_type.key if node_type is not None else None
     if node_type is None or not key_columns or len(key_columns) > 1:
@@ -160,7 +160,7 @@ def _property_document(blamed: "Blamed") -> dict[str, Any]:
 
 
 def _commit_members(commit: "Commit | None") -> dict[str, Any]:
-    """Return the commit that set a value; all members are None if a cleanup removed it."""
+    """Return the commit that set a value; all members are None if a cleanup removed the commit."""
     return {
         "graph_commit_id": commit.id if commit is not None else None,
         "actor_id": commit.actor if commit is not None else None,

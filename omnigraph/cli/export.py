@@ -85,7 +85,7 @@ def _export_with_spark(
 
 
 def _describe_timing(exported: "Exported") -> str:
-    """Describe the time of an export: `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
+    """Describe the duration of an export: `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
     step_times = ", ".join(f"{type_name} {seconds:.1f}" for type_name, seconds in exported.steps.items())
     seconds = sum(exported.steps.values())
     return f"{seconds:.1f} s ({step_times}), {exported.total / max(seconds, 0.001):,.0f} rows/s"

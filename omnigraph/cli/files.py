@@ -1,7 +1,7 @@
-"""Reading and writing the files that are named on the command line.
+"""Read and write the files that are named on the command line.
 
-Owns what a path argument may be (a file, a directory, `-` for standard input) and the typed errors
-for unreadable ones. A file is replaced atomically.
+This module owns what a path argument may be (a file, a directory, `-` for standard input) and the
+typed errors for unreadable files. A file is replaced atomically.
 """
 
 import errno
@@ -35,7 +35,7 @@ def read_source(path: str) -> SourceText:
 
 
 def display_name(path: str) -> str:
-    """Return how messages refer to a path."""
+    """Return the name that messages use for a path."""
     return "<stdin>" if path == STDIN else path
 
 
@@ -46,7 +46,7 @@ def _read_stdin() -> bytes:
 
 
 def reject_repeated_stdin(*paths: str) -> None:
-    """Reject reading standard input twice: the second read would be empty."""
+    """Reject reading standard input twice, since the second read would be empty."""
     if paths.count(STDIN) > 1:
         raise click.UsageError("standard input (`-`) can be read only once")
 
@@ -73,7 +73,7 @@ def expand_directories(paths: Iterable[str], *suffixes: str) -> Iterator[str]:
 
 
 def replace_text(path: str, text: str) -> None:
-    """Replace a file atomically: an interruption leaves the old file."""
+    """Replace a file atomically; an interruption leaves the old file in place."""
     target = Path(path).resolve()
     temporary_file = _create_temporary_file(target, path)
     try:

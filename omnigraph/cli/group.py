@@ -1,7 +1,7 @@
 """Command groups that import a command only when it runs.
 
-Owns lazy loading and the suggestion for a misspelt command. The help page is built from the
-one-line texts given here, so that `--help` imports no command.
+This module owns lazy loading and the suggestion for a misspelt command. The help page is built from
+the one-line texts given here, so `--help` imports no command.
 """
 
 from importlib import import_module
@@ -24,7 +24,7 @@ class LazyCommand:
 
 
 def _reject_unused_flags(ctx: click.Context, command_path: str, command: click.Command) -> None:
-    """Reject a flag before a command that does not take it: no flag is ever ignored."""
+    """Reject a flag before a command that does not accept it, because no flag is ever ignored."""
     invocation = ctx.find_object(Invocation)
     if invocation is None or isinstance(command, click.Group):
         return
@@ -42,7 +42,7 @@ class LazyGroup(click.Group):
         self._lazy_commands = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, in the order they were given."""
+        """Return the names of all commands, in the order in which they were given."""
         return list(self._lazy_commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -96,7 +96,7 @@ def _lint_queries(query_path: str, catalog: Any, schema_path: str) -> LintedFile
 
 
 def _query_remarks(lint_report: Any) -> Iterator[Diagnostic]:
-    """Return the lint warnings about whole queries, at the positions of their names."""
+    """Return the lint warnings about whole queries, positioned at the query names."""
     for query_result in lint_report.results:
         for remark in query_result.warnings:
             name_span = query_result.diagnosis.query.name.span
@@ -138,7 +138,7 @@ def _diagnostic_documents(diagnostics: Sequence[Diagnostic]) -> list[dict[str, o
 def _report_document(
     schema_report: LintedFile, query_reports: Sequence[LintedFile], schema_path: str, query_paths: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the totals with the report of the only query file, or of each of several."""
+    """Return the totals with the report of the only query file, or with one report per file."""
     severities = [
         diagnostic.severity for report in (schema_report, *query_reports) for diagnostic in report.diagnostics
     ]

@@ -114,7 +114,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
 
 
 def _choose_source(data: tuple[str, ...]) -> Any:
-    """Return what to load: standard input, one path, several, or paths by type."""
+    """Return the source to load: standard input, one or several paths, or paths by type."""
     if len(data) == 1 and data[0] == files.STDIN:
         return sys.stdin.buffer
     if files.STDIN in data:
@@ -153,7 +153,7 @@ def _print_problems(report: "LoadReport", source_names: str) -> None:
     hint = report.error.advice if report.error is not None else None
     for problem in report:
         show.problem(problem.reason if problem.file is None else f"{problem.file}: {problem.reason}", hint)
-        hint = None  # shown once: it is likely the same for all
+        hint = None  # shown once, because it is likely the same for all
     if report.left_out:
         show.problem(f"… and {report.left_out} more", None)
     problem_count = show.count(len(report) + report.left_out, "problem")
@@ -182,7 +182,7 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
 
 
 def _describe_timing(receipt: "Receipt") -> str:
-    """Describe the time of a load: `12.3 s (stage 8.1, check 4.0, publish 0.2), 89,431 rows/s`."""
+    """Describe the duration of a load: `12.3 s (stage 8.1, check 4.0, publish 0.2), 89,431 rows/s`."""
     step_times = ", ".join(f"{step_name} {seconds:.1f}" for step_name, seconds in receipt.steps.items())
     seconds = sum(receipt.steps.values())
     facts = [f"{seconds:.1f} s ({step_times})", f"{receipt.total / max(seconds, 0.001):,.0f} rows/s"]

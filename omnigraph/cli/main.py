@@ -1,7 +1,6 @@
-"""The program `omnigraph`: its commands, and how each of them ends.
+"""The program `omnigraph`: its commands, its error messages and its exit codes.
 
-Owns the translation of errors to messages and exit codes. A traceback is shown only with
-`--debug`.
+This module translates errors to messages and exit codes. A traceback is shown only with `--debug`.
 """
 
 import gc
@@ -58,7 +57,7 @@ _COMMANDS = {
     "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
 }
-# Start-up creates many objects and no garbage: collections would take a tenth of its time.
+# Start-up creates many objects and no garbage, so collections would waste a tenth of its time.
 _GC_THRESHOLD = 100_000
 _EPILOG = """
 A graph is a path or s3://bucket/prefix; S3 access is configured with the AWS_* variables.
@@ -116,7 +115,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return the exit code instead of raising."""
     invocation = Invocation()
     original_streams = sys.stdout, sys.stderr
-    # This context outlives the command, so that errors are shown according to its flags, too.
+    # This context outlives the command, so that errors, too, are shown according to its flags.
     with click.Context(cli, obj=invocation):
         try:
             returned: Any = cli.main(args=arguments, prog_name="omnigraph", standalone_mode=False, obj=invocation)
@@ -128,11 +127,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except SystemExit:
             if (sys.stdout, sys.stderr) == original_streams:
                 raise  # shell completion exits like this
-            # Click wraps the streams and exits when the reader of the output has closed it.
+            # Click wraps the streams, and exits if the reader of the output has closed it.
             sys.stdout, sys.stderr = original_streams
             _silence_stdout()
             return exits.BROKEN_PIPE
-        except Exception as error:  # the last resort: every other path is typed
+        except Exception as error:  # the last resort, since all expected errors are typed
             return _report_failure(error, invocation)
         finally:
             stop_log()
@@ -181,7 +180,7 @@ def _to_typed_error(error: Exception) -> Any:
 
     if isinstance(error, OmnigraphError):
         return error
-    if isinstance(error, OSError):  # file errors are typed where files are used: this is a stream
+    if isinstance(error, OSError):  # file errors are typed where files are used, so this is a stream
         return StorageError(f"cannot write the result: {error.strerror}")
     return InternalError(f"unexpected {type(error).__name__}: {error}")
 

@@ -51,7 +51,7 @@ def optimize(
 
 
 def _exit_if_damaged(report: Any) -> None:
-    """Exit with a failure if a table is damaged, whatever was done to the others."""
+    """Exit with a failure if a table is damaged, even if the other tables were maintained."""
     if report.damaged:
         show.note("run `omnigraph check` to list the missing or damaged files")
         raise click.exceptions.Exit(exits.FAILED)

@@ -1,7 +1,7 @@
-"""The flags that every command takes, before or after its name.
+"""The flags that every command accepts, before or after its name.
 
-Owns `Settings`: how results and errors are shown. A flag given to the command overrides the same
-flag given to the program.
+This module owns `Settings`, which determine how results and errors are shown. A flag given after
+the command overrides the same flag given before it.
 """
 
 import os
@@ -41,10 +41,11 @@ def _ambient_color() -> bool | None:
 
 @dataclass(slots=True)
 class Invocation:
-    """The state of one run, filled in as its flags are read; outlives the click context.
+    """The state of one run, filled in as its flags are read; it outlives the click context.
 
-    `scope_flags` were given before the command, and not every command takes them. `is_write` is set
-    by a command that changes data, so that its failure says whether anything was written.
+    `scope_flags` are flags that were given before the command and that not every command accepts.
+    `is_write` is set by a command that changes data, so that its failure message says whether
+    anything was written.
     """
 
     settings: Settings = field(default_factory=_settings_from_environment)
@@ -126,12 +127,12 @@ _SHARED_OPTIONS = (
     _flag_option("--debug", "debug", "Show the Python traceback of an error"),
 )
 
-# Flags that may come before a command, by the parameter name of the commands that take them.
+# Flags that may precede a command, by the parameter name of the commands that accept them.
 SCOPE_FLAGS = {"store": "--store", "actor": "--as", "yes": "--yes"}
 
 
 def scope_option(declaration: str, parameter_name: str, **attributes: Any) -> Callable[[Command], Command]:
-    """Declare a flag that may also come before the command; the value after it wins."""
+    """Declare a flag that may also precede the command; a value given after the command wins."""
 
     def use_group_value(context: click.Context, _: click.Parameter, value: Any) -> Any:
         invocation = context.find_object(Invocation)

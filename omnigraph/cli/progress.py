@@ -1,4 +1,4 @@
-"""Progress bar on standard error, shown only on a terminal and only for long commands."""
+"""A progress bar on standard error, shown only on a terminal and only for long commands."""
 
 import sys
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _WIDTH = 30
 
 @contextmanager
 def show_progress(label: str, *, hidden: bool = False) -> Iterator["ProgressBar"]:
-    """Yield a callback that takes the amount done and the total; it may be called at any rate."""
+    """Yield a callback that accepts the amount done and the total; it may be called at any rate."""
     current_settings = settings()
     progress_bar = ProgressBar(
         label, silent=hidden or current_settings.quiet or current_settings.json or not sys.stderr.isatty()
@@ -30,7 +30,7 @@ def show_progress(label: str, *, hidden: bool = False) -> Iterator["ProgressBar"
 
 
 class ProgressBar:
-    """One line that shows the progress and is rewritten in place."""
+    """A line that shows the progress and is rewritten in place."""
 
     def __init__(self, label: str, *, silent: bool) -> None:
         self.label, self.silent = label, silent

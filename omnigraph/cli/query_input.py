@@ -1,7 +1,7 @@
-"""The query a command runs, and the values of its parameters.
+"""The query that a command runs, and the values of its parameters.
 
-Owns the flags that `query`, `mutate` and `explain` share: the source of the query, `--params`.
-All input is read and validated before a graph is opened.
+This module owns the flags that `query`, `mutate` and `explain` share: the source of the query and
+`--params`. All input is read and validated before a graph is opened.
 """
 
 import json
@@ -36,7 +36,7 @@ _QUERY_OPTIONS = (
 
 @record
 class QueryInput:
-    """A query text, the name of the query to run, and the values of its parameters."""
+    """Query text, the name of the query to run, and the values of its parameters."""
 
     query_name: str | None
     source: SourceText
@@ -44,7 +44,7 @@ class QueryInput:
 
 
 def query_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add NAME, --query, -e, --params and --params-file; the command gets one `query_input`."""
+    """Add NAME, --query, -e, --params and --params-file; the command receives one `query_input`."""
 
     @wraps(command)
     def read_input(name: str | None, query_path: str | None, text: str | None, **other_options: Any) -> None:
@@ -58,7 +58,7 @@ def query_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def read_query_source(query_path: str | None, query_text: str | None) -> SourceText:
-    """Read the query from its only source; two sources, or none, are rejected."""
+    """Read the query from its source; reject several sources, or none."""
     if query_path is not None and query_text is not None:
         raise click.UsageError("--query and -e both give a query: use only one of them")
     if query_text is not None:
@@ -74,7 +74,7 @@ def read_query_source(query_path: str | None, query_text: str | None) -> SourceT
 
 
 def read_parameters(params_text: str | None, params_path: str | None) -> dict[str, Any]:
-    """Return the values from --params or --params-file."""
+    """Return the parameter values from --params or --params-file."""
     if params_text is not None and params_path is not None:
         raise click.UsageError("--params and --params-file both give values: use only one of them")
     source_name = "--params"

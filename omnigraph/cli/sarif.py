@@ -11,7 +11,7 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def sarif_log(reports: Sequence[tuple[SourceText, Sequence[Diagnostic]]]) -> dict[str, Any]:
-    """Return a log with one run that holds all findings.
+    """Return a log with one run that contains all findings.
 
     >>> log = sarif_log([(SourceText("a.pg", "?"), [Diagnostic("no", code="T1")])])
     >>> log["runs"][0]["results"][0]["ruleId"]

@@ -1,7 +1,7 @@
 """Output of results, findings and errors.
 
 Results go to standard output, everything else to standard error. Machine-readable formats never
-contain colors. Kept light: every command imports it.
+contain colors. This module is kept small, because every command imports it.
 """
 
 import json
@@ -31,7 +31,7 @@ def document(value: Any) -> None:
 
 
 def verbatim(text: str) -> None:
-    """Print the text of a file as it is, including escape sequences."""
+    """Print the text of a file unchanged, including escape sequences."""
     click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
 
 
@@ -57,13 +57,13 @@ def warnings(messages: Iterable[object]) -> None:
 
 
 def findings(diagnostics: Iterable[Diagnostic], source: SourceText, *, err: bool = False) -> None:
-    """Print findings with positions and carets, in the order of the text."""
+    """Print findings with positions and carets, in source order."""
     for diagnostic in sorted(diagnostics, key=lambda diagnostic: (diagnostic.start, diagnostic.end)):
         click.echo(colored_diagnostic(diagnostic, source), err=err, color=settings().color)
 
 
 def colored_diagnostic(diagnostic: Diagnostic, source: SourceText) -> str:
-    """Return a finding as colored text; click strips the colors if the terminal has none."""
+    """Return a finding as colored text; click strips the colors if the terminal does not support them."""
     headline, *excerpt = render(diagnostic, source).split("\n")
     location, _, message = headline.partition(f": {diagnostic.severity}")
     severity_label = click.style(f"{diagnostic.severity}", fg=_COLORS[diagnostic.severity], bold=True)

@@ -1,7 +1,7 @@
 """How signals end the program: while a command runs, and while the program exits.
 
-While a command runs, SIGTERM raises an exception as SIGINT (Ctrl-C) does, so that the command
-cleans up. Once its outcome is decided, signals end the process at once: an exception during
+While a command runs, SIGTERM raises an exception, as SIGINT (Ctrl-C) does, so that the command
+cleans up. Once its outcome is decided, signals end the process immediately: an exception during
 interpreter shutdown would print a traceback and exit with a meaningless code.
 """
 
@@ -10,17 +10,17 @@ from types import FrameType
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM was received: the program ends as on Ctrl-C, with another exit code."""
+    """Raised when SIGTERM is received; the program ends as on Ctrl-C, with a different exit code."""
 
 
 def raise_on_sigterm() -> None:
-    """Install the handler of SIGTERM, unless the process already has one."""
+    """Install the SIGTERM handler, unless the process already has one."""
     if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _raise_terminated)
 
 
 def end_at_once_on_signals() -> None:
-    """Restore the default action of signals that raise; ignored signals stay ignored."""
+    """Restore the default action of signals that raise exceptions; ignored signals stay ignored."""
     if signal.getsignal(signal.SIGTERM) is _raise_terminated:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -1,4 +1,4 @@
-"""`omnigraph status`: the size and health of a graph, and what to run about it."""
+"""`omnigraph status`: the size and health of a graph, and the commands to run."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
 """Log output on standard error: `-v`, `-vv`, `OMNIGRAPH_LOG`.
 
-`-v` shows one event per operation, `-vv` more. `OMNIGRAPH_LOG` is `json` for events as JSON lines,
-or a level such as `info` or `debug`. Results on standard output are not affected.
+`-v` shows one event per operation, and `-vv` shows more. `OMNIGRAPH_LOG` is `json` for events as
+JSON lines, or a level such as `info` or `debug`. Results on standard output are not affected.
 """
 
 import os
@@ -13,7 +13,7 @@ _handlers: list[Any] = []
 
 
 def start_log(verbosity: int) -> None:
-    """Start logging if the flags or the environment ask for it; otherwise import nothing."""
+    """Start logging if the flags or the environment request it; otherwise import nothing."""
     requested_log = os.environ.get("OMNIGRAPH_LOG", "").lower()
     if not verbosity and (not requested_log or _handlers):
         return  # not requested, or already started by a flag before the command

@@ -1,5 +1,5 @@
-"""Run one query on one snapshot: operators over row ids, in a single process.
+"""Execute a query against a snapshot, using operators over row ids in a single process.
 
-Must never import anything here: commands that only read text must not load numpy and Arrow.
+This file must not import anything, so that commands that only parse text do not load numpy and Arrow.
 Read first: `run.py` (reads), `writes/mutate.py` (writes), `operators/dispatch.py`.
 """

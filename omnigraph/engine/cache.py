@@ -1,7 +1,7 @@
-"""Caches shared by the queries of one process: parsed tables in memory, neighbour lists on disk.
+"""Caches shared by all queries of a process: parsed tables in memory and neighbour lists on disk.
 
-Owns budgets and eviction. Keys name exact table versions, so entries are never stale. A missing,
-damaged or unwritable entry costs time but must never change a result.
+Owns cache budgets and eviction. Keys name exact table versions, so entries are never stale. A
+missing, damaged or unwritable entry costs time but must never change a result.
 """
 
 import os
@@ -25,7 +25,7 @@ _DEFAULT_DISK_BYTES = 16 << 30
 
 @dataclass(slots=True, eq=False)
 class MemoryCache:
-    """Values by key within a budget of bytes; the least recently used are evicted first.
+    """A least-recently-used cache with a budget in bytes.
 
     >>> memory = MemoryCache(100)
     >>> memory.put("a", 1, 60), memory.put("b", 2, 60), memory.get("a"), memory.get("b")
@@ -48,7 +48,7 @@ class MemoryCache:
             return entry[0]
 
     def put(self, cache_key: Hashable, value: Any, byte_count: int) -> None:
-        """Cache a value; a value larger than the whole budget is not stored."""
+        """Cache a value unless it is larger than the whole budget."""
         if byte_count > self.budget:
             return
         with self._lock:
@@ -60,7 +60,7 @@ class MemoryCache:
     def get_or_build(
         self, cache_key: Hashable, build: Callable[[], T | None], measure_bytes: Callable[[T], int]
     ) -> T | None:
-        """Return the value, building it if needed; concurrent callers wait for a single build.
+        """Return the cached value, building it if needed; concurrent callers share a single build.
 
         If `build` returns None, nothing is cached and None is returned.
         """
@@ -87,13 +87,13 @@ class MemoryCache:
             return list(reversed(self._entries))
 
     def drop(self, cache_key: Hashable) -> None:
-        """Remove one value."""
+        """Remove the value for a key."""
         with self._lock:
             self._used_bytes -= self._entries.pop(cache_key, (None, 0))[1]
 
     @property
     def used_bytes(self) -> int:
-        """Bytes in use."""
+        """Number of bytes in use."""
         return self._used_bytes
 
     def clear(self) -> None:
@@ -105,37 +105,37 @@ class MemoryCache:
 
 @dataclass(slots=True, eq=False)
 class QueryCaches:
-    """Caches shared between queries: lists and columns in memory, lists on disk."""
+    """Caches shared between queries: neighbour lists and columns in memory, neighbour lists on disk."""
 
     memory: MemoryCache = field(
         default_factory=lambda: MemoryCache(_bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES))
     )
     disk: ArrayFileCache | None = None
-    # Accumulated cost of misses per key: once it exceeds the cost of building, the entry is built.
+    # Accumulated cost of misses per key. Once it exceeds the cost of building the entry, the entry is built.
     miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(10_000))
 
     def add_miss_cost(self, cache_key: Hashable, cost: float) -> float:
-        """Add to the miss cost of a key; return the sum so far."""
+        """Add to a key's miss cost and return the new total."""
         total_cost: float = (self.miss_costs.get(cache_key) or 0.0) + cost
         self.miss_costs.put(cache_key, total_cost, 1)
         return total_cost
 
 
 def open_caches(directory: str | Path | None = None) -> QueryCaches:
-    """Open caches in `directory`, else `OMNIGRAPH_CACHE_DIR`, else the user's cache folder."""
+    """Open caches in `directory`, defaulting to `OMNIGRAPH_CACHE_DIR` and then to the user's cache folder."""
     cache_path = Path(directory) if directory is not None else _configured_directory()
     budget = _bytes_from_environment("OMNIGRAPH_CACHE_BYTES", _DEFAULT_DISK_BYTES)
     return QueryCaches(disk=ArrayFileCache(cache_path, budget) if cache_path is not None and budget else None)
 
 
 def cache_directory() -> Path | None:
-    """Return the disk cache directory of this process; None without a disk cache."""
+    """Return this process's disk cache directory, or None if there is no disk cache."""
     disk = shared_caches().disk
     return disk.directory if disk is not None else None
 
 
 def root_identity(store: Store) -> str:
-    """Return what distinguishes roots in cache keys; two spellings of a root are cached twice."""
+    """Return the string that identifies a root in cache keys; two spellings of one root are cached separately."""
     return f"{store.root.options.get('aws_endpoint', '')}|{store.root.uri}"
 
 
@@ -144,7 +144,7 @@ _process_caches_lock = threading.Lock()
 
 
 def shared_caches() -> QueryCaches:
-    """Return the caches of this process, one set per distinct environment configuration."""
+    """Return this process's caches; each distinct environment configuration has its own set."""
     environment = tuple(os.environ.get(variable_name) for variable_name in _CACHE_VARIABLES)
     process_caches = _process_caches.get(environment)
     if process_caches is None:

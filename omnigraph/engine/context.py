@@ -1,7 +1,7 @@
-"""State of one execution that every operator needs: snapshot, schema, parameters, limits.
+"""The state that every operator of an execution needs: snapshot, schema, parameters and limits.
 
-One context per execution; never share it between threads. The caches it refers to are shared and
-thread-safe.
+Each execution has its own context, which threads must not share. The caches that it refers to are
+shared and thread-safe.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from .operators.rows import NULL_ROW, IntArray
 
 @dataclass(slots=True, eq=False)
 class OperatorStats:
-    """Measurements of an operator: rows produced, milliseconds, runs."""
+    """Measurements of an operator: rows produced, elapsed milliseconds and number of runs."""
 
     rows: int = 0
     milliseconds: float = 0.0
@@ -37,13 +37,13 @@ class OperatorStats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScannedRows:
-    """Rows that a scan has read in full, so that they need not be fetched again."""
+    """Rows that a scan has already read in full and that need not be fetched again."""
 
     row_ids: IntArray
     table: pa.Table
 
     def covers(self, wanted_ids: IntArray, column_names: Sequence[str]) -> bool:
-        """Return whether all of these columns are available for all of these rows."""
+        """Return whether all of the given columns are available for all of the given rows."""
         if any(column_name not in self.table.column_names for column_name in column_names):
             return False
         if wanted_ids is self.row_ids or (
@@ -55,7 +55,7 @@ class ScannedRows:
 
 @dataclass(slots=True, eq=False)
 class ExecutionContext:
-    """One execution of a query."""
+    """The context of a single query execution."""
 
     snapshot: Snapshot
     catalog: Catalog
@@ -77,7 +77,7 @@ class ExecutionContext:
         return opened_table
 
     def table_identity(self, table_key: TableKey) -> tuple[str, str, int]:
-        """Return what identifies a table version uniquely across all roots."""
+        """Return a tuple that identifies a table version uniquely across all roots."""
         identity = self._table_identities.get(table_key)
         if identity is None:
             table = self.table(table_key)
@@ -86,11 +86,11 @@ class ExecutionContext:
         return identity
 
     def row_count(self, table_key: TableKey) -> int:
-        """Return the row count of a table from the manifest, without opening the table."""
+        """Return a table's row count from the manifest, without opening the table."""
         return self.snapshot.tables[table_key].row_count
 
     def declared_type(self, table_key: TableKey) -> NodeType | EdgeType:
-        """Return the declaration for a table key."""
+        """Return the type declaration for a table key."""
         return type_for_key(self.catalog, table_key)
 
     def constant(self, value: plan.Value) -> Any:
@@ -102,7 +102,7 @@ class ExecutionContext:
         raise InternalError(reason=f"{type(value).__name__} is not constant")
 
     def record_stats(self, operator: object, row_count: int, started_at: float, remark: str = "") -> None:
-        """Record the measurements of an operator if tracing is enabled."""
+        """Record an operator's measurements if tracing is enabled."""
         if self.trace is None:
             return
         operator_stats = self.trace.setdefault(id(operator), OperatorStats())

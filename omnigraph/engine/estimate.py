@@ -1,6 +1,6 @@
-"""Estimated row counts of operators, from table sizes and rules of thumb.
+"""Row count estimates for operators, based on table sizes and rules of thumb.
 
-Only for explained plans and for choices that cannot change a result.
+Use them only in explained plans and for choices that cannot change a result.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (0.01, 0.3)  # the fraction of rows 
 
 
 def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -> float:
-    """Return the expected output rows of an operator for this many input rows."""
+    """Return the expected number of output rows of an operator for a number of input rows."""
     match operator:
         case plan.NodeScan():
             type_names = operator.implementers or (operator.type_name,)
@@ -44,7 +44,7 @@ def _table_rows(context: ExecutionContext, table_key: TableKey) -> int:
 
 
 def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand) -> float:
-    """Return the mean number of neighbours, to the power of the hops."""
+    """Return the mean number of neighbours raised to the power of the number of hops."""
     mean_degree = 0.0
     for step in expansion.steps:
         edge = context.catalog.edge(step.edge_type)
@@ -61,7 +61,7 @@ def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand) -> flo
 
 
 def _max_targets(context: ExecutionContext, expansion: plan.Expand) -> float:
-    """Return the number of nodes that an expansion can reach at most."""
+    """Return the maximum number of nodes that an expansion can reach."""
     return float(_table_rows(context, TableKey.node(expansion.target_type)))
 
 

@@ -1,7 +1,7 @@
-"""Explained plans: operators with estimated rows, and with measured rows and times.
+"""Explained plans: operators with estimated row counts and, with `analyze`, measured rows and times.
 
-Estimates come from table row counts alone and promise nothing. With `analyze` the query is run and
-its operators are measured.
+Estimates are based only on table row counts and can be far off. With `analyze`, the query is
+executed and its operators are measured.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ class ExplainedStep:
     stats: OperatorStats | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the members of the JSON form; measurements only with `analyze`."""
+        """Return the step as a JSON object; measurements are included only with `analyze`."""
         members: dict[str, Any] = {"depth": self.depth, "operator": self.description}
         members["estimated_rows"] = self.estimated_rows
         if self.stats is not None:
@@ -61,7 +61,7 @@ class ExplainedStep:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedPlan:
-    """The plan of a query as it runs."""
+    """The plan of a query as it is executed."""
 
     name: str
     steps: tuple[ExplainedStep, ...]
@@ -69,7 +69,7 @@ class ExplainedPlan:
     milliseconds: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the members of the JSON form."""
+        """Return the plan as a JSON object."""
         members: dict[str, Any] = {"query_name": self.name}
         members["plan"] = [step.to_json() for step in self.steps]
         if self.rows is not None and self.milliseconds is not None:
@@ -97,7 +97,7 @@ def explain(
     limits: QueryLimits | None = None,
     mode: ParameterMode = "python",
 ) -> ExplainedPlan:
-    """Return the plan of a read; with `analyze`, run it. Only `analyze` needs parameters."""
+    """Return the plan of a read query; with `analyze`, also run it, which requires its parameters."""
     bound_params = bind_params(query, params, mode) if analyze else {}
     read_plan, context = prepare_read(snapshot, query, bound_params, limits)
     if not analyze:
@@ -129,7 +129,7 @@ def _explain_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Itera
 def _flatten_operators(operators: Sequence[Any], depth: int) -> Iterator[tuple[int, Any]]:
     for operator in operators:
         if isinstance(operator, DropVariables):
-            continue  # changes no rows
+            continue  # does not change the rows
         yield depth, operator
         if isinstance(operator, plan.AntiJoin | plan.LeftJoin):
             yield from _flatten_operators(operator.inner, depth + 1)
@@ -153,11 +153,11 @@ def _operator_text(operator: Any) -> str:
 
 
 def _index_text(context: ExecutionContext, operator: Any) -> str:
-    """Return which indexes serve a scan or a walk from a few rows, as far as is known."""
+    """Return the known indexes that serve a scan or a traversal from a few rows."""
     try:
         index_names = dict.fromkeys(_full_text_indexes(context, operator))
         indexed_filters = list(_indexed_filters(context, operator)) if not index_names else []
-    except KeyError:  # a parameter without a value: the plan is explained without being run
+    except KeyError:  # a parameter has no value, because the plan is explained without being run
         return ""
     index_names |= {
         index_name: None
@@ -168,7 +168,7 @@ def _index_text(context: ExecutionContext, operator: Any) -> str:
 
 
 def _full_text_indexes(context: ExecutionContext, operator: Any) -> Iterator[str]:
-    """Return the full-text indexes that propose the rows of a scan."""
+    """Yield the full-text indexes that propose candidate rows for a scan."""
     if not isinstance(operator, plan.NodeScan):
         return
     for type_name in operator.implementers or (operator.type_name,):
@@ -181,7 +181,7 @@ def _indexed_filters(context: ExecutionContext, operator: Any) -> Iterator[tuple
     if isinstance(operator, KeyScan):
         yield context.table(TableKey.node(operator.scan.type_name)), pc.field("id") == "any"
     if isinstance(operator, DistinctValueScan):
-        operator = operator.scan  # unless the values are in memory, as with any scan
+        operator = operator.scan  # unless the values are in memory, as for any scan
     if isinstance(operator, plan.NodeScan):
         for type_name in operator.implementers or (operator.type_name,):
             pushed_filter, _ = split_filters(context, TableKey.node(type_name), operator.filters)
@@ -208,7 +208,7 @@ def _result_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterat
 
 
 def _ranking_text(context: ExecutionContext, read_plan: plan.ReadPlan) -> str:
-    """Return which index proposes the nearest nodes of a scan."""
+    """Return the index that proposes the nearest nodes for a scan."""
     ranking = read_plan.ranking
     if not isinstance(ranking, plan.Nearest) or read_plan.aggregated or read_plan.distinct:
         return ""

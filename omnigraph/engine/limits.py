@@ -1,8 +1,8 @@
-"""Resource limits of one query: time, memory, and admission of heavy queries.
+"""Resource limits of a query: time, memory, and admission control for heavy queries.
 
-Owns the limits, the meter of a running query and the process-wide gate. Operators check between
-chunks and before large allocations, so an excessive query ends in a typed error and the handle
-stays usable.
+Owns the limits, the meter of a running query, and the process-wide gate. Operators check the limits
+between chunks and before large allocations, so an excessive query fails with a typed error and the
+handle stays usable.
 """
 
 import os
@@ -13,23 +13,23 @@ from time import monotonic
 from omnigraph.errors import ConfigError, QueryTimeout, ResourceLimitExceeded
 
 _DEFAULT_MEMORY_BYTES = 4 << 30
-_HEAVY_BYTES = 8 << 20  # bytes after which a query counts as heavy
+_HEAVY_BYTES = 8 << 20  # number of bytes above which a query counts as heavy
 _GATE_POLL_SECONDS = 0.05  # seconds between checks of the timeout (and of Ctrl-C) while waiting
 
-# More threads than cores only evict each other from the processor caches.
+# With more threads than cores, threads only evict each other's data from the processor caches.
 _heavy_query_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """Seconds and bytes that one query may use; a `timeout` of None means no limit."""
+    """The time in seconds and the memory in bytes that a query may use; a `timeout` of None means no limit."""
 
     timeout: float | None = None
     memory: int = _DEFAULT_MEMORY_BYTES
 
     @classmethod
     def default(cls) -> "QueryLimits":
-        """Read `OMNIGRAPH_QUERY_TIMEOUT` (seconds) and `OMNIGRAPH_QUERY_MEMORY` (bytes)."""
+        """Return the limits from `OMNIGRAPH_QUERY_TIMEOUT` (seconds) and `OMNIGRAPH_QUERY_MEMORY` (bytes)."""
         timeout_text = os.environ.get("OMNIGRAPH_QUERY_TIMEOUT")
         memory_text = os.environ.get("OMNIGRAPH_QUERY_MEMORY")
         if not timeout_text and not memory_text:
@@ -45,10 +45,10 @@ _DEFAULT_LIMITS = QueryLimits()
 
 @dataclass(slots=True, eq=False)
 class QueryMeter:
-    """Resources used so far by a running query.
+    """The resources that a running query has used so far.
 
-    Call `enter_gate` before taking a lock that other queries may wait for. Otherwise a thread that
-    holds the lock while waiting for the gate would block those inside the gate: a deadlock.
+    Call `enter_gate` before taking a lock that other queries may wait for. A thread that holds the
+    lock while it waits for the gate would deadlock with the queries that are already admitted.
     """
 
     limits: QueryLimits = _DEFAULT_LIMITS
@@ -84,7 +84,7 @@ class QueryMeter:
             self.enter_gate()
 
     def release_bytes(self, byte_count: int) -> None:
-        """Give back bytes that were charged and are now freed."""
+        """Release bytes that were charged and have since been freed."""
         self.used_bytes = max(0, self.used_bytes - byte_count)
 
     def enter_gate(self) -> None:
@@ -94,7 +94,7 @@ class QueryMeter:
             self.check_timeout()
 
     def leave_gate(self) -> None:
-        """Leave the gate, if entered."""
+        """Leave the gate if this query has entered it."""
         if self.in_gate:
             self.in_gate = False
             _heavy_query_gate.release()

@@ -1,6 +1,6 @@
-"""Physical operators: engine-internal replacements that plan rewrites put into a plan.
+"""Physical operators: internal replacements that plan rewrites insert into a plan.
 
-Each returns the same rows as the logical operators that it replaces, only faster.
+Each one returns the same rows as the logical operators that it replaces, but faster.
 """
 
 from omnigraph.lang.query import plan
@@ -10,10 +10,10 @@ from omnigraph.values import PropertyType
 
 @record
 class KeyScan:
-    """A scan whose filters fix every key member: at most one node, looked up by its id.
+    """A scan whose filters fix every key member, so that at most one node is looked up by its id.
 
-    `key_members` are in the order in which they form the id; `remaining_filters` are still to be
-    tested. `prefetch_columns` are read along, which saves a second read of the one node.
+    `key_members` are in the order in which they form the id; `remaining_filters` must still be
+    tested. `prefetch_columns` are read with the node, which saves a second read.
     """
 
     scan: plan.NodeScan
@@ -24,9 +24,9 @@ class KeyScan:
 
 @record
 class EdgeExists:
-    """Keep rows whose two variables are joined by an edge or, if `negated`, by none.
+    """Keep rows whose two variables are joined by an edge or, if `negated`, rows where they are not.
 
-    `expansion` starts at `expansion.source`; its target would have to be `target_variable`.
+    The edge is the one that `expansion` would follow from `expansion.source` to `target_variable`.
     """
 
     expansion: plan.Expand
@@ -43,14 +43,14 @@ class NoNeighbour:
 
 @record
 class WeightByDegree:
-    """An expansion whose target is never read: multiplies row weights by the degree."""
+    """An expansion whose target is never read: it only multiplies row weights by the degree."""
 
     expansion: plan.Expand
 
 
 @record
 class DistinctExpand:
-    """An expansion of which only the distinct target nodes are kept."""
+    """An expansion that keeps only the distinct target nodes."""
 
     expansion: plan.Expand
 
@@ -64,7 +64,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan of which only these columns are read, and only by aggregates."""
+    """A scan whose listed columns are the only ones read, and only by aggregates."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Execution of reads: binds parameters, rewrites the plan, runs it, returns a table.
+"""Execution of read queries: bind the parameters, rewrite the plan, run it and return a table.
 
-The entry points of the engine for reads. A plan is rewritten once per compiled query and schema;
-only the execution itself remains per call.
+Contains the engine's entry points for reads. A plan is rewritten once per compiled query and
+schema, so each call only has to execute it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,20 +38,20 @@ _MAX_REWRITTEN_PLANS = 512
 
 @dataclass(frozen=True, slots=True)
 class ReadStats:
-    """What a read cost."""
+    """The cost of a read."""
 
     rows: int
     milliseconds: float
     peak_bytes: int
 
     def to_dict(self) -> dict[str, float]:
-        """Return the figures by name."""
+        """Return the statistics as a dictionary."""
         return {"rows": self.rows, "milliseconds": self.milliseconds, "peak_bytes": self.peak_bytes}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOutput:
-    """The result of a read: a table with the columns of the plan, and its cost."""
+    """The result of a read: a table with the plan's columns, and the cost of the read."""
 
     table: pa.Table
     stats: ReadStats
@@ -66,7 +66,7 @@ def run_read(
     caches: QueryCaches | None = None,
     mode: ParameterMode = "standard",
 ) -> ReadOutput:
-    """Run a compiled read on a snapshot; `params` are values as callers pass them."""
+    """Run a compiled read on a snapshot; `params` holds the values as passed by the caller."""
     started_at = perf_counter()
     read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
     try:
@@ -88,8 +88,8 @@ def stream_read(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Run a compiled read in batches; return the result schema and an iterator of batches.
 
-    Without an order, groups, a ranking or `distinct`, memory does not grow with the result, and
-    rows come in storage order. Nothing runs before the first batch is requested.
+    Without an order, groups, a ranking or `distinct`, memory use does not grow with the result and
+    rows are returned in storage order. Nothing runs until the first batch is requested.
     """
     read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
     batches = stream_batches(context, read_plan, row_bounds(context, read_plan), execute_plan)
@@ -97,7 +97,7 @@ def stream_read(
 
 
 def bind_params(query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard") -> BoundParams:
-    """Return the values of all parameters, with one timestamp for the whole request."""
+    """Return the values of all parameters, using a single timestamp for the whole request."""
     return bind_parameters(query.parameters, params, mode, request_time=ids.now_millis())
 
 
@@ -117,13 +117,13 @@ def prepare_read(
     return rewritten_plan(query.plan, schema_ir), context
 
 
-# Keyed by identity, since hashing a plan costs more than running a small one. Both objects are
-# kept alive in the entry, so that their ids cannot be reused.
+# Keyed by object identity, since hashing a plan costs more than running a small one. Each entry
+# keeps both objects alive so that their ids cannot be reused.
 _rewritten_plans: dict[tuple[int, int], tuple[plan.ReadPlan, SchemaIR, plan.ReadPlan]] = {}
 
 
 def rewritten_plan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan after all rewrites; computed once."""
+    """Return the plan after all rewrites, which are computed only once."""
     cache_key = (id(read_plan), id(schema_ir))
     cached_plan = _rewritten_plans.get(cache_key)
     if cached_plan is None:
@@ -152,7 +152,7 @@ def execute_plan(context: ExecutionContext, read_plan: plan.ReadPlan) -> pa.Tabl
 def ungrouped_table(
     context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, max_rows: int | None, offset: int
 ) -> pa.Table:
-    """Return the ordered rows of an ungrouped query as result columns."""
+    """Return the rows of an ungrouped query as result columns, in order."""
     scored_rows = score_rows(context, rows, read_plan, max_rows) if has_scores(read_plan) else None
     sort_keys: list[SortKeyFunction] = []
     if scored_rows is not None:
@@ -164,7 +164,7 @@ def ungrouped_table(
 
 
 def row_bounds(context: ExecutionContext, read_plan: plan.ReadPlan) -> tuple[int, int | None]:
-    """Return how many rows to skip, and the most rows needed, including the skipped ones."""
+    """Return the number of rows to skip and the maximum number of rows needed, including skipped ones."""
     offset = count_argument(context, read_plan.offset, "offset") or 0
     limit = count_argument(context, read_plan.limit, "limit")
     return offset, None if limit is None else offset + limit

@@ -1,8 +1,8 @@
-"""Results in batches, in memory that does not grow with the result.
+"""Results returned in batches, using memory that does not grow with the result.
 
-The first scan is read in batches and each batch passes through the rest of the plan. Rows come in
-storage order. A plan that needs all rows at once (an order, groups, a ranking, distinct rows) runs
-as a whole and its result is split into batches.
+The first scan is read in batches, and each batch passes through the rest of the plan. Rows are
+returned in storage order. A plan that needs all rows at once (for an order, groups, a ranking or
+distinct rows) runs as a whole, and its result is then split into batches.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ BATCH_ROWS = 16_384
 
 
 def can_stream(read_plan: plan.ReadPlan) -> bool:
-    """Return whether rows can be returned before all of them are known."""
+    """Return whether rows can be returned before all of them have been computed."""
     needs_all_rows = read_plan.aggregated or read_plan.distinct or bool(read_plan.order) or has_scores(read_plan)
     return not needs_all_rows and isinstance(read_plan.operators[0], plan.NodeScan)
 
@@ -39,7 +39,7 @@ def stream_batches(
     bounds: tuple[int, int | None],
     execute: Callable[[ExecutionContext, plan.ReadPlan], pa.Table],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a result; `bounds` are the rows to skip and the row to stop after."""
+    """Yield a result in batches; `bounds` are the number of rows to skip and the row to stop after."""
     try:
         if can_stream(read_plan):
             yield from _slice_batches(_stream_tables(context, read_plan), *bounds)
@@ -52,7 +52,7 @@ def stream_batches(
 
 
 def _slice_batches(tables: Iterator[pa.Table], skip: int, stop: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from `skip` up to `stop`."""
+    """Yield the rows from `skip` up to, but not including, `stop`."""
     rows_seen = 0
     if stop == 0:
         return
@@ -81,13 +81,13 @@ def _stream_tables(context: ExecutionContext, read_plan: plan.ReadPlan) -> Itera
         context.meter.leave_gate()
         for batch_start in range(0, rows.count, BATCH_ROWS):
             batch_table = project(context, rows.slice(batch_start, batch_start + BATCH_ROWS), read_plan.columns)
-            context.meter.leave_gate()  # projecting may have taken the slot again to load columns
+            context.meter.leave_gate()  # projecting may have entered the gate again to load columns
             yield batch_table
         context.meter.used_bytes = used_bytes
 
 
 def _scan_seed_rows(context: ExecutionContext, scan: plan.NodeScan, shown_columns: set[str]) -> Iterator[Rows]:
-    """Yield the nodes of a scan in batches, with the columns that the result shows."""
+    """Yield the nodes of a scan in batches, with the columns that appear in the result."""
     table_keys = [TableKey.node(type_name) for type_name in scan.implementers]
     if context.catalog.node(scan.type_name) is not None:
         table_keys = [TableKey.node(scan.type_name)]

@@ -1,9 +1,9 @@
-"""All errors of Omnigraph: one base class, families, facts, hints, effects and retry advice.
+"""All Omnigraph errors: the base class, the error families, and their facts, hints, effects and retry advice.
 
-`code` is the stable name of an outcome for programs: the class name, or the established name of
-the outcome if there is one (`ExpectedVersionMismatch`, `ReadSetChanged`). `http_code` is the word
-of the closed HTTP set; outcomes outside that set have none. Programs decide by class, `code`,
-`status` or typed member, never by message.
+`code` is the stable name of an outcome, meant for programs. It is the class name, or an established
+name where one exists (`ExpectedVersionMismatch`, `ReadSetChanged`). `http_code` is one of a closed
+set of HTTP error codes, or None for outcomes outside that set. Programs should branch on the class,
+`code`, `status` or a typed member, never on the message.
 """
 
 from .access import (

@@ -1,4 +1,4 @@
-"""Errors of authentication, authorization and missing objects."""
+"""Errors for authentication, authorization and missing objects."""
 # ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 from typing import ClassVar
@@ -112,7 +112,7 @@ class GraphNotInitialized(NotFound):
 class StoredQueryNotFound(NotFound):
     """Stored query not found."""
 
-    # The text names no query: it also answers actors who may not know whether the query exists.
+    # The message does not name the query because it also goes to actors who must not learn whether the query exists.
     sentence = "stored query not found"
 
 

@@ -1,4 +1,4 @@
-"""Errors of requests that conflict with the state or the history of a graph."""
+"""Errors for requests that conflict with the state or the history of a graph."""
 # ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 from base64 import b64encode
@@ -57,11 +57,11 @@ class VersionConflict(Conflict):
 
     @property
     def type_key(self) -> str:
-        """Return kind and name of the type as one key, for example `node:Person`."""
+        """Return the kind and name of the type as one key, for example `node:Person`."""
         return f"{self.entity_kind}:{self.type_name}"
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the fact under its old and its new name, for older and newer clients."""
+        """Return the conflict under both its old and its new name, for older and newer clients."""
         return {
             "manifest_conflict": {"table_key": self.type_key, "expected": self.expected, "actual": self.actual},
             "published_dataset_version_conflict": {

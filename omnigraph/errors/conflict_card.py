@@ -1,6 +1,6 @@
-"""Renders merge conflicts as an HTML card for notebooks: base, ours and theirs side by side.
+"""Render merge conflicts as an HTML card for notebooks, with base, ours and theirs side by side.
 
-Static HTML of bounded size in which every text is escaped. Needs no data library.
+The card is static HTML of bounded size in which all text is escaped. It needs no data library.
 """
 
 from collections.abc import Mapping, Sequence

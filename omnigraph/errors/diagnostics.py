@@ -1,7 +1,7 @@
-"""Positions in a source text, and diagnostics that point at them.
+"""Source positions, and diagnostics that point at them.
 
-Owns spans, line and column arithmetic and the caret excerpt that every language error shows.
-Knows nothing of grammars, schemas or graphs, and imports nothing of the package but `record`.
+Owns spans, line and column arithmetic, and the caret excerpt shown by every language error. It does
+not depend on grammars, schemas or graphs, and imports nothing from the package except `record`.
 """
 
 import unicodedata
@@ -19,7 +19,7 @@ _MAX_SHOWN_COLUMNS = 96  # columns of a source line shown around the caret; long
 
 @record
 class Span:
-    """A half-open range of characters in a source text.
+    """A half-open range of characters in a source string.
 
     >>> Span(2, 5).shifted(10)
     Span(start=12, end=15)
@@ -29,11 +29,11 @@ class Span:
     end: int
 
     def shifted(self, distance: int) -> "Span":
-        """Return the same range moved right by a number of characters."""
+        """Return the same range, moved right by a number of characters."""
         return Span(self.start + distance, self.end + distance)
 
     def to(self, end_span: "Span") -> "Span":
-        """Return the range from the start of this span to the end of another."""
+        """Return the range from the start of this span to the end of `end_span`."""
         return Span(self.start, end_span.end)
 
 
@@ -42,7 +42,7 @@ NO_SPAN = Span(0, 0)
 
 @record
 class SourceText:
-    r"""A named text that maps character offsets to lines and columns.
+    r"""A named source string that maps character offsets to lines and columns.
 
     >>> SourceText("a.pg", "node A {}\nnode b {}").locate(15)
     (2, 6)
@@ -62,14 +62,14 @@ class SourceText:
         return self._line_offsets
 
     def locate(self, offset: int) -> tuple[int, int]:
-        """Return the line and column (both from 1, in characters) of an offset."""
+        """Return the line and column of an offset, both counted in characters from 1."""
         line_starts = self._line_starts()
         clamped_offset = max(0, min(offset, len(self.text)))
         line_number = bisect_right(line_starts, clamped_offset)
         return line_number, clamped_offset - line_starts[line_number - 1] + 1
 
     def line_text(self, line_number: int) -> str:
-        """Return the text of one line (counted from 1), without its line ending."""
+        """Return one line (counted from 1) without its line ending."""
         line_starts = self._line_starts()
         end_offset = line_starts[line_number] - 1 if line_number < len(line_starts) else len(self.text)
         return self.text[line_starts[line_number - 1] : end_offset].rstrip("\r")
@@ -77,9 +77,9 @@ class SourceText:
 
 @record
 class Diagnostic:
-    """One finding about a text: message, code, position and hint.
+    """One finding about a source text, with its message, code, position and hint.
 
-    `start`, `end` are character offsets; `line`, `column` count from 1.
+    `start` and `end` are character offsets; `line` and `column` count from 1.
     """
 
     message: str
@@ -110,7 +110,7 @@ class Diagnostic:
         return cls(message, code, kind, severity, span.start, end_offset, line, column, hint)
 
     def to_json(self) -> dict[str, object]:
-        """Return the members as JSON; those without a value are left out."""
+        """Return the members as JSON, omitting those without a value."""
         members = {
             "message": self.message,
             "code": self.code,
@@ -126,7 +126,7 @@ class Diagnostic:
 
 
 def render(diagnostic: Diagnostic, source: SourceText) -> str:
-    """Return the diagnostic as people read it: position, message, source line, caret, hint.
+    """Format the diagnostic for people: position, message, source line, caret and hint.
 
     >>> text = SourceText("a.pg", "node lamp {}")
     >>> print(render(Diagnostic.at_span(text, Span(5, 9), "expected a type name"), text))
@@ -171,7 +171,7 @@ def _replace_unprintable(text: str) -> str:
 
 
 def _escape_unprintable(text: str) -> str:
-    """Escape unprintable characters, so that no text can move the cursor or change the color."""
+    """Escape unprintable characters, so no text can move the cursor or change the color."""
     if text.isprintable():
         return text
     return "".join(
@@ -184,7 +184,7 @@ def _display_width(text: str) -> int:
 
 
 def character_width(character: str) -> int:
-    """Return how many terminal columns a character takes.
+    """Return how many terminal columns a character occupies.
 
     >>> character_width("a"), character_width("日"), character_width("\N{COMBINING ACUTE ACCENT}")
     (1, 2, 0)

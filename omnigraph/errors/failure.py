@@ -1,4 +1,4 @@
-"""Errors of storage, serving and initialisation, and cancelled operations."""
+"""Errors for storage, serving, initialisation and cancelled operations."""
 # ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 from typing import Any, Literal
@@ -6,14 +6,14 @@ from typing import Any, Literal
 from .root import ClientError, ConfigError, ServerError, Transient, UsageError
 
 StorageKind = Literal["transient", "configuration", "not_found", "precondition", "permanent", "unknown"]
-"""What is known about a storage failure; `unknown` justifies neither a retry nor an alarm."""
+"""The cause of a storage failure; `unknown` justifies neither a retry nor an alarm."""
 
 
 class StorageError(ServerError):
     """The store failed.
 
-    A failure of kind `transient` is a `TransientStorageError`. Even then, only an operation that
-    knows its own effects may be replayed.
+    A failure of kind `transient` is a `TransientStorageError`. Even then, only retry an operation
+    whose effects are known.
 
     >>> isinstance(StorageError(kind="transient"), Transient)
     True
@@ -148,7 +148,7 @@ class ClusterError(ConfigError):
         self.diagnostics = diagnostic_dicts
 
     def typed_members(self) -> dict[str, Any]:
-        """Return every diagnostic of the configuration."""
+        """Return all diagnostics of the configuration."""
         return {"diagnostics": list(self.diagnostics)} if self.diagnostics else {}
 
 

@@ -1,4 +1,4 @@
-"""Errors in caller input: values, records, parameters, sizes, and plans that cannot run."""
+"""Errors in caller input: invalid values, records, parameters or sizes, and plans that cannot run."""
 # ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from .language import LanguageError
 from .root import ClientError, fill_template
 
 _ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # prefixes of a reason that states what to do instead
-_MIN_PHRASE_SPACES = 3  # spaces in a reason that is a sentence, not a label for programs
+_MIN_PHRASE_SPACES = 3  # a reason with at least this many spaces is a sentence, not a label for programs
 
 
 class InputError(ClientError, ValueError):
@@ -21,7 +21,7 @@ class InputError(ClientError, ValueError):
 
     @property
     def explained(self) -> str:
-        """Return the message, followed by the reason if that is more than a label.
+        """Return the message, followed by the reason if the reason is more than a label.
 
         >>> InputError("'x' names no commit", reason="expected HEAD~ and a number").explained
         "'x' names no commit (expected HEAD~ and a number)"
@@ -80,7 +80,7 @@ class UniqueViolation(ClientError):
         "[ is held by '{first_id}' and '{second_id}'| is not unique]"
         "[ (input positions {first_input_position} and {second_input_position})]"
     )
-    # Two records of the same input describe the same entity.
+    # Two records in the same input describe the same entity.
     repeated_input_sentence = (
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
         " is given on line {first_input_position} and again on line {second_input_position}"
@@ -107,7 +107,7 @@ class UniqueViolation(ClientError):
 class ConstraintViolation(ClientError):
     """The entity violates a rule of the schema.
 
-    `rule` is the name of the rule in the schema: `@range`, `@check`, `@card`, `enum`, `required`,
+    `rule` is the name of the rule in the schema: `@range`, `@check`, `@card`, `enum`, `required` or
     `endpoint`.
 
     >>> print(ConstraintViolation(rule="@range", type_name="User", property="age", reason="151"))
@@ -117,7 +117,7 @@ class ConstraintViolation(ClientError):
     """
 
     sentence = "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
-    # Edges are identified by their endpoints: most edge ids were generated only a moment ago.
+    # Identify edges by their endpoints, because most edge ids were only just generated.
     edge_sentence = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
     hint = "correct the entity, or change the rule in the schema"
     type_name: str | None = None
@@ -138,8 +138,8 @@ class ConstraintViolation(ClientError):
 class SchemaViolation(ClientError):
     """Existing entities violate a rule of the new schema, so it was not applied.
 
-    `violations` holds the first of them as plain data; `more` states whether there are others. The
-    text form lists several violations on one line each.
+    `violations` holds the first violations as plain data; `more` is true if there are others. When
+    there are several, the string form lists each on its own line.
 
     >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
     >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))
@@ -258,7 +258,7 @@ class EmbeddingError(ClientError):
     reason: str | None = None
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the facts of the provider; its HTTP status is named `status` on the wire."""
+        """Return the facts from the provider; its HTTP status is named `status` on the wire."""
         facts = super().typed_members()["embedding_source"]
         wire_names = {"provider_status": "status"}
         return {

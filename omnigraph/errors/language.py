@@ -1,7 +1,7 @@
-"""Errors in schema and query texts: what is wrong, and where.
+"""Errors in schemas and queries, with the positions at which they occur.
 
-An error carries every diagnostic of a file with its position; `str()` draws the carets. Never
-reads a file.
+An error carries every diagnostic for a file, each with its position; `str()` draws the carets. This
+module never reads files.
 """
 # ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
@@ -88,7 +88,7 @@ class TypeCheckError(LanguageError):
 class SchemaUnsupported(LanguageError):
     """The schema change is not supported.
 
-    `steps` holds the plan steps that cannot be applied, each with its `code` if it has one.
+    `steps` holds the plan steps that cannot be applied, each with its `code`, if any.
     """
 
     hint = "split the change into smaller ones, or export the data, recreate the graph and reload"

@@ -1,4 +1,4 @@
-"""Conflicts of a merge: one per entity, and the error that carries them."""
+"""Merge conflicts: one record per entity, and the error that carries them."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ class EntityConflict:
     """One entity that a merge cannot resolve.
 
     `base`, `ours` and `theirs` are its values in the merge base, on the target branch and on the
-    source branch, None where the entity is absent; `changed` lists the conflicting properties.
+    source branch; a value is None where the entity is absent. `changed` lists the conflicting properties.
     """
 
     entity_kind: str
@@ -38,7 +38,7 @@ class EntityConflict:
         return f"{self.entity_kind} type '{self.type_name}'{id_suffix} ({self.kind})"
 
     def to_json(self) -> dict[str, Any]:
-        """Return one entry of `merge_conflicts`."""
+        """Return the conflict as one entry of `merge_conflicts`."""
         members = {member_name: getattr(self, member_name) for member_name in _CONFLICT_MEMBERS}
         members["changed"] = list(self.changed) or None
         return {
@@ -51,7 +51,7 @@ class EntityConflict:
 class MergeConflict(Conflict):
     """Merge conflicts: both branches changed the same entities.
 
-    The text form also states the values on each branch.
+    The string form also includes the values on each branch.
 
     >>> message = "age is 7 on 'main', …"
     >>> conflict = EntityConflict("node", "Person", "ada", "divergent_update", message)
@@ -91,13 +91,13 @@ class MergeConflict(Conflict):
         return "\n".join([headline, *conflict_lines]) + hint_separator + hint_text
 
     def typed_members(self) -> dict[str, Any]:
-        """Return every conflicting entity."""
+        """Return all conflicting entities."""
         conflicts_json = self.details.get("merge_conflicts")
         return {"merge_conflicts": conflicts_json} if conflicts_json else {}
 
     def to_arrow(self) -> Any:
         """Return the conflicts as an Arrow table."""
-        # Imported by name: the languages raise errors too and must not depend on Arrow.
+        # Imported by name because the language packages raise errors too and must not depend on Arrow.
         pa = import_module("pyarrow")
         return conflict_table(self.conflicts, pa)
 
@@ -108,7 +108,7 @@ class MergeConflict(Conflict):
 
 
 def conflict_table(conflicts: Sequence[EntityConflict], pa: Any) -> Any:
-    """Return conflicts as an Arrow table with one row each; entity values are JSON text."""
+    """Return the conflicts as an Arrow table, one row per conflict; entity values are JSON strings."""
     json_rows = [conflict.to_json() for conflict in conflicts]
     columns = [
         pa.array([json_row.get(member_name) for json_row in json_rows], pa.string())

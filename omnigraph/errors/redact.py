@@ -1,7 +1,7 @@
-"""Removes secrets from URIs before users or logs see them.
+"""Remove secrets from URIs before users or logs see them.
 
-User-info, query and fragment of a URI may contain keys and signatures. Never judges whether a URI
-is valid: a text that cannot be parsed loses every part that might be secret.
+The userinfo, query and fragment of a URI may contain keys and signatures. URIs are not validated: a
+string that cannot be parsed loses every part that might be secret.
 """
 
 import re
@@ -12,7 +12,7 @@ _URI_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>`]+")
 
 
 def redact_uri(uri: str) -> str:
-    """Return the URI without user-info, query and fragment; a plain path is returned unchanged.
+    """Return the URI without its userinfo, query and fragment; a plain path is returned unchanged.
 
     >>> redact_uri("s3://key:secret@bucket/x?sig=abc#top")
     's3://bucket/x'
@@ -43,7 +43,7 @@ def _strip_user_info(location: str) -> str:
         return authority.rpartition("@")[2] + slash + path
     if not _looks_like_password(authority):
         return location
-    # Cloud secrets often contain an unescaped slash: the host then follows the last "@".
+    # Cloud secrets often contain an unescaped slash, so the host follows the last "@".
     return path.rpartition("@")[2] if "@" in path else REDACTED
 
 

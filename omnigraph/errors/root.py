@@ -1,8 +1,8 @@
 """The base class of all errors and the families that users catch.
 
-An error is a set of facts: its class defines status, effect, retry advice and hint, and its
-constructor fills the facts into a message. Never holds a secret: every `uri` fact is redacted on
-entry.
+An error consists of facts. Its class defines the status, effect, retry advice and hint, and its
+constructor fills the facts into a message. Errors never hold secrets, because every `uri` fact is
+redacted on entry.
 """
 # ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Literal
 from .redact import redact_uri
 
 Effect = Literal["none", "unknown", "done"]
-"""What happened to the data: nothing durable, recovery must decide, or the write was published."""
+"""What happened to the data: nothing was stored, recovery must decide, or the write was published."""
 
 Retry = Literal["no", "same", "fresh", "after_recovery"]
-"""Whether a retry helps: never, the same request later, after reading again, after recovery."""
+"""When a retry can help: never, later with the same request, after rereading, or after recovery."""
 
 # Hints that only repeat the error message.
 _REDUNDANT_HINTS = (
@@ -34,9 +34,9 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 class OmnigraphError(Exception):
     """An Omnigraph operation failed.
 
-    `code` is the stable name of the outcome for programs, `http_code` the word of the closed HTTP
-    set (or None), `status` the HTTP status. `details` holds the facts; facts that a class declares
-    are attributes too.
+    `code` is the stable name of the outcome for programs, `http_code` is one of a closed set of HTTP
+    error codes (or None), and `status` is the HTTP status. `details` holds the facts; facts that a
+    class declares are also attributes.
     >>> error = OmnigraphError("the lamp is off", room="attic")
     >>> error.details
     {'room': 'attic'}
@@ -103,7 +103,7 @@ class OmnigraphError(Exception):
 
     @property
     def advice(self) -> str | None:
-        """Return the hint, or None if it only repeats the error message."""
+        """Return the hint, or None if the hint only repeats the error message."""
         return self.hint if self.hint not in _REDUNDANT_HINTS else None
 
     def __repr__(self) -> str:
@@ -113,10 +113,10 @@ class OmnigraphError(Exception):
         return _restore_error, (type(self), self.message, self.__dict__.copy())
 
     def to_json(self, *, public: bool = False) -> dict[str, Any]:
-        """Return the error object of the HTTP interface, without absent facts.
+        """Return the error object of the HTTP API, omitting absent facts.
 
-        A public response to an internal failure states only the kind of failure: its facts belong
-        in the log.
+        A public response to an internal failure states only the kind of failure, because the facts
+        belong in the log.
         >>> OmnigraphError("no", room="attic").to_json()["details"]
         {'room': 'attic'}
         """
@@ -138,7 +138,7 @@ class OmnigraphError(Exception):
         return {member: member_value for member, member_value in body.items() if member_value is not None}
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the members by which programs recognise this outcome without the message."""
+        """Return the members by which programs recognise this outcome without parsing the message."""
         if self.wire_member is None:
             return {}
         return {
@@ -205,7 +205,7 @@ class Transient(OmnigraphError):
 def fill_template(template: str, facts: dict[str, Any]) -> str | None:
     """Return the template filled with facts, or None if a required fact is missing.
 
-    A bracketed part with missing facts is replaced by the text after its `|`, or dropped.
+    A bracketed part with missing facts is replaced by the text after its `|`, or dropped if there is none.
 
     >>> fill_template("no branch '{branch}'[ in {graph}| here]", {"branch": "dev"})
     "no branch 'dev' here"
@@ -229,7 +229,7 @@ def _resolve_optional_part(optional_part: str, facts: dict[str, Any]) -> str:
 
 
 def default_message(error_class: type[OmnigraphError]) -> str:
-    """Return the message of an error of this class that was raised without facts."""
+    """Return the message for an error of this class that was raised without facts."""
     first_line = (error_class.__doc__ or error_class.__name__).strip().splitlines()[0].rstrip(".")
     return first_line[:1].lower() + first_line[1:]
 
@@ -248,7 +248,7 @@ def _redact_fact(fact_name: str, fact_value: Any) -> Any:
 
 
 def _declares_fact(error_class: type[OmnigraphError], fact_name: str) -> bool:
-    # Declared facts have a class-level default, so callers can read them even when they are unset.
+    # Declared facts have a class-level default, so callers can read them even when unset.
     return hasattr(error_class, fact_name) and not hasattr(OmnigraphError, fact_name)
 
 

@@ -1,5 +1,5 @@
-"""Schema apply: migrate a graph with data to another schema, as one commit.
+"""Schema apply: migrate a graph and its data to a new schema in one commit.
 
-Owns the proposal, the check of existing rows, and the staging of changed tables. The comparison of
-two schemas is pure and lives in `lang/schema/migrate`. Read first: `proposal.py`, then `apply.py`.
+Owns the proposal, the check of existing rows, and the staging of changed tables. The pure comparison
+of two schemas lives in `lang/schema/migrate`. Read first: `proposal.py`, then `apply.py`.
 """

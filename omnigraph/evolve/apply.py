@@ -1,9 +1,9 @@
-"""Applies a schema plan to a branch: checked, staged, published in one commit or not at all.
+"""Applies a schema plan to a branch: checks it, stages it, and publishes it atomically in one commit.
 
 The schema row and all tables change in the same commit. A concurrent schema change is a conflict.
-If no rows must be rewritten, the commit is retried over concurrent writes. Otherwise it is a long
-operation, which other processes finish or discard if this process dies; writers that publish first
-win.
+If no rows must be rewritten, the commit is retried when other writes are published first. Otherwise
+it is a long operation, which fails if another writer publishes first, and which other processes
+complete or discard if this process dies.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ SCHEMA_APPLY_OPERATION = "schema_apply"
 
 
 def check_plan(branch: BranchState, schema_plan: SchemaPlan) -> None:
-    """Raise the error that applying the plan would raise; writes nothing."""
+    """Raise the error that applying the plan would raise, without writing anything."""
     refusal = schema_plan.migration.refusal()
     if refusal is not None:
         raise refusal
@@ -38,10 +38,10 @@ def check_plan(branch: BranchState, schema_plan: SchemaPlan) -> None:
 def apply_plan(
     branch: BranchState, schema_plan: SchemaPlan, metadata: CommitMetadata, conditions: Sequence[Requirement] = ()
 ) -> Commit | None:
-    """Publish a plan; return None when there is nothing to change.
+    """Publish a plan and return the commit, or None if there is nothing to change.
 
-    Raises `SchemaUnsupported` for a plan that cannot be applied, `SchemaViolation` when data does
-    not fit, `ReadSetConflict` when the schema of the branch changed since the plan was made.
+    Raises `SchemaUnsupported` if the plan cannot be applied, `SchemaViolation` if existing data does
+    not fit, and `ReadSetConflict` if the branch's schema has changed since the plan was made.
     """
     refusal = schema_plan.migration.refusal()
     if refusal is not None:
@@ -51,7 +51,7 @@ def apply_plan(
     base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
     data_check = _CachedDataCheck(schema_plan)
     check_requirements(conditions, base_txn)
-    data_check(base_txn)  # before the writer slot is taken: a long scan must not block writers
+    data_check(base_txn)  # runs before the writer slot is taken, so that a long scan does not block writers
     if rewrites_data(schema_plan, base_txn):
         return _apply_long_running(branch, schema_plan, metadata, conditions, data_check)
     schema_writer = _SchemaWriter(schema_plan)
@@ -83,7 +83,7 @@ def _apply_long_running(
 
 
 class _CachedDataCheck:
-    """Checks the data of a plan, each table content once; a passed content stays valid."""
+    """Checks existing data against a plan, and repeats the check only if a checked table has changed."""
 
     def __init__(self, schema_plan: SchemaPlan) -> None:
         self.schema_plan = schema_plan
@@ -91,7 +91,7 @@ class _CachedDataCheck:
         self.passed_contents: dict[TableKey, str] | None = None
 
     def __call__(self, txn: WriteTxn) -> list[Requirement]:
-        """Raise for data that does not fit; return requirements that keep the checked content."""
+        """Raise if data does not fit; return requirements that the checked content is unchanged."""
         _require_planned_schema(self.schema_plan, txn)
         entries = {table_key: txn.base.state.tables[table_key] for table_key in sorted(self.checked_keys)}
         content_ids = {table_key: entry.content_id for table_key, entry in entries.items()}
@@ -102,7 +102,7 @@ class _CachedDataCheck:
 
 
 class _SchemaWriter:
-    """Writes the schema object once for all attempts."""
+    """Writes the schema object and reuses it for later attempts."""
 
     def __init__(self, schema_plan: SchemaPlan) -> None:
         self.schema_plan = schema_plan
@@ -110,7 +110,7 @@ class _SchemaWriter:
 
     def __call__(self, txn: WriteTxn, staged_tables: StagedTables) -> SchemaRow:
         gc_epoch = txn.base.state.head.gc_epoch
-        # A garbage collection since then may have deleted the object.
+        # A garbage collection may have deleted the object since it was written.
         if self.written_row is None or self.written_row[0] != gc_epoch:
             erased_locations = tuple(
                 sorted({*self.schema_plan.before.erased_directories, *staged_tables.erased_locations})
@@ -141,7 +141,7 @@ def _stage_apply(
 
 
 def _require_planned_schema(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
-    """Require the schema row that the plan was made for; any other schema needs a new plan."""
+    """Require the schema row that the plan was made for; a different schema requires a new plan."""
     current_schema = txn.base.state.schema
     if current_schema != schema_plan.base:
         raise ReadSetConflict(

@@ -1,7 +1,7 @@
 """Checks whether existing entities satisfy the constraints that a new schema adds.
 
-Scans only what the validated steps of a plan name, before anything is written. Rows are checked in
-their new form by the same rules as every write.
+Scans only the tables and columns named by the plan's validated steps, before anything is written.
+Rows are checked in their new form and by the same rules as every write.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,11 +39,11 @@ from omnigraph.values.table_key import TableKey
 from .matched_types import TypeTransition, type_transitions
 from .proposal import SchemaPlan
 
-MAX_REPORTED = 10  # entities listed in an error
+MAX_REPORTED = 10  # maximum number of entities listed in an error
 
 
 def checked_table_keys(schema_plan: SchemaPlan) -> set[TableKey]:
-    """Return the keys, before the migration, of the tables whose rows must be checked."""
+    """Return the pre-migration keys of the tables whose rows must be checked."""
     transitions = list(_plan_transitions(schema_plan))
     type_keys = {transition.old_key for transition in transitions if _validated_steps(schema_plan, transition)}
     if any(isinstance(step, ChangeEndpoints) for step in schema_plan.steps):
@@ -75,7 +75,7 @@ def _plan_transitions(schema_plan: SchemaPlan) -> Iterator[TypeTransition]:
 
 
 def _validated_steps(schema_plan: SchemaPlan, type_transition: TypeTransition) -> list[MigrationStep]:
-    """Return the steps of a type that may fail on its rows."""
+    """Return the steps for a type that may fail on existing rows."""
     return [
         step
         for step in schema_plan.steps
@@ -103,7 +103,7 @@ def _added_constraints(steps: Sequence[MigrationStep], *constraint_classes: type
 
 
 def _check_rows(type_transition: TypeTransition, steps: Sequence[MigrationStep], table: Table) -> Iterator[Violation]:
-    """Check the rules of single rows: required values, enums, ranges, patterns."""
+    """Yield violations of single-row rules: required values, enums, ranges and patterns."""
     row_constraints = _added_constraints(steps, Range, Check)
     tightened_names = {step.property_name for step in steps if isinstance(step, TightenProperty | NarrowEnum)}
     if not tightened_names and not row_constraints:
@@ -124,7 +124,7 @@ def _check_rows(type_transition: TypeTransition, steps: Sequence[MigrationStep],
 
 
 def _add_constrained_properties(trimmed_type: Any, new_type: NodeType | EdgeType, constrained_names: set[str]) -> Any:
-    """Add constrained properties as nullable ones: only their types are needed."""
+    """Add the constrained properties as nullable properties, since only their types are needed."""
     present_names = {present.name for present in trimmed_type.properties}
     missing_properties = [
         declared_property
@@ -139,7 +139,7 @@ def _add_constrained_properties(trimmed_type: Any, new_type: NodeType | EdgeType
 
 
 def _check_unique(type_transition: TypeTransition, constraint: Constraint, table: Table) -> Iterator[Violation]:
-    """Find two entities with the same tuple."""
+    """Yield violations for entities that share a tuple."""
     trimmed_type = replace(type_transition.new_type, constraints=(constraint,))
     all_rows = pa.Table.from_batches(list(_read_in_new_form(type_transition, constraint_columns(constraint), table)))
     yield from repeated_records(
@@ -148,7 +148,7 @@ def _check_unique(type_transition: TypeTransition, constraint: Constraint, table
 
 
 def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]:
-    """Find sources with too few or too many edges; nodes without edges are never counted."""
+    """Yield sources with too few or too many edges; nodes without edges are not counted."""
     source_columns = [batch.column("src") for batch in read_batches(table, ["src"])]
     value_counts = pa.chunked_array(source_columns, pa.string()).value_counts()
     counts = np.asarray(value_counts.field("counts"))
@@ -166,7 +166,7 @@ def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]
 def _check_endpoints(
     edge_type: NodeType | EdgeType, txn: WriteTxn, type_key: TableKey, old_key_by_new_key: Mapping[TableKey, TableKey]
 ) -> Iterator[Violation]:
-    """Find edges whose endpoints are not nodes of the types that the edge type now joins."""
+    """Yield edges whose endpoints do not have the node types that the edge type now joins."""
     assert isinstance(edge_type, EdgeType)  # noqa: S101 - only edges have endpoints
     existing_ids = {
         node_type: _read_node_ids(txn, old_key_by_new_key.get(TableKey.node(node_type)))
@@ -183,7 +183,7 @@ def _check_endpoints(
 
 
 def _read_node_ids(txn: WriteTxn, type_key: TableKey | None) -> pa.Array:
-    """Return the ids of all nodes of a type; a new type has none."""
+    """Return the ids of all nodes of a type, or none for a new type."""
     id_columns = [] if type_key is None else [batch.column("id") for batch in read_batches(txn.table(type_key), ["id"])]
     return pa.chunked_array(id_columns, pa.string()).combine_chunks()
 
@@ -191,7 +191,7 @@ def _read_node_ids(txn: WriteTxn, type_key: TableKey | None) -> pa.Array:
 def _read_in_new_form(
     type_transition: TypeTransition, column_names: Sequence[str], table: Table
 ) -> Iterator[pa.RecordBatch]:
-    """Read columns in their new form and under their new names, with the id."""
+    """Read columns, and the id, in their new form and under their new names."""
     column_by_name = {target_column.field.name: target_column for target_column in type_transition.target_columns}
     requested_columns = [column_by_name[column_name] for column_name in dict.fromkeys(["id", *column_names])]
     source_names = [target_column.source for target_column in requested_columns if target_column.source is not None]

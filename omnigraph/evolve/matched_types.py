@@ -1,7 +1,7 @@
-"""Matches the types of two schemas by their type and property numbers, never by name.
+"""Matches the types of two schemas by their type and property ids, never by name.
 
-Owns the comparison of two schemas as far as storage is concerned: which type continues which
-table, and which columns that table must have. Constraints and documentation are not compared.
+Owns the storage-related comparison of two schemas: which table each type continues to use, and
+which columns that table must have. Constraints and documentation are not compared.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True)
 class TypeTransition:
-    """A type before and after a migration; its table stays where it is."""
+    """A type before and after a migration, which does not move the type's table."""
 
     old_ir: SchemaIR
     new_ir: SchemaIR
@@ -29,17 +29,17 @@ class TypeTransition:
 
     @property
     def old_key(self) -> TableKey:
-        """Table key before the migration."""
+        """The table key before the migration."""
         return table_key(self.old_type)
 
     @property
     def new_key(self) -> TableKey:
-        """Table key after the migration."""
+        """The table key after the migration."""
         return table_key(self.new_type)
 
     @cached_property
     def old_property_names(self) -> dict[str, str]:
-        """Map the new name of each retained property to its old name."""
+        """A mapping from the new name of each retained property to its old name."""
         old_identities = self.old_ir.identity(self.old_type.kind, self.old_type.name).property_ids
         name_by_number = {property_number: property_name for property_name, property_number in old_identities}
         new_identities = self.new_ir.identity(self.new_type.kind, self.new_type.name).property_ids
@@ -72,7 +72,7 @@ class TypeTransition:
 
     @property
     def rewrites_values(self) -> bool:
-        """Whether values of existing rows must be written to files."""
+        """Whether values of existing rows must be rewritten."""
         stored_types = {
             target_column.name: target_column.type for target_column in table_schema(self.old_ir, self.old_type)
         }
@@ -84,7 +84,7 @@ class TypeTransition:
 
 
 def type_transitions(old_ir: SchemaIR, new_ir: SchemaIR) -> Iterator[TypeTransition]:
-    """Yield the types that both schemas have, regardless of renames."""
+    """Yield the types that exist in both schemas, including renamed ones."""
     old_type_by_number = {_type_number(old_ir, new_type): new_type for new_type in _stored_types(old_ir)}
     for new_type in _stored_types(new_ir):
         old_type = old_type_by_number.get(_type_number(new_ir, new_type))
@@ -101,7 +101,7 @@ def added_types(old_ir: SchemaIR, new_ir: SchemaIR) -> list[NodeType | EdgeType]
 
 
 def dropped_types(old_ir: SchemaIR, new_ir: SchemaIR) -> list[NodeType | EdgeType]:
-    """Return the types that are dropped."""
+    """Return the dropped types."""
     return added_types(new_ir, old_ir)
 
 

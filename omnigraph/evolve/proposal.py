@@ -1,7 +1,7 @@
 """A planned schema change, and the report of an applied one.
 
-Owns the plan that a caller reviews before applying it, bound to the schema it was made for, and
-the report afterwards. Reads no data and changes nothing.
+Owns the plan that a caller reviews before applying it, which is bound to the schema it was made
+for, and the report returned afterwards. Reads no data and changes nothing.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, describe
 
 @dataclass(frozen=True, slots=True)
 class SchemaPlan:
-    """The steps from the schema of a branch to another one.
+    """The steps from a branch's current schema to a new one.
 
-    It can be applied as long as the branch has the schema it was made for.
+    The plan can be applied as long as the branch still has the schema that it was made for.
     """
 
     source: str
@@ -42,12 +42,12 @@ class SchemaPlan:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Hints in the source text that have no effect."""
+        """Warnings about parts of the schema source that have no effect."""
         return self.migration.warnings
 
     @property
     def after(self) -> SchemaIR:
-        """The new schema, in which everything retained keeps its number."""
+        """The new schema, in which all retained types and properties keep their identity ids."""
         return self.migration.ir
 
     def __bool__(self) -> bool:
@@ -70,7 +70,7 @@ class SchemaPlan:
         return self.migration.to_json()
 
     def with_data_loss(self, allow: bool) -> "SchemaPlan":
-        """Return the same change with or without erasing the history of dropped data."""
+        """Return the same plan, with or without erasing the history of dropped data."""
         if allow == self.allow_data_loss:
             return self
         return propose_schema(self.base, self.before, self.source, self.name, allow_data_loss=allow)
@@ -78,7 +78,7 @@ class SchemaPlan:
 
 @dataclass(frozen=True, slots=True)
 class SchemaApplied:
-    """The outcome of a schema change. True when it made a commit."""
+    """The outcome of a schema change; truthy if it made a commit."""
 
     plan: SchemaPlan
     commit: Commit | None
@@ -91,7 +91,7 @@ class SchemaApplied:
 
     @property
     def applied(self) -> bool:
-        """Whether the schema of the branch was changed."""
+        """Whether the branch's schema was changed."""
         return self.commit is not None
 
     @property
@@ -101,7 +101,7 @@ class SchemaApplied:
 
     @property
     def commit_id(self) -> str | None:
-        """Id of the commit, or None when nothing changed."""
+        """The id of the commit, or None if nothing changed."""
         return self.commit.id if self.commit is not None else None
 
     def __repr__(self) -> str:
@@ -132,7 +132,7 @@ def propose_schema(
     *,
     allow_data_loss: bool = False,
 ) -> SchemaPlan:
-    """Plan the change from the schema of a branch to a source text; raises language errors."""
+    """Plan the change from a branch's schema to the schema in a source text; raises language errors."""
     desired_ir = compile_schema(source, source_name, existing_names=_declared_names(base_contract.ir))
     migration = plan_migration(base_contract.ir, desired_ir, allow_data_loss=allow_data_loss, source_name=source_name)
     return SchemaPlan(source, source_name, base_row, base_contract, migration, allow_data_loss)

@@ -1,7 +1,7 @@
-"""Stages the tables of a new schema: reshaped, copied or created, as unpublished versions.
+"""Stages the tables of a new schema by reshaping, copying or creating them as unpublished versions.
 
-A softly dropped property stays in files, but no new version refers to its field id. If its history
-is erased too, the remaining data is copied to a new table in another directory.
+A softly dropped property stays in the files, but no new version refers to its field id. If its
+history is erased too, the remaining data is copied to a new table in a different directory.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class StagedTables:
 
 
 def rewrites_data(schema_plan: SchemaPlan, txn: WriteTxn) -> bool:
-    """Return whether existing rows must be rewritten, partly or completely."""
+    """Return whether any existing rows must be partly or completely rewritten."""
     transitions = type_transitions(schema_plan.before.ir, schema_plan.after)
     rewritten = (
         transition
@@ -136,7 +136,7 @@ def _create_empty_table(txn: WriteTxn, schema_ir: SchemaIR, entity_type: NodeTyp
 
 
 def _copy_to_new_table(txn: WriteTxn, type_transition: TypeTransition, old_table: Table) -> Table:
-    """Copy all rows to a new table, none of whose files holds dropped data."""
+    """Copy all rows to a new table whose files contain no dropped data."""
     new_table = _create_empty_table(txn, type_transition.new_ir, type_transition.new_type)
     fragments = [write_fragment(txn.store, new_table, piece) for piece in _read_pieces(type_transition, old_table)]
     return commit(txn.store, new_table, stage_appended_fragments(new_table, fragments)) if fragments else new_table

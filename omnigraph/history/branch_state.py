@@ -1,8 +1,9 @@
-"""One branch as this process knows it: its newest known state, and the queue of its writers.
+"""The in-process state of one branch: its newest known manifest, and the queue of its writers.
 
-Owns the cached states and the fair queue of writers. Both save requests and avoid swap conflicts
-between threads; between processes only the swap itself decides. The cache belongs to one graph: if
-its root is removed and created again, it becomes invalid, whatever the version numbers say.
+This module owns the cached states and the fair writer queue. The cache saves requests, and the queue
+avoids swap conflicts between threads; between processes, only the swap itself decides. The cache
+belongs to one graph. If the root is removed and created again, the cache becomes invalid, even if
+the version numbers match.
 """
 
 import os
@@ -21,20 +22,20 @@ from .log import HistoryLog
 from .manifest import LoadedManifest, change_token, is_newest, read_manifest
 from .missing_manifest import lost_versions_error
 
-# By root, branch, and store guarantees: read-only and writable handles never share state.
+# Keyed by root, branch and store guarantees, because read-only and writable handles never share state.
 _branch_states: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], BranchState]" = WeakValueDictionary()
 _registry_lock = threading.Lock()
 
 
 class GraphReplacedError(ReadSetConflict):
-    """The graph of a branch is gone: its root was removed, and may hold another graph now."""
+    """The branch's graph is gone: its root was removed and may now hold a different graph."""
 
     code = "ReadSetConflict"
     hint = "this handle is no longer usable: open the graph again"
 
 
 def _reset_after_fork() -> None:
-    # The parent's connections are not ours, and a thread that was not forked may hold the lock.
+    # The child must not use the parent's connections, and the lock may be held by a thread that was not forked.
     global _registry_lock  # noqa: PLW0603
     _registry_lock = threading.Lock()
     _branch_states.clear()
@@ -45,7 +46,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class BranchState:
-    """The state of a branch, by its ULID. All handles of a process on one branch share it."""
+    """The state of a branch, identified by its ULID and shared by all handles on it in this process."""
 
     def __init__(self, store: Store, name: str, ulid: str) -> None:
         self.store = store
@@ -60,12 +61,12 @@ class BranchState:
         self._lock = threading.Lock()
 
     def last_known(self) -> LoadedManifest:
-        """Return the newest state known to this process; read it if there is none."""
+        """Return the newest state known to this process, reading it if none is cached."""
         known_manifest = None if self.is_replaced else self._newest_known
         return known_manifest if known_manifest is not None else self.reload()
 
     def reload(self) -> LoadedManifest:
-        """Read the newest state; never replaces a newer one that another thread has read."""
+        """Read the newest state; never replace a newer one that another thread has read."""
         previous_manifest = self._newest_known
         newest_manifest = None if self.is_replaced else self._read_newest()
         if newest_manifest is None or (
@@ -78,7 +79,7 @@ class BranchState:
         return self.advance(newest_manifest)
 
     def _read_newest(self) -> LoadedManifest:
-        """Read the newest state; a branch never loses its last version, so none means damage."""
+        """Read the newest state; having none means damage, because a branch never loses its last version."""
         try:
             return read_manifest(self.store, self.ulid)
         except GraphNotInitialized as error:
@@ -87,22 +88,22 @@ class BranchState:
             raise lost_versions_error(self.store, self.ulid, branch_label=f"branch '{self.name}'") from error
 
     def _is_successor(self, previous_manifest: LoadedManifest, newer_manifest: LoadedManifest) -> bool:
-        """Return whether a state succeeds a known one: its log contains that head."""
+        """Return whether a state succeeds a known one, that is, whether its log contains the known head."""
         try:
             previous_head = previous_manifest.state.head.commit_id
             return HistoryLog(self.store, newer_manifest.state).find(previous_head) is not None
-        except HistoryReclaimed:  # chunks of the log were merged and removed meanwhile
+        except HistoryReclaimed:  # log chunks were merged and removed in the meantime
             return True
 
     def refresh(self) -> LoadedManifest:
-        """Return the newest state: one listing if nothing changed."""
+        """Return the newest state; this costs one listing if nothing has changed."""
         known_manifest = None if self.is_replaced else self._newest_known
         if known_manifest is not None and is_newest(known_manifest):
             return known_manifest
         return self.reload()
 
     def cached_head(self) -> LoadedManifest:
-        """Return the newest state for a read; lists only if the version directory changed."""
+        """Return the newest state for a read, listing only if the version directory has changed."""
         known_manifest = None if self.is_replaced else self._newest_known
         token = change_token(known_manifest) if known_manifest is not None else None
         manifest_with_token = self._manifest_with_token
@@ -120,7 +121,7 @@ class BranchState:
         return newest_manifest
 
     def advance(self, manifest: LoadedManifest) -> LoadedManifest:
-        """Cache a state that was acknowledged or read; return it, or a newer one if known."""
+        """Cache a state that was acknowledged or read; return the newest state known."""
         with self._lock:
             if self._newest_known is None or self._newest_known.version < manifest.version:
                 self._newest_known = manifest
@@ -128,7 +129,7 @@ class BranchState:
 
     @contextmanager
     def writer_slot(self) -> Iterator[None]:
-        """Wait for the slot of this branch's writer; first come, first served."""
+        """Wait for this branch's writer slot, which is granted first come, first served."""
         slot_event = threading.Event()
         with self._lock:
             self._waiting_writers.append(slot_event)
@@ -157,7 +158,7 @@ def _do_nothing() -> None:
 
 
 def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:
-    """Return the state of a branch, shared by everything in this process that writes to it."""
+    """Return a branch's state, shared by everything in this process that writes to the branch."""
     with _registry_lock:
         root, effects = store.root, store.effects
         verifies_files = store.table_verifier is not None
@@ -169,7 +170,7 @@ def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:
 
 
 def branch_states_at(store: Store) -> list[BranchState]:
-    """Return all branch states cached for a root; a new graph created there invalidates them."""
+    """Return all branch states cached for a root, which a new graph created there invalidates."""
     with _registry_lock:
         return [
             branch_state

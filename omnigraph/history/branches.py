@@ -1,8 +1,8 @@
-"""List and open branches by name, at their newest state.
+"""List branches, and open them by name at their newest state.
 
-A branch is a manifest dataset of its own plus a name. Opening one for writing finishes what a
-crash left: a torn newest version is set aside, the name of a closed branch is released. Creating
-and deleting branches is in `publish`.
+A branch consists of its own manifest dataset and a name. Opening a branch for writing cleans up after
+a crash: a torn newest version is set aside, and the name of a closed branch is released. Creating and
+deleting branches is part of `publish`.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ from .state import GraphState
 
 
 def list_branches(store: Store) -> list[str]:
-    """Return the names of all branches, `main` included: one listing.
+    """Return the names of all branches, including `main`; this costs one listing.
 
     A name whose deletion was interrupted is listed until the branch is opened for writing.
     """
@@ -30,7 +30,7 @@ def list_branches(store: Store) -> list[str]:
 
 
 def open_branch(store: Store, branch_name: str) -> BranchState:
-    """Open a branch by name, at its newest state.
+    """Open a branch by name at its newest state.
 
     Releases a name left behind by an interrupted deletion, unless the store is read-only.
     """
@@ -38,11 +38,11 @@ def open_branch(store: Store, branch_name: str) -> BranchState:
 
 
 def open_ref(store: Store, ref: Ref) -> BranchState:
-    """Open the branch that a ref points to, at its newest state."""
+    """Open the branch that a ref points to at its newest state."""
     branch_state = branch_state_of(store, ref.name, ref.ulid)
     try:
         manifest = _load_newest(branch_state)
-    except GraphReplacedError:  # the state cached in this process belonged to another graph
+    except GraphReplacedError:  # the state cached in this process belonged to a different graph
         branch_state = branch_state_of(store, ref.name, ref.ulid)
         manifest = _load_newest(branch_state)
     except GraphNotInitialized as error:
@@ -51,12 +51,12 @@ def open_ref(store: Store, ref: Ref) -> BranchState:
         if not store.effects.read_only:
             refs.close_name(store, ref)
         raise refs.name_not_found_error(store, ref.name)
-    branch_state.name = ref.name  # it may have been renamed since this process cached it
+    branch_state.name = ref.name  # the branch may have been renamed since this process cached it
     return branch_state
 
 
 def _load_newest(branch_state: BranchState) -> LoadedManifest:
-    """Load the newest state; a torn version that was never acknowledged is set aside first."""
+    """Load the newest state, after setting aside a torn version that was never acknowledged."""
     try:
         return branch_state.refresh()
     except TornVersionError:
@@ -67,7 +67,7 @@ def _load_newest(branch_state: BranchState) -> LoadedManifest:
 
 
 def state_at_commit(store: Store, newest_state: GraphState, commit_id: str) -> GraphState:
-    """Return the state of a past commit with the whole log of the branch, a superset of its own."""
+    """Return the state at a past commit, but with the branch's entire log, a superset of the commit's own."""
     if newest_state.head.commit_id == commit_id:
         return newest_state
     log = HistoryLog(store, newest_state)

@@ -1,8 +1,8 @@
-"""The changes of a branch, commit by commit, as blocks in the order of publication.
+"""The changes on a branch, commit by commit, as blocks in order of publication.
 
-Owns what a block is (a commit against its first parent, in an order that never changes), which
-part of it a filter keeps, and the walk along a branch. A block is complete or not returned at all:
-data that a cleanup removed is a gap, never an empty block.
+This module defines what a block is (the difference between a commit and its first parent, in a fixed
+order), which part of it a filter keeps, and how a branch is walked. A block is returned in full or not
+at all: data that a cleanup removed is reported as a gap, never as an empty block.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -32,12 +32,12 @@ from .entities import OPS, TableChanges
 from .snapshot import Snapshot
 
 ENTITY_KINDS = ("node", "edge")
-_MAX_CACHED_BYTES = 16 << 20  # largest block, in bytes, that is cached while it is read page by page
+_MAX_CACHED_BYTES = 16 << 20  # largest block, in bytes, that is cached between pages
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes to return; types by their ids, which no rename changes. None means all."""
+    """Which changes to return, with types given by ids, which survive renames. None means all."""
 
     kinds: frozenset[str] | None = None
     type_ids: frozenset[int] | None = None
@@ -45,14 +45,14 @@ class ChangeFilter:
 
     @property
     def digest(self) -> str:
-        """Return the hash of the filter, which a cursor is bound to."""
+        """Return the hash of the filter; cursors are bound to it."""
         filter_facts = {"kinds": self.kinds, "types": self.type_ids, "ops": self.ops}
         return hash_facts(
             {member_name: None if members is None else sorted(members) for member_name, members in filter_facts.items()}
         )
 
     def includes_type(self, kind: str, type_id: int) -> bool:
-        """Return whether changes of a type are included at all."""
+        """Return whether any changes to a type are included."""
         return (self.kinds is None or kind in self.kinds) and (self.type_ids is None or type_id in self.type_ids)
 
 
@@ -63,7 +63,7 @@ def build_change_filter(
     kinds: Collection[str] | None = None,
     ops: Collection[str] | None = None,
 ) -> ChangeFilter:
-    """Build a filter from the names that callers use; a type may occur in any of the schemas."""
+    """Build a filter from user-visible names; a type may occur in any of the schemas."""
     return ChangeFilter(
         _parse_choices("kind", kinds, ENTITY_KINDS),
         None if type_names is None else _resolve_type_ids(list(schemas), type_names),
@@ -109,7 +109,7 @@ def _resolve_type_ids(schemas: list[SchemaIR], requested_names: Collection[str])
 
 @dataclass(frozen=True, slots=True)
 class TypeChanges:
-    """The changes of one type in a block, with its type id."""
+    """The changes to one type in a block, with its type id."""
 
     type_id: int
     changes: TableChanges
@@ -117,7 +117,7 @@ class TypeChanges:
 
 @dataclass(frozen=True, slots=True)
 class CommitBlock:
-    """The changes of one commit against its first parent: nodes before edges, by type, then id."""
+    """The changes from a commit's first parent to the commit, nodes before edges, then by type and id."""
 
     commit: Commit
     type_changes: tuple[TypeChanges, ...]
@@ -125,21 +125,21 @@ class CommitBlock:
 
 @dataclass(frozen=True, slots=True)
 class CommitRange:
-    """Commits on the first-parent path of a snapshot, oldest first, after a given commit."""
+    """The commits after a given commit on a snapshot's first-parent path, oldest first."""
 
     snapshot: Snapshot
     after_commit_id: str
     commits: tuple[Commit, ...] = field(default=(), repr=False)
 
     def truncate_at(self, last_commit_id: str) -> "CommitRange | None":
-        """Return the range up to and including a commit; None if that commit is not part of it."""
+        """Return the range up to and including a commit, or None if that commit is not in the range."""
         matching_counts = (position for position, commit in enumerate(self.commits, 1) if commit.id == last_commit_id)
         commit_count = next(matching_counts, 0 if last_commit_id == self.after_commit_id else None)
         return None if commit_count is None else replace(self, commits=self.commits[:commit_count])
 
 
 def commits_after(snapshot: Snapshot, after_commit_id: str) -> CommitRange | None:
-    """Return the commits after a commit, up to the snapshot; None if it is not on that path."""
+    """Return the commits after a commit up to the snapshot, or None if the commit is not on that path."""
     newer_commits: list[Commit] = []
     commit_id: str | None = snapshot.commit_id
     while commit_id is not None and commit_id != after_commit_id:
@@ -154,8 +154,8 @@ def commits_after(snapshot: Snapshot, after_commit_id: str) -> CommitRange | Non
 def iter_blocks(commit_range: CommitRange, change_filter: ChangeFilter) -> Iterator[CommitBlock]:
     """Yield the blocks of a commit range.
 
-    Only the state before the first commit is looked up; each further state is derived from the
-    previous one and what its commit says it changed.
+    Only the state before the first commit is looked up. Each further state is derived from the
+    previous one and the changes that its commit records.
     """
     if not commit_range.commits:
         return
@@ -167,7 +167,7 @@ def iter_blocks(commit_range: CommitRange, change_filter: ChangeFilter) -> Itera
 
 
 def cache_block(snapshot: Snapshot, block: CommitBlock, change_filter: ChangeFilter) -> None:
-    """Cache a block that was returned only in part: the next page starts inside it."""
+    """Cache a block that was only partly returned, because the next page starts inside it."""
     block_bytes = sum(_count_bytes(type_changes.changes) for type_changes in block.type_changes)
     if block_bytes <= _MAX_CACHED_BYTES:
         cache_key = _cache_key(block.commit, change_filter)
@@ -198,8 +198,8 @@ def _load_block(
 
 
 def _are_files_missing(old_snapshot: Snapshot, new_snapshot: Snapshot, error: Exception) -> bool:
-    """Return whether the files are gone: a table that is already open reports it in many ways."""
-    is_damage = isinstance(error, DamagedError)  # an existing version is damaged: not by a cleanup
+    """Return whether files are missing, which a table that is already open reports in many ways."""
+    is_damage = isinstance(error, DamagedError)  # an existing version is damaged, which no cleanup causes
     if isinstance(error, StorageError) and error.kind == "not_found" and not is_damage:
         return True
     old_entries, new_entries = set(old_snapshot.tables.values()), set(new_snapshot.tables.values())
@@ -209,7 +209,7 @@ def _are_files_missing(old_snapshot: Snapshot, new_snapshot: Snapshot, error: Ex
 
 
 def commit_block(snapshot: Snapshot, change_filter: ChangeFilter) -> CommitBlock:
-    """Return the block of the commit that a snapshot shows."""
+    """Return the block for a snapshot's commit."""
     commit = snapshot.commit
     if commit.parent is None:
         raise CommitHasNoParent(graph_commit_id=commit.id)
@@ -255,7 +255,7 @@ def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: C
 
 
 def _check_property_names(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter) -> None:
-    """Raise if property names differ: readers that copy by name must know, even if no row did."""
+    """Raise if property names differ; readers that copy by name must be told, even if no row changed."""
     for table_key in sorted(new_snapshot.tables):
         old_key = find_old_key(old_snapshot, new_snapshot, table_key)
         if old_key not in old_snapshot.tables or _property_names(old_snapshot, old_key) == _property_names(

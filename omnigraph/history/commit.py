@@ -1,7 +1,7 @@
-"""A graph commit: who changed which tables, on top of what.
+"""A graph commit: who changed which tables, and on top of which parents.
 
-Owns the record and its JSON form. A commit carries what it changed, so the state at any commit
-follows from the log alone, without old manifests and without the branch that made it.
+This module owns the commit record and its JSON form. A commit records what it changed, so the state
+at any commit can be derived from the log alone, without old manifests or the branch it was made on.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from omnigraph.values.table_key import TableKey
 class TableEntry:
     """A table as recorded in a state.
 
-    `version` is a counter for display. Equality of content is decided by `content_id`, the commit
-    that last changed the table logically; `lance_version` is the exact detached version.
+    `version` is a counter for display only. Two entries have the same content if their `content_id`,
+    the commit that last changed the table logically, is equal. `lance_version` is the exact detached version.
     """
 
     key: TableKey
@@ -30,7 +30,7 @@ class TableEntry:
     max_field_id: int = 0
 
     def to_json(self) -> list[Any]:
-        """Return the compact form; Lance versions exceed 2^63, so they are stored as text."""
+        """Return the compact form; Lance versions exceed 2^63, so they are stored as strings."""
         return [
             self.location,
             self.version,
@@ -54,7 +54,7 @@ TableMap = Mapping[TableKey, TableEntry]
 
 @dataclass(frozen=True, slots=True)
 class SchemaRow:
-    """The schema that a state is read with."""
+    """The schema with which a state is read."""
 
     hash: str
     location: str
@@ -62,13 +62,13 @@ class SchemaRow:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One publish. `tables` holds what changed; None marks a dropped table.
+    """One publish. `tables` holds the changed tables; None marks a dropped table.
 
     `streams` are the tokens of the batches it loaded, `note` is what the engine learned about the
-    store, `details` how a merge was decided, `files` the checksums of the files it adds, as packed
-    by `file_checksums`. Times are microseconds since 1970: `created_at` was taken before the first
-    effect and survives retries; `published_at` belongs to the attempt that succeeded. No decision
-    depends on them.
+    store, `details` records how a merge was decided, and `files` holds the checksums of the files it
+    adds, as packed by `file_checksums`. Times are microseconds since 1970: `created_at` is taken before
+    the first effect and is kept across retries; `published_at` belongs to the attempt that succeeded.
+    No decision depends on these times.
     """
 
     id: str
@@ -97,7 +97,7 @@ class Commit:
 
     @property
     def parent(self) -> str | None:
-        """The first parent; None for the first commit of the graph."""
+        """The first parent, or None for the graph's first commit."""
         return self.parents[0] if self.parents else None
 
     @property
@@ -107,16 +107,16 @@ class Commit:
 
     @property
     def published(self) -> datetime:
-        """When it became visible, in UTC."""
+        """When the commit became visible, in UTC."""
         return datetime.fromtimestamp(self.published_at / 1_000_000, UTC)
 
     @property
     def merged_parent(self) -> str | None:
-        """The commit that a merge brought in."""
+        """The source commit of a merge, or None."""
         return self.parents[1] if len(self.parents) > 1 else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the metadata of the commit's row; absent members are omitted."""
+        """Return the metadata of the commit's row, without absent members."""
         facts = {
             "parents": list(self.parents),
             "operation": self.operation,
@@ -139,7 +139,7 @@ class Commit:
     def from_json(
         cls, commit_id: str, branch_name: str | None, manifest_version: int, stored_facts: Mapping[str, Any]
     ) -> "Commit":
-        """Parse the commit of a row; unknown members are ignored."""
+        """Parse a commit from its row; unknown members are ignored."""
         schema = stored_facts.get("schema")
         packed_tables = stored_facts.get("tables", {})
         return cls(

@@ -1,8 +1,8 @@
-"""Cursors and page tokens: the position of a change-feed reader, as text that the reader keeps.
+"""Cursors and page tokens: the position of a change-feed reader, as a string that the reader keeps.
 
-Owns their form and everything that a token is bound to. Nothing is stored on either side: a token
-is self-contained, and one that was altered, or made for something else, is rejected. A page token
-is never accepted as a cursor.
+This module owns the token format and everything that a token is bound to. Neither side stores
+anything else, because a token is self-contained. A token that was altered or made for something else
+is rejected, and a page token is never accepted as a cursor.
 """
 
 import json
@@ -17,7 +17,7 @@ from omnigraph.errors import ChangeCursorRejected
 
 TokenKind = Literal["commit-page", "feed-cursor", "feed-page"]
 TOKEN_VERSION = 1
-MAX_TOKEN_LENGTH = 4_096  # characters of a token
+MAX_TOKEN_LENGTH = 4_096  # maximum length of a token, in characters
 _MAX_INLINE_ID_BYTES = 256  # longest entity id, in bytes, that a token carries in full
 _ID_PREFIX_BYTES = 64
 _CHECKSUM_BYTES = 32
@@ -46,7 +46,7 @@ class CursorBinding:
 
 
 def hash_branch_name(branch_name: str) -> str:
-    """Return the hash of a branch name, as tokens carry it.
+    """Return the hash of a branch name as used in tokens.
 
     >>> hash_branch_name("main")[:8]
     '6461b20c'
@@ -80,7 +80,7 @@ def decode_token(token: str, kind: TokenKind, binding: CursorBinding) -> dict[st
         raise ChangeCursorRejected(reason=f"it is {actual_label}, not {_KIND_LABELS[kind]}")
     bound_facts = {fact_name: token_facts.get(fact_name) for fact_name in _MISMATCH_REASONS}
     if bound_facts["incarnation"] == binding.incarnation:
-        bound_facts["branch"] = binding.branch or None  # the name may have changed since: same branch
+        bound_facts["branch"] = binding.branch or None  # the branch may have been renamed since
     for fact_name, expected in _binding_facts(binding).items():
         if bound_facts[fact_name] != expected:
             raise ChangeCursorRejected(reason=_MISMATCH_REASONS[fact_name])
@@ -89,7 +89,7 @@ def decode_token(token: str, kind: TokenKind, binding: CursorBinding) -> dict[st
 
 
 def read_token_position(token: str) -> dict[str, Any]:
-    """Return the position in a token, whatever it was made for."""
+    """Return the position in a token, regardless of what the token was made for."""
     position: dict[str, Any] = _parse_token(token)["at"]
     return position
 
@@ -124,7 +124,7 @@ def _binding_facts(binding: CursorBinding) -> dict[str, str]:
 
 
 def _parse_token(token: str) -> dict[str, Any]:
-    """Parse the JSON of a token, and verify that not a single character was changed."""
+    """Parse the JSON of a token and verify that no character was changed."""
     if not isinstance(token, str) or not token or len(token) > MAX_TOKEN_LENGTH:
         raise ChangeCursorRejected(reason=f"expected a text of 1 to {MAX_TOKEN_LENGTH} characters")
     try:
@@ -139,7 +139,7 @@ def _parse_token(token: str) -> dict[str, Any]:
         ):
             return token_facts
     except (Base64Error, RecursionError, ValueError):
-        pass  # rejected below, like any other text that is not a token
+        pass  # rejected below, like any other string that is not a token
     raise ChangeCursorRejected(reason="it is truncated or altered")
 
 

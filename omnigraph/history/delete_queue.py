@@ -1,9 +1,9 @@
 """The delete queue: what collectors are about to remove, as other processes see it.
 
-Owns the writers' side of the handshake. An operation that makes old data reachable by a new name
-first arms an intent and then checks the queues. If nothing it needs is queued, and all of it still
-exists, it may go on: any queue that is written later is followed by a mark that sees the intent.
-Checking before arming would leave a gap in which neither side sees the other. It removes nothing.
+This module owns the writers' side of the handshake and removes nothing. An operation that makes old
+data reachable by a new name first arms an intent and then checks the queues. If nothing it needs is
+queued, and all of it still exists, the operation may proceed, because the mark that follows any later
+queue sees the intent. Checking before arming would leave a gap in which neither side sees the other.
 """
 
 import logging
@@ -24,7 +24,7 @@ _log = logging.getLogger("omnigraph")
 
 
 class DamagedListError(StorageError):
-    """A damaged list of a collector: the run that wrote it cannot continue."""
+    """A collector's list is damaged, so the run that wrote it cannot continue."""
 
     code = "StorageError"
     kind = "permanent"
@@ -33,15 +33,15 @@ class DamagedListError(StorageError):
 
 
 def list_runs(store: Store) -> list[str]:
-    """Return the runs of collectors that have not ended; costs one listing."""
+    """Return the collector runs that have not ended; this costs one listing."""
     name_parts = (listed_file.name.rpartition("/")[2].partition(".") for listed_file in store.objects.list(layout.GC))
     return sorted({run_id for run_id, _, part in name_parts if part in (QUEUE_PART, SWEEP_PART)})
 
 
 def read_listed_names(store: Store, run_id: str, list_part: str) -> list[str] | None:
-    """Return the names in one list of a run; None if it does not exist.
+    """Return the names in one of a run's lists, or None if the list does not exist.
 
-    Raises `DamagedListError` for a list that no collector wrote in this form.
+    Raises `DamagedListError` for a list that no collector could have written.
     """
     object_name = layout.gc_name(run_id, list_part)
     try:
@@ -61,13 +61,13 @@ def _damaged_list_error(object_name: str) -> DamagedListError:
 def list_queued_names(store: Store) -> list[str]:
     """Return every name that a run may still remove.
 
-    Once the sweep list exists it replaces the queue: the other names were found to be needed.
+    Once the sweep list exists, it replaces the queue, because the remaining names turned out to be needed.
     """
     return [queued_name for run_id in list_runs(store) for queued_name in _names_queued_by(store, run_id)]
 
 
 def _names_queued_by(store: Store, run_id: str) -> list[str]:
-    """Return the names of one run; none for a damaged list, since no collector removes by it."""
+    """Return the names queued by one run; a damaged list yields none, since no collector acts on it."""
     try:
         sweep_names = read_listed_names(store, run_id, SWEEP_PART)
         return (read_listed_names(store, run_id, QUEUE_PART) or []) if sweep_names is None else sweep_names
@@ -77,10 +77,10 @@ def _names_queued_by(store: Store, run_id: str) -> list[str]:
 
 
 def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> None:
-    """Refuse to reference the head of a branch while a collector may remove part of it.
+    """Refuse to reference a branch's head while a collector may be removing part of it.
 
-    Being the head is no proof: a branch that was created and deleted within one mark of a collector
-    was seen by no mark. Costs one listing if no collector is running.
+    Being the head is not proof of safety, because a branch that was created and deleted during a
+    single mark was not seen by any mark. This costs one listing if no collector is running.
     """
     queued_names = list_queued_names(store)
     if queued_names:
@@ -88,9 +88,9 @@ def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> No
 
 
 def check_state_retained(store: Store, state: GraphState, commit_id: str) -> None:
-    """Refuse to reference a past state that is gone, or that a collector may be removing.
+    """Refuse to reference a past state that is gone or that a collector may be removing.
 
-    The intent of the caller must be armed already: every later mark then sees it.
+    The caller's intent must already be armed, so that every later mark sees it.
     """
     check_versions_retained(store, state.tables.values(), commit_id, state.schema.location)
 
@@ -98,11 +98,11 @@ def check_state_retained(store: Store, state: GraphState, commit_id: str) -> Non
 def check_versions_retained(
     store: Store, entries: Iterable[TableEntry], commit_id: str, schema_location: str | None = None
 ) -> None:
-    """Do the same for table versions, and a schema object, that a commit references."""
+    """Check table versions and a schema object that a commit references, as `check_state_retained` does."""
     entries, queued_names = list(entries), list_queued_names(store)
     needed_objects = [version_file_names(entry.location, entry.lance_version) for entry in entries]
     needed_objects += [{schema_location}] if schema_location is not None else []
-    # Read the objects instead of opening them: a cached handle proves nothing about files.
+    # Read the objects instead of opening them, because a cached handle does not prove that the files exist.
     if not all(
         any(store.objects.read(object_name) is not None for object_name in alternative_names)
         for alternative_names in needed_objects

@@ -1,7 +1,7 @@
-"""What changed between two snapshots, entity by entity, reading only where their tables differ.
+"""Compute what changed between two snapshots, entity by entity, reading only where tables differ.
 
-Tables with equal content ids are never opened. Rows are matched by entity id, never by row id: row
-ids of two branches are unrelated. Values are equal if their bytes are.
+Tables with equal content ids are never opened. Rows are matched by entity id, never by row id, because
+the row ids of two branches are unrelated. Values are equal if their bytes are equal.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ _MAX_DIRECT_ROWS = 4_096  # above this many rows, check first whether maintenanc
 
 
 def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[TableKey]:
-    """Return the sorted keys of tables whose content differs; reads no table.
+    """Return the sorted keys of the tables whose content differs, without reading any table.
 
     A table that was only renamed appears under its new key.
     """
@@ -57,7 +57,7 @@ def _content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: 
 
 
 def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableKey:
-    """Return the old key of a table of the new snapshot: a renamed table keeps its location."""
+    """Return a table's key in the old snapshot; a renamed table keeps its location."""
     new_entry = new_snapshot.tables.get(table_key)
     if new_entry is None or table_key in old_snapshot.tables:
         return table_key
@@ -70,7 +70,7 @@ def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 def diff_snapshots(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_keys: Iterable[TableKey] | None = None
 ) -> Iterator[TableChanges]:
-    """Yield the changes of every table that differs, or of the given ones, table by table."""
+    """Yield the changes to every table that differs, or only to the given tables, one table at a time."""
     for table_key in changed_table_keys(old_snapshot, new_snapshot) if table_keys is None else table_keys:
         table_changes = diff_table(old_snapshot, new_snapshot, table_key)
         if not table_changes.is_empty:
@@ -85,11 +85,11 @@ def diff_table(
     compare_all_rows: bool = False,
     column_defaults: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
-    """Return the changes of one table.
+    """Return the changes to one table.
 
-    `compare_all_rows` compares every row by id, as a check on the shortcut. A type with different
-    properties raises `ChangeSchemaBoundary`; with `column_defaults` the old rows get the new
-    columns instead, filled with these values where the rows had none.
+    `compare_all_rows` compares every row by id, as a check on the shortcut. If the type's properties
+    differ, `ChangeSchemaBoundary` is raised. With `column_defaults`, the old rows instead get the new
+    columns, filled with these values where a row had none.
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
         return _diff_table(
@@ -133,7 +133,7 @@ def _diff_table(
 def _diff_around_maintenance(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
-    """Diff a table before and after its maintenance only; None if that reads no fewer rows."""
+    """Diff a table step by step, skipping maintenance, or return None if that reads no fewer rows."""
     old_table, new_table = table_pair
     if old_table.location != new_table.location or old_table.schema.names != new_table.schema.names:
         return None
@@ -145,12 +145,12 @@ def _diff_around_maintenance(
         return None
     try:
         return _diff_segments(new_snapshot.store, table_key, path_segments, new_table, direct_row_count)
-    except (FileNotFoundError, StorageError):  # a cleanup removed a version in between
+    except (FileNotFoundError, StorageError):  # a cleanup removed an intermediate version
         return None
 
 
 def count_rows_to_compare(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> int:
-    """Return an upper bound of the rows to compare in a table of both snapshots; reads no row."""
+    """Return an upper bound on the rows to compare in a table of both snapshots, without reading any row."""
     old_table, new_table = old_snapshot.table(table_key), new_snapshot.table(table_key)
     if old_table.location != new_table.location:
         return int(old_table.dataset.count_rows() + new_table.dataset.count_rows())
@@ -167,14 +167,14 @@ def count_rows_to_compare(old_snapshot: Snapshot, new_snapshot: Snapshot, table_
                 compare_versions(*_open_segment(new_snapshot.store, segment)).max_rows_read for segment in path_segments
             ),
         )
-    except (FileNotFoundError, StorageError):  # a cleanup removed a version in between
+    except (FileNotFoundError, StorageError):  # a cleanup removed an intermediate version
         return direct_row_count
 
 
 def _diff_segments(
     store: Store, table_key: TableKey, path_segments: Iterable[VersionStep], new_table: Table, row_limit: int
 ) -> TableChanges | None:
-    """Combine the changes along a version path; None unless it reads fewer rows than the limit."""
+    """Combine the changes along a version path, or return None unless it reads fewer rows than the limit."""
     table_pairs = [_open_segment(store, segment) for segment in path_segments]
     same_schema = all(table.schema.equals(new_table.schema) for table_pair in table_pairs for table in table_pair)
     if not same_schema or sum(compare_versions(*table_pair).max_rows_read for table_pair in table_pairs) >= row_limit:
@@ -218,7 +218,7 @@ def diff_tables(
     compare_all_rows: bool = False,
     column_defaults: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
-    """Return the changes from one version of a table to another; None is a missing table."""
+    """Return the changes from one version of a table to another; None stands for a missing table."""
     arrow_schema = row_schema((new_table or old_table).schema)  # type: ignore[union-attr]
     if old_table is None or new_table is None:
         old_rows = arrow_schema.empty_table() if old_table is None else read_rows(old_table, old_table.schema.names)
@@ -236,13 +236,13 @@ def diff_tables(
 
 
 def empty_changes(table_key: TableKey, table: Table) -> TableChanges:
-    """Return the changes of a table that did not change."""
+    """Return an empty set of changes to a table."""
     empty_rows = row_schema(table.schema).empty_table()
     return TableChanges(table_key, empty_rows, empty_rows, empty_rows, empty_rows)
 
 
 def _find_differing_rows(old_table: Table, new_table: Table, *, same_columns: bool) -> tuple[_RowIds, _RowIds]:
-    """Match all rows of both tables by entity id; return the row ids of those that differ."""
+    """Match all rows of both tables by entity id and return the row ids of those that differ."""
     old_ids, new_ids = (read_rows(table, ["id"], with_row_ids=True) for table in (old_table, new_table))
     old_row_ids, new_row_ids = old_ids[ROW_ID].to_numpy(), new_ids[ROW_ID].to_numpy()
     new_positions = pc.index_in(old_ids["id"].combine_chunks(), value_set=new_ids["id"].combine_chunks())
@@ -257,7 +257,7 @@ def _find_differing_rows(old_table: Table, new_table: Table, *, same_columns: bo
 def match_rows_by_id(
     table_key: TableKey, old_rows: pa.Table, new_rows: pa.Table, arrow_schema: pa.Schema
 ) -> TableChanges:
-    """Match rows of two states by entity id; a row that is equal in both is not a change."""
+    """Match the rows of two states by entity id; rows equal in both are not changes."""
     old_rows, new_rows = (old_rows.cast(arrow_schema).sort_by("id"), new_rows.cast(arrow_schema).sort_by("id"))
     old_ids, new_ids = old_rows["id"].combine_chunks(), new_rows["id"].combine_chunks()
     is_deleted = pc.invert(pc.is_in(old_ids, value_set=new_ids))
@@ -284,7 +284,7 @@ def snapshot_at(context_snapshot: Snapshot, log: HistoryLog, commit_id: str) -> 
 
 
 def _have_same_properties(old_table: Table, new_table: Table) -> bool:
-    """Return whether two tables have equal properties, by identity and type; names may differ."""
+    """Return whether two tables have the same properties by identity and type; names may differ."""
     return _property_types(old_table.schema) == _property_types(new_table.schema)
 
 
@@ -300,9 +300,9 @@ def _property_identity(field: pa.Field) -> bytes:
 def align_columns(
     rows: pa.Table, old_schema: pa.Schema, new_schema: pa.Schema, column_defaults: Mapping[str, pa.Scalar] | None = None
 ) -> pa.Table:
-    """Return rows with the columns of another schema, matched by property identity.
+    """Return rows with the columns of a different schema, matched by property identity.
 
-    A column that did not exist gets its value from `column_defaults`, else null.
+    A column that did not exist gets its value from `column_defaults`, or null if it has none.
     """
     if old_schema.names == new_schema.names:
         return rows

@@ -1,7 +1,7 @@
 """Changed entities: their old and new values, and which properties differ.
 
-Owns the form in which changes are passed on, as aligned Arrow tables and as records. It does not
-know how changes are found.
+This module defines how changes are represented, as aligned Arrow tables and as records. Finding the
+changes is done elsewhere.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,9 +23,9 @@ _ROWS_PER_BATCH = 4_096  # rows converted to records at a time
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """One changed entity. `before` and `after` are its properties, None where it does not exist.
+    """One changed entity. `before` and `after` hold its properties, or None where it does not exist.
 
-    `changed` names the properties that an update changed; it may include `src` and `dst`.
+    `changed` lists the properties that an update changed; it may include `src` and `dst`.
     """
 
     kind: str
@@ -40,13 +40,13 @@ class EntityChange:
 
     @property
     def endpoints(self) -> dict[str, str] | None:
-        """The endpoints of an edge: the current ones, or the last ones if it was deleted."""
+        """The endpoints of an edge, or its last endpoints if it was deleted."""
         return self.endpoints_after or self.endpoints_before
 
 
 @dataclass(frozen=True)
 class TableChanges:
-    """The changes of one type, each table sorted by id; both `updated` tables are aligned."""
+    """The changes to one type. Each table is sorted by id, and the two `updated` tables are aligned."""
 
     key: TableKey
     inserted: pa.Table
@@ -77,7 +77,7 @@ class TableChanges:
         return {op: changed_rows.num_rows for op, changed_rows in zip(OPS, rows_by_op, strict=True)}
 
     def select_ops(self, ops: Sequence[str]) -> "TableChanges":
-        """Return only the changes of the given operations."""
+        """Return only the changes made by the given operations."""
         row_slices = {op: slice(None) if op in ops else slice(0) for op in OPS}
         update_slice = row_slices["update"]
         return TableChanges(
@@ -89,7 +89,7 @@ class TableChanges:
         )
 
     def records(self) -> Iterator[EntityChange]:
-        """Yield the changes one by one, by id; converts a few thousand rows at a time."""
+        """Yield the changes in id order, converting a few thousand rows at a time."""
         change_iterators = (self._insert_records(), self._update_records(), self._delete_records())
         yield from _merge_by_id([iter(changes) for changes in change_iterators])
 
@@ -118,7 +118,7 @@ def changed_columns(old_rows: pa.Table, new_rows: pa.Table) -> list[tuple[str, .
 
 
 def _merge_by_id(sorted_changes: list[Iterator[EntityChange]]) -> Iterator[EntityChange]:
-    """Merge sorted sequences into one; ids are ordered by their UTF-8 bytes, as Arrow sorts."""
+    """Merge sorted sequences into one; like Arrow, order ids by their UTF-8 bytes."""
     from heapq import merge
 
     op_ranks = {op: rank for rank, op in enumerate(OPS)}

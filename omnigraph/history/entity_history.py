@@ -1,9 +1,9 @@
 """History of one entity: its versions, and the commit that set each property value.
 
-Owns the walk over the commit graph. A version belongs to the commit that created it, on whatever
-branch. A merge that only carried it over created nothing; a merge that decided between both sides
-did. Each content of the table is read once, for one row. Commits that did not touch the table cost
-nothing.
+This module owns the walk over the commit graph. A version belongs to the commit that created it, on
+any branch. A merge that only carried a version over did not create it; a merge that decided between
+the two sides did. Each distinct table content is read once, for a single row. Commits that did not
+touch the table cost nothing.
 """
 
 from collections.abc import Mapping
@@ -31,8 +31,8 @@ from .snapshot import Snapshot
 class EntityVersion:
     """The change that one commit made to an entity; `values` is None if it removed the entity.
 
-    `before` are the values at the first parent, `changed` the properties that an update changed,
-    `endpoints` the source and target of an edge.
+    `before` holds the values at the first parent, `changed` lists the properties that an update
+    changed, and `endpoints` holds the source and target of an edge.
     """
 
     commit: Commit
@@ -46,8 +46,9 @@ class EntityVersion:
 class EntityHistory(list[EntityVersion]):
     """The versions of an entity, newest first.
 
-    `gap` is the newest commit that changed the type and whose predecessor was cleaned up, so that
-    the two cannot be compared. Versions before it are not listed. None if the history is complete.
+    `gap` is the newest commit that changed the type and cannot be compared with its predecessor,
+    because the predecessor was cleaned up. Earlier versions are not listed. If the history is
+    complete, `gap` is None.
     """
 
     gap: Commit | None = None
@@ -64,7 +65,7 @@ class EntityHistory(list[EntityVersion]):
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """A property with its current value and the commit that set it; None if that was cleaned up."""
+    """A property with its current value and the commit that set it; `commit` is None if it was cleaned up."""
 
     name: str
     value: Any
@@ -96,7 +97,7 @@ class EntityTracer:
         self._row_cache: dict[str, _EntityRow] = {}
 
     def versions(self, max_versions: int | None = None) -> EntityHistory:
-        """Return the versions, newest first, up to a limit; stop where the past was cleaned up."""
+        """Return the versions, newest first, up to a limit, stopping where history was cleaned up."""
         history = EntityHistory()
         for commit in self._commits:
             if max_versions is not None and len(history) >= max_versions:
@@ -113,7 +114,7 @@ class EntityTracer:
         return history
 
     def blame(self) -> dict[str, Blamed]:
-        """Return for each property of the entity the commit that set its current value."""
+        """Return, for each property of the entity, the commit that set its current value."""
         current_row = self._row_at_commit(self._snapshot.commit_id)
         if current_row is None or not current_row.matched_rows.num_rows:
             type_name = self._table_key.type_name
@@ -141,7 +142,7 @@ class EntityTracer:
         blamed_commits: dict[str, Commit | None],
         current_row: _EntityRow,
     ) -> None:
-        """Pass values that a parent already had on to that parent; blame this commit for others."""
+        """Pass values that a parent already had on to that parent; blame this commit for the rest."""
         try:
             for parent_id in commit.parents:
                 inherited = (
@@ -170,14 +171,14 @@ class EntityTracer:
         }
 
     def _table_differs(self, commit: Commit, parent_id: str) -> bool:
-        """Whether the table differs between a commit and a parent; compares ids, reads nothing."""
+        """Return whether the table differs between a commit and a parent, comparing ids only."""
         commit_entry, parent_entry = self._entries.get(commit.id), self._entries.get(parent_id)
         return (commit_entry and commit_entry.content_id) != (parent_entry and parent_entry.content_id)
 
     def _find_change(self, commit: Commit) -> EntityChange | None:
-        """Return the change of a commit to the entity; None if a parent already had that value.
+        """Return a commit's change to the entity, or None if a parent already had that value.
 
-        A merge counts as well if it took the value of one side against a change of the other.
+        A merge also counts if it took one side's value over a change made on the other side.
         """
         commit_row = self._row_at_commit(commit.id)
         changes = [self._compare_with_parent(parent_id, commit_row) for parent_id in commit.parents or ("",)]
@@ -185,7 +186,7 @@ class EntityTracer:
         return changes[0] if differs_from_all or (changes[0] is not None and self._merge_decided(commit)) else None
 
     def _merge_decided(self, merge_commit: Commit) -> bool:
-        """Whether the first parent of a merge had changed the entity since the merge base."""
+        """Return whether the first parent of a merge had changed the entity since the merge base."""
         our_snapshot, their_snapshot = (
             replace(self._snapshot, commit_id=parent_id) for parent_id in merge_commit.parents
         )
@@ -206,7 +207,7 @@ class EntityTracer:
         return next(match_rows_by_id(self._table_key, old_rows, new_rows, row_layout).records(), None)
 
     def _row_at_commit(self, commit_id: str) -> _EntityRow | None:
-        """Read the entity at a commit; None if the table does not exist there."""
+        """Read the entity at a commit, or return None if the table does not exist there."""
         entry = self._entries.get(commit_id)
         if entry is None:
             return None
@@ -245,7 +246,7 @@ def _build_version(commit: Commit, change: EntityChange) -> EntityVersion:
 
 
 def _entries_by_commit(commits: list[Commit], current_entry: TableEntry) -> Mapping[str, TableEntry | None]:
-    """Return the table entry of each commit, whatever the table was called then."""
+    """Return the table's entry at each commit, regardless of the table's name at the time."""
     entries_by_id: dict[str, TableEntry | None] = {}
     for commit in reversed(commits):
         parent_entry = entries_by_id.get(commit.parents[0]) if commit.parents else None

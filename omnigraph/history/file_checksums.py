@@ -1,8 +1,8 @@
-"""The checksums of files that commits record: packed into a commit row, and collected from logs.
+"""File checksums recorded by commits: packing them into commit rows and collecting them from logs.
 
-A commit records the files that it added to each table. A bulk load records them in an object of
-its own to keep the state small, because every publish rewrites the state. Files that were written
-before checksums were introduced have none.
+A commit records the files that it added to each table. A bulk load records them in a separate object
+to keep the state small, because every publish rewrites the state. Files that were written before
+checksums were introduced have none.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -19,19 +19,19 @@ from .commit import Commit, TableEntry
 from .log import HistoryLog
 from .state import GraphState
 
-MAX_INLINE_FILES = 32  # files per commit; the checksums of more are sealed in an object
+MAX_INLINE_FILES = 32  # maximum files per commit row; the checksums of more files are sealed in an object
 _SEALED_MEMBER = "sealed"
-_VERSION_FILE = "v"  # the file of the table version itself, which the table entry identifies
+_VERSION_FILE = "v"  # stands for the table version's own file, which the table entry identifies
 _DATA_PREFIX, _DATA_SUFFIX = "data/", ".lance"
 
 ChangedTables = Mapping[TableKey, TableEntry | None]
 
 
 def record_checksums(store: Store, changed_tables: ChangedTables, files: FileChecksums) -> Mapping[str, Any]:
-    """Return the form in which a commit row carries the checksums of the files that it adds.
+    """Return the checksums of the files that a commit adds, in the form stored in its row.
 
-    Many files are written to an object instead, before the commit that refers to it: a crash in
-    between leaves an unreferenced object.
+    If there are many files, their checksums are written to a separate object before the commit that
+    refers to it. A crash in between leaves an unreferenced object.
     """
     packed_checksums = pack_checksums(changed_tables, files)
     if len(files) <= MAX_INLINE_FILES:
@@ -42,7 +42,7 @@ def record_checksums(store: Store, changed_tables: ChangedTables, files: FileChe
 
 
 def pack_checksums(changed_tables: ChangedTables, files: FileChecksums) -> dict[str, Any]:
-    """Return checksums by table and by shortened file name."""
+    """Return checksums keyed by table and shortened file name."""
     packed_checksums: dict[str, Any] = {}
     for table_key, entry in changed_tables.items():
         directory_prefix = f"{entry.location}/" if entry is not None else None
@@ -57,9 +57,9 @@ def pack_checksums(changed_tables: ChangedTables, files: FileChecksums) -> dict[
 
 
 def find_checksums(store: Store, state: GraphState, file_names: Set[str]) -> dict[str, FileChecksum]:
-    """Return the checksums of some files, from the newest commits backwards, until all are found.
+    """Return the checksums of the given files, searching from the newest commit until all are found.
 
-    A file without one was written before checksums were recorded.
+    A file without a checksum was written before checksums were recorded.
     """
     checksums: dict[str, FileChecksum] = {}
     for commit in HistoryLog(store, state).iter_all_commits():
@@ -71,7 +71,7 @@ def find_checksums(store: Store, state: GraphState, file_names: Set[str]) -> dic
 
 
 def collect_checksums(store: Store, states: Iterable[GraphState]) -> dict[str, FileChecksum]:
-    """Return all checksums that the logs of some states record."""
+    """Return all checksums recorded in the logs of the given states."""
     checksums: dict[str, FileChecksum] = {}
     read_commit_ids: set[str] = set()
     for state in states:
@@ -114,7 +114,7 @@ def _read_sealed(store: Store, object_name: str) -> Mapping[str, Any]:
 
 
 def _shorten_file_name(entry: TableEntry, file_name: str) -> str:
-    """Return the name of a file as a commit row holds it.
+    """Return the name of a file as stored in a commit row.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
     >>> names = ("nodes/a/_versions/d7.manifest", "nodes/a/data/01.lance")
@@ -129,7 +129,7 @@ def _shorten_file_name(entry: TableEntry, file_name: str) -> str:
 
 
 def _expand_file_name(entry: TableEntry, short_name: str) -> str:
-    """Return the root-relative name of a file from its short form.
+    """Return the root-relative name of a file, given its short form.
 
     >>> entry = TableEntry("node:A", "nodes/a", 1, 7, "c", 0)
     >>> _expand_file_name(entry, "01"), _expand_file_name(entry, "_deletions/0-1-2.arrow")

@@ -1,7 +1,7 @@
-"""The set of live files: single names, and directories of which everything is live.
+"""The set of live files, consisting of single names and of directories in which everything is live.
 
-Owns which files belong to a table version: its version file, data files and their blobs, deletion
-files, index directories. Pure; nothing here reads or writes.
+This module defines which files belong to a table version: its version file, data files and their
+blobs, deletion files, and index directories. It does no I/O.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class LiveSet:
     directories: set[str] = field(default_factory=set)
 
     def contains(self, file_name: str) -> bool:
-        """Whether a name is in the set, or below one of its directories."""
+        """Return whether a name is in the set or below one of its directories."""
         if file_name in self.names:
             return True
         parent_directory = file_name.rpartition("/")[0]
@@ -34,7 +34,7 @@ class LiveSet:
         return False
 
     def add_version(self, location: str, version: int, version_content: VersionFiles) -> None:
-        """Add all files of a table version; blobs lie below the stem of their data file."""
+        """Add all files of a table version; blobs are stored below the stem of their data file."""
         self.names |= version_file_names(location, version)
         self.names |= set(version_content.named_files)
         self.directories |= set(version_content.index_directories)

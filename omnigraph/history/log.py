@@ -1,7 +1,7 @@
-"""The log of a branch: its newest commits inline, older ones in sealed chunks.
+"""The log of a branch: its newest commits inline, and older ones in sealed chunks.
 
-Owns sealing and merging of chunks, the state of any commit, ancestry and merge bases. A log is a
-superset of all ancestors of its head: history is decided by reachability.
+This module owns the sealing and merging of chunks, the state at any commit, ancestry and merge bases.
+A log may contain more than the ancestors of its head, so only reachability decides what is history.
 """
 
 import io
@@ -23,14 +23,14 @@ from .commit import Commit, SchemaRow, TableEntry
 from .state import GraphState, LogChunk, commit_rows, parse_commit_row
 
 CHUNK_COMMITS = 64  # commits in a chunk of the first level
-MAX_TAIL_BYTES = 64 * 1024  # of commit rows: commits of many tables are sealed sooner
-MERGE_FAN_IN = 8  # chunks of one level that are merged into one of the next
+MAX_TAIL_BYTES = 64 * 1024  # maximum size of inline commit rows; commits that touch many tables are sealed sooner
+MERGE_FAN_IN = 8  # number of chunks of one level that are merged into one chunk of the next
 MAX_CHUNK_COMMITS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkEndState:
-    """All tables and the schema at the last commit of a chunk: walks may stop there."""
+    """All tables and the schema at the last commit of a chunk, where a walk may stop."""
 
     commit_id: str
     tables: Mapping[TableKey, TableEntry]
@@ -38,7 +38,7 @@ class ChunkEndState:
 
 
 class HistoryLog:
-    """The commits of one state, read lazily: the tail first, then chunks, newest first."""
+    """The commits of one state, read lazily: first the tail, then the chunks from newest to oldest."""
 
     def __init__(self, store: Store, state: GraphState) -> None:
         self._store = store
@@ -50,22 +50,22 @@ class HistoryLog:
         self._lock = threading.RLock()
 
     def find(self, commit_id: str) -> Commit | None:
-        """Return the commit of an id, or None."""
+        """Return the commit with an id, or None."""
         with self._lock:
             while commit_id not in self._commits_by_id and self._unread_chunks:
                 self._load_chunk(self._unread_chunks[-1])
-                self._unread_chunks.pop()  # only now: a chunk that could not be read is tried again
+                self._unread_chunks.pop()  # only after reading, so that a failed chunk is tried again
             return self._commits_by_id.get(commit_id)
 
     def get(self, commit_id: str) -> Commit:
-        """Return the commit of an id; raise `CommitNotFound` for an unknown one."""
+        """Return the commit with an id; raise `CommitNotFound` if the id is unknown."""
         commit = self.find(commit_id)
         if commit is None:
             raise CommitNotFound(f"no commit {commit_id}", commit_id=commit_id)
         return commit
 
     def first_commit(self) -> Commit:
-        """Return the first commit of the graph, which is in the oldest piece of every log."""
+        """Return the first commit of the graph, which is in the oldest part of every log."""
         oldest_commits = (
             self._load_chunk(self._oldest_chunk) if self._oldest_chunk else list(self._commits_by_id.values())
         )
@@ -75,16 +75,16 @@ class HistoryLog:
         return first_commit
 
     def iter_all_commits(self) -> Iterator[Commit]:
-        """Yield all commits: those of the tail first, then those of chunks, read on demand.
+        """Yield all commits, first those of the tail, then those of the chunks, which are read on demand.
 
-        Within the tail and within a chunk, the order is that of the log, reversed.
+        Within the tail and within each chunk, commits are yielded in reverse log order.
         """
         yield from reversed(self._tail)
         for chunk in reversed(self._chunks):
             yield from reversed(self._load_chunk(chunk))
 
     def first_parents(self, commit_id: str) -> Iterator[Commit]:
-        """Yield a commit, its first parent, and so on to the first commit."""
+        """Yield a commit, its first parent, and so on back to the first commit."""
         next_id: str | None = commit_id
         while next_id is not None:
             commit = self.get(next_id)
@@ -103,9 +103,9 @@ class HistoryLog:
         return ancestors
 
     def iter_ancestors(self, commit_id: str) -> Iterator[Commit]:
-        """Yield a commit and all its ancestors, in the order of `sort_newest_first`, on demand.
+        """Yield a commit and all its ancestors on demand, in the order of `sort_newest_first`.
 
-        Above the first merge only the yielded commits are read; from there on, all of them.
+        Before the first merge, only the yielded commits are read; from there on, all of them are.
         """
         commit = self.get(commit_id)
         while len(commit.parents) == 1:
@@ -114,7 +114,7 @@ class HistoryLog:
         yield from sort_newest_first(self.ancestors(commit.id).values())
 
     def tables_and_schema_at(self, commit_id: str) -> tuple[dict[TableKey, TableEntry], SchemaRow]:
-        """Return the tables and the schema at any commit, from what commits say they changed."""
+        """Return the tables and the schema at any commit, derived from the changes that commits record."""
         tables: dict[TableKey, TableEntry | None] = {}
         schema: SchemaRow | None = None
         for commit in self.first_parents(commit_id):
@@ -130,9 +130,9 @@ class HistoryLog:
         return {table_key: entry for table_key, entry in tables.items() if entry is not None}, schema
 
     def stream_tokens_at(self, commit_id: str, stream_names: Iterable[str]) -> dict[str, str]:
-        """Return the last tokens of streams up to a commit, as far as commits record them.
+        """Return the last recorded token of each stream up to a commit.
 
-        A token that no commit there recorded is omitted, so its batch is loaded again.
+        A stream without a recorded token is omitted, so its batch is loaded again.
         """
         stream_tokens: dict[str, str] = {}
         requested_streams = set(stream_names)
@@ -161,10 +161,10 @@ class HistoryLog:
 
 
 def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commit]) -> GraphState:
-    """Return a state with more commits in its log; a long tail gets its oldest commits sealed.
+    """Return a state with more commits in its log; if the tail is long, its oldest commits are sealed.
 
-    Everything is derived from `base_state`, which the swap replaces, at every attempt: this
-    includes what another writer sealed or merged meanwhile. Caches change only after the swap.
+    Every attempt derives everything from `base_state`, which the swap replaces, including what another
+    writer has sealed or merged in the meantime. Caches change only after the swap.
     """
     state = replace(base_state, tail=(*base_state.tail, *commits))
     while (seal_count := _count_to_seal(state.tail)) > 0:
@@ -175,7 +175,7 @@ def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commi
 
 
 def _count_to_seal(tail: Sequence[Commit]) -> int:
-    """Return how many of the oldest commits to seal: never the newest, which is being published."""
+    """Return how many of the oldest commits to seal, never including the newest, which is being published."""
     if len(tail) >= 2 * CHUNK_COMMITS:
         return min(len(tail) - CHUNK_COMMITS, MAX_CHUNK_COMMITS)
     return len(tail) // 2 if sum(map(_estimate_bytes, tail)) > MAX_TAIL_BYTES else 0
@@ -195,7 +195,7 @@ def _seal_oldest(store: Store, state: GraphState, seal_count: int) -> LogChunk:
 
 
 def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> str:
-    """Return the newest sealed commit on the first-parent path of the head, where walks pass."""
+    """Return the newest sealed commit on the head's first-parent path, which first-parent walks pass."""
     tail_commits = {commit.id: commit for commit in tail}
     sealed_ids = {commit.id for commit in sealed_commits}
     commit_id: str | None = tail[-1].id
@@ -205,7 +205,7 @@ def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> st
 
 
 def _merge_chunks(store: Store, state: GraphState) -> GraphState:
-    """Merge runs of `MERGE_FAN_IN` chunks of one size level into one of the next."""
+    """Merge each run of `MERGE_FAN_IN` chunks of one size level into one chunk of the next."""
     for size_level in range(_size_level(MAX_CHUNK_COMMITS)):
         chunk_run = [chunk for chunk in state.chunks if _size_level(chunk.commit_count) == size_level]
         if len(chunk_run) >= MERGE_FAN_IN:
@@ -224,7 +224,7 @@ def _merge_run(store: Store, state: GraphState, chunk_run: Sequence[LogChunk]) -
 
 
 def _size_level(commit_count: int) -> int:
-    """Return the size level: below 64, 512, 4,096, and above."""
+    """Return the size level of a chunk; levels start at 0, 64, 512 and 4,096 commits."""
     level, level_limit = 0, CHUNK_COMMITS
     while commit_count >= level_limit and level_limit <= MAX_CHUNK_COMMITS:
         level, level_limit = level + 1, level_limit * MERGE_FAN_IN
@@ -232,7 +232,7 @@ def _size_level(commit_count: int) -> int:
 
 
 def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndState) -> LogChunk:
-    """Seal commits in an object of their own. The name is new even if the content is not."""
+    """Seal commits in an object of their own, whose name is new even if its content is not."""
     commit_table = commit_rows(commits)
     anchor_facts = {
         "end": end_state.commit_id,
@@ -251,9 +251,9 @@ def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndStat
 
 
 def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:
-    """Return the commits of a chunk and the state at its end; `HistoryReclaimed` if it is missing.
+    """Return the commits of a chunk and the state at its end; raise `HistoryReclaimed` if it is missing.
 
-    A chunk never changes and its name is never reused, so it is cached once read.
+    A chunk never changes and its name is never reused, so it is cached once it has been read.
     """
     cached_chunk: tuple[list[Commit], ChunkEndState] | None = store.object_cache.get(chunk.name)
     if cached_chunk is None:
@@ -281,7 +281,7 @@ def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
 
 
 def _chunk_digest(body: bytes) -> str:
-    """Return the part of a chunk's name that proves its content."""
+    """Return the part of a chunk's name that is derived from its content and verifies it."""
     return sha256(body).hexdigest()[:24]
 
 
@@ -297,7 +297,7 @@ def _parse_chunk(body: bytes) -> tuple[list[Commit], ChunkEndState]:
 
 
 def merge_bases(target_ancestors: Mapping[str, Commit], source_ancestors: Mapping[str, Commit]) -> tuple[str, ...]:
-    """Return the best common ancestors of two ancestor sets: those not below another common one."""
+    """Return the best common ancestors: those that are not ancestors of another common ancestor."""
     common_ids = target_ancestors.keys() & source_ancestors.keys()
     parent_ids = {parent for commit_id in common_ids for parent in target_ancestors[commit_id].parents}
     return tuple(sorted(common_ids - _reachable_from(target_ancestors, parent_ids)))
@@ -315,7 +315,7 @@ def _reachable_from(commits_by_id: Mapping[str, Commit], start_ids: Iterable[str
 
 
 def sort_newest_first(commits: Iterable[Commit]) -> list[Commit]:
-    """Sort commits newest first: children before parents, then by publication time, then by id."""
+    """Sort commits newest first, with children before parents, then by publication time and id."""
     commits_by_id = {commit.id: commit for commit in commits}
     child_counts = dict.fromkeys(commits_by_id, 0)
     for commit in commits_by_id.values():
@@ -327,7 +327,7 @@ def sort_newest_first(commits: Iterable[Commit]) -> list[Commit]:
 
 
 def _iter_children_first(newest_first: Sequence[Commit], child_counts: dict[str, int]) -> Iterator[Commit]:
-    """Yield, of the commits without a remaining child, always the first one in `newest_first`."""
+    """Yield commits in `newest_first` order, each as soon as all its children have been yielded."""
     import heapq
 
     index_by_id = {commit.id: index for index, commit in enumerate(newest_first)}

@@ -1,7 +1,7 @@
-"""The manifest of one branch: read its state, swap it for the next.
+"""The manifest of one branch: reading its state and swapping it for the next.
 
-Owns the check of the format stamp and the verification before an acknowledgement. `publish`
-decides who may swap, and for what.
+This module owns the check of the format stamp and the verification before an acknowledgement.
+`publish` decides when to swap a manifest, and with which state.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from .state import READ_COLUMNS, GraphState, from_rows, to_rows
 
 @dataclass(frozen=True, slots=True)
 class LoadedManifest:
-    """A state, and the manifest version it was read from."""
+    """A state and the manifest version it was read from."""
 
     state: GraphState
     cell: ManifestCell
@@ -38,16 +38,16 @@ def create_manifest(store: Store, branch_ulid: str, state: GraphState) -> Loaded
 
 
 def manifest_exists(store: Store, branch_ulid: str = layout.MAIN) -> bool:
-    """Return whether a branch has a manifest: one listing."""
+    """Return whether a branch has a manifest; this costs one listing."""
     return bool(store.objects.list(f"{layout.manifest_directory(branch_ulid)}/_versions"))
 
 
 def read_manifest(
     store: Store, branch_ulid: str = layout.MAIN, version: int | None = None, *, unreadable_version: int | None = None
 ) -> LoadedManifest:
-    """Load the state of a branch, newest or at a manifest version: one listing and two reads.
+    """Load a branch's newest state, or its state at a manifest version, with one listing and two reads.
 
-    `unreadable_version` failed to load before: it is an error if it is still the newest.
+    `unreadable_version` is a version that failed to load before; if it is still the newest, that is an error.
     """
     location = layout.manifest_directory(branch_ulid)
     try:
@@ -63,7 +63,7 @@ def read_manifest(
         with panics_as_errors():
             return LoadedManifest(from_rows(cell.read_rows(READ_COLUMNS), cell.version), cell)
     except (OSError, ValueError, LookupError, TypeError, InternalError) as error:
-        # It may have been replaced after it was opened, and its rows cleaned up.
+        # The version may have been replaced after it was opened, and its rows cleaned up.
         if version is None and cell.version != unreadable_version and cells.newest_version(cell) != cell.version:
             return read_manifest(store, branch_ulid, unreadable_version=cell.version)
         store_failed = isinstance(error, OSError) and not store.root.is_local
@@ -72,7 +72,7 @@ def read_manifest(
 
 
 def _unreadable_error(store: Store, location: str, version: int | None, error: StorageError | None) -> StorageError:
-    """Return `TornVersionError` for a torn newest version, otherwise the store error or damage."""
+    """Return `TornVersionError` for a torn newest version, otherwise the store error or a damage error."""
     torn_number = find_torn_version(store, location) if version is None else None
     if torn_number is not None:
         return TornVersionError(
@@ -85,7 +85,7 @@ def _unreadable_error(store: Store, location: str, version: int | None, error: S
 def _unreadable_rows_error(
     store: Store, cell: ManifestCell, failure: StorageError, *, store_failed: bool
 ) -> StorageError:
-    """Return the error for a version whose rows cannot be read; it names missing files."""
+    """Return the error for a version whose rows cannot be read, naming any missing files."""
     missing_names = [file_name for file_name in cells.cell_files(cell) if store.objects.read(file_name) is None]
     if missing_names:
         missing = ", ".join(missing_names)
@@ -102,22 +102,22 @@ def _damaged_error(location: str, error: StorageError | None = None) -> StorageE
 
 
 def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphState) -> LoadedManifest:
-    """Swap in the next state, if it is still based on the newest; see `cell.swap` for failures."""
+    """Swap in the next state if its base is still the newest; see `cell.swap` for failures."""
     return LoadedManifest(
         next_state, cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1))
     )
 
 
 def is_newest(manifest: LoadedManifest) -> bool:
-    """Return whether no newer version exists: the check before an acknowledgement, one listing.
+    """Return whether no newer version exists, as checked before an acknowledgement with one listing.
 
-    Also False if the root was created again since: a swap that landed in the new root is withdrawn.
+    Also return False if the root has been created again; a swap that landed in the new root is withdrawn.
     """
     cell = manifest.cell
     newest_version = cells.newest_version(cell)
     if cell.base is None or newest_version not in (0, manifest.version):
         return newest_version == manifest.version
-    # Its predecessor is missing: cleaned up, or in another root, which lacks the files it needs.
+    # The predecessor was cleaned up, or is in a different root, in which case required files are missing here.
     if not _all_files_exist(manifest):
         cells.remove_foreign_swap(cell)
         return False
@@ -126,17 +126,17 @@ def is_newest(manifest: LoadedManifest) -> bool:
 
 
 def change_token(manifest: LoadedManifest) -> object | None:
-    """Return a value that changes with the manifest, without a request; None where unknown."""
+    """Return a value that changes with the manifest, without a request, or None if it is unknown."""
     return cells.versions_change_token(manifest.cell)
 
 
 def is_from_replaced_graph(manifest: LoadedManifest) -> bool:
-    """Return whether another graph now exists where a state was read: one listing."""
+    """Return whether a different graph now exists where a state was read; this costs one listing."""
     return cells.newest_version(manifest.cell) == 0 and not _all_files_exist(manifest)
 
 
 def _all_files_exist(manifest: LoadedManifest) -> bool:
-    """Return whether all files of a state exist; a cleanup never removes those of the newest."""
+    """Return whether all files of a state exist; a cleanup never removes those of the newest state."""
     state, read_object = manifest.state, manifest.cell.store.objects.read
     required_files = [{state.schema.location}, *({chunk.name} for chunk in state.chunks)]
     required_files += [version_file_names(entry.location, entry.lance_version) for entry in state.tables.values()]
@@ -144,12 +144,12 @@ def _all_files_exist(manifest: LoadedManifest) -> bool:
 
 
 def sync_manifest(manifest: LoadedManifest) -> None:
-    """Sync a state that others may have written, before anything is acknowledged based on it."""
+    """Sync a state that another process may have written, before anything based on it is acknowledged."""
     cells.sync_version(manifest.cell)
 
 
 def check_format_stamp(stamp: str | None) -> None:
-    """Refuse a graph of another storage format; nothing is changed."""
+    """Refuse a graph that uses a different storage format; nothing is changed."""
     if stamp == str(layout.STAMP):
         return
     if stamp is None:

@@ -1,7 +1,7 @@
 """The inputs of a merge: both sides as captured, their best common ancestors, and the outcome.
 
-Owns the capture. Ancestry is decided over the whole commit graph, never by version numbers.
-Changes made to a branch after the capture do not affect what is merged.
+This module owns the capture. Ancestry is determined over the whole commit graph, never from version
+numbers. Changes made to a branch after the capture do not affect what is merged.
 """
 
 from dataclasses import dataclass
@@ -39,18 +39,18 @@ class MergeInputs:
 
     @property
     def base_snapshot(self) -> Snapshot:
-        """Return the common ancestor, the first if there are several."""
+        """Return the common ancestor, or the first one if there are several."""
         return self.base_snapshots[0]
 
 
 def capture_merge_inputs(source_branch: BranchState, target_branch: BranchState) -> MergeInputs:
-    """Capture both branches as they are now, and how they are related."""
+    """Capture both branches as they are now, along with their relationship."""
     source_snapshot = manifest_snapshot(source_branch.store, source_branch, source_branch.refresh())
     return _relate_sides(source_branch, target_branch, source_snapshot)
 
 
 def recapture_target(merge_inputs: MergeInputs) -> MergeInputs:
-    """Capture the target again at its newest state; what is merged into it stays the same."""
+    """Capture the target again at its newest state; the source stays as captured."""
     return _relate_sides(merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot)
 
 

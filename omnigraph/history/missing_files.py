@@ -1,8 +1,8 @@
-"""Missing files of a snapshot: the error that a reader gets.
+"""Report missing files to the reader of a snapshot.
 
-A cleanup may remove a past state while it is being read, and Lance then fails with an error of its
-own. This module finds out which files are missing and whether a cleanup may have removed them. It
-never hides another failure.
+A cleanup may remove a past state while it is being read, and Lance then fails with its own error.
+This module determines which files are missing and whether a cleanup may have removed them. It never
+hides an unrelated failure.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ BatchItem = TypeVar("BatchItem")
 
 @contextmanager
 def explain_missing_files(snapshot: Snapshot) -> Iterator[None]:
-    """Raise `HistoryReclaimed` if a read in the block failed because a cleanup took its files."""
+    """Raise `HistoryReclaimed` if a read in the block failed because a cleanup removed its files."""
     try:
         with panics_as_errors():
             yield
@@ -40,13 +40,13 @@ def explain_missing_files(snapshot: Snapshot) -> Iterator[None]:
 
 
 def explain_missing_batches(snapshot: Snapshot, batches: Iterable[BatchItem]) -> Iterator[BatchItem]:
-    """Do the same for data that is read batch by batch."""
+    """Yield batches, raising `HistoryReclaimed` if a cleanup removes their files while they are read."""
     with explain_missing_files(snapshot):
         yield from batches
 
 
 def _find_missing_error(snapshot: Snapshot, error: Exception) -> OmnigraphError | None:
-    """Return the error for missing files: removed by a cleanup, or lost; None if none is missing.
+    """Return an error saying whether files were removed by a cleanup or lost, or None if none are missing.
 
     A cleanup never removes what the newest state of a branch refers to.
     """

@@ -1,7 +1,7 @@
-"""Errors for a manifest without versions: no graph at all, or a damaged one.
+"""Errors for a manifest without versions, which means either no graph at all or a damaged one.
 
-Runs only after a manifest was not found. It distinguishes a root that never held a graph, or whose
-graph was removed, from one that lost the manifest of main.
+This code runs only after a manifest was not found. It distinguishes a root that never held a graph,
+or whose graph was removed, from one that has lost the manifest of main.
 """
 
 from omnigraph.errors import GraphNotInitialized, OmnigraphError
@@ -13,14 +13,14 @@ _RESTORE_HINT = "run `omnigraph repair` to see what can be restored, or restore 
 
 
 def absent_manifest_error(store: Store, ulid: str) -> OmnigraphError:
-    """Return the error for a manifest without versions: no graph, or damage if there was one."""
+    """Return the error for a manifest without versions, which is damage if a graph existed before."""
     if ulid == layout.MAIN and (evidence := find_graph_evidence(store)) is not None:
         return lost_versions_error(store, ulid, f"; {evidence} proves that a graph existed")
     return GraphNotInitialized(f"no graph at {store.root.uri}")
 
 
 def lost_versions_error(store: Store, ulid: str, detail: str = "", branch_label: str = "") -> DamagedError:
-    """Return the error for a branch or tag whose manifest has no version left."""
+    """Return the error for a branch or tag whose manifest has no versions left."""
     manifest_directory = layout.manifest_directory(ulid)
     subject = f"{branch_label} at {store.root.uri}" if branch_label else f"the graph at {store.root.uri}"
     message = f"{subject} is damaged: {manifest_directory}/_versions is missing or empty{detail}"
@@ -28,10 +28,10 @@ def lost_versions_error(store: Store, ulid: str, detail: str = "", branch_label:
 
 
 def find_graph_evidence(store: Store) -> str | None:
-    """Return the name of an object that only a graph with a published main leaves, or None.
+    """Return the name of an object that exists only if main was once published, or None.
 
-    A crashed init leaves first table versions and a schema; a crashed copy leaves its claim. A
-    writer that was still running when the root was removed leaves files, but no schema.
+    A crashed init leaves first table versions and a schema, and a crashed copy leaves its claim. A
+    writer that was still running when the root was removed leaves files but no schema.
     """
     if store.objects.read(layout.CLAIM) is not None or not store.objects.list(layout.SCHEMAS):
         return None
@@ -44,7 +44,7 @@ def find_graph_evidence(store: Store) -> str | None:
 
 
 def _is_swap_record(file_name: str) -> bool:
-    """Whether a manifest file records a swap: then its base, a published version, existed."""
+    """Return whether a manifest file records a swap, which proves that a published base version existed."""
     directory, _, base_name = file_name.rpartition("/")
     base_version = base_name.partition("-")[0]
     return directory.endswith("_transactions") and base_version.isdecimal() and int(base_version) > 0

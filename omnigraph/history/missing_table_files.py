@@ -1,7 +1,7 @@
-"""Errors for table files that a state references and that are missing.
+"""Errors for missing table files that a state references.
 
-Looks for missing files only after an operation failed, and proves the loss by a listing. It must
-never hide an unrelated failure, nor a failure that may have written something.
+Missing files are searched for only after an operation has failed, and a listing proves the loss. The
+search must never hide an unrelated failure, nor a failure that may have written something.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ def missing_files_error(store: Store, table_key: TableKey, missing_names: Sequen
 
 
 def missing_manifest_error(store: Store, ref: Ref) -> OmnigraphError:
-    """Return the error for a ref without a manifest: damage, unless the ref was closed since."""
+    """Return the error for a ref without a manifest, which is damage unless the ref has since been closed."""
     if ref == refs.MAIN_REF:
         return absent_manifest_error(store, ref.ulid)
     if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
@@ -46,7 +46,7 @@ def describe_missing_files(store: Store, table_key: TableKey, missing_names: Seq
 
 
 def first_missing_files_error(store: Store, table_entries: TableEntries) -> DamagedError | None:
-    """Return the error of the first table with a missing file, or None if all files exist."""
+    """Return the error for the first table with missing files, or None if all files exist."""
     from omnigraph.storage.transfer import find_missing_files
 
     for table_key, entry in sorted(table_entries.items()):
@@ -57,7 +57,7 @@ def first_missing_files_error(store: Store, table_entries: TableEntries) -> Dama
 
 
 def find_damaged_tables(store: Store, table_entries: TableEntries, *, read_rows: bool) -> dict[TableKey, DamagedError]:
-    """Return the unreadable tables with their errors; `read_rows` reads every row to find out."""
+    """Return the unreadable tables with their errors; with `read_rows`, every row is read."""
     checked_tables = (
         (table_key, _find_table_damage(store, table_key, entry, read_rows))
         for table_key, entry in sorted(table_entries.items())
@@ -87,7 +87,7 @@ def _find_table_damage(store: Store, table_key: TableKey, entry: TableEntry, rea
 
 @contextmanager
 def report_missing_files(store: Store, used_tables: Callable[[], TableEntries]) -> Iterator[None]:
-    """Raise `DamagedError` if the block failed because a file of `used_tables` is missing.
+    """Raise `DamagedError` if the block fails because a file of `used_tables` is missing.
 
     Any other failure passes through unchanged.
     """

@@ -1,8 +1,8 @@
-"""Conflicts between branch names: which new name cannot coexist with the existing ones.
+"""Conflicts between branch names: determine which names cannot coexist with the existing ones.
 
-`omnigraph.values.names` validates a single name; nothing here reads or writes. Open names are
-disjoint as paths and never differ in case alone: `review` and `review/a` cannot both exist, and
-neither can `review` and `Review`, which share a directory on case-insensitive file systems.
+`omnigraph.values.names` validates a single name. This module does no I/O. Open names never overlap as
+paths and never differ only in case: `review` and `review/a` cannot both exist, and neither can
+`review` and `Review`, which would share a directory on a case-insensitive file system.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ __all__ = ["check_disjoint", "check_new_ref_name", "find_case_variant", "find_ov
 
 
 def find_overlapping_names(new_name: str, existing_names: Iterable[str]) -> list[str]:
-    """Return the existing names that conflict with a new one: itself, its ancestors, descendants.
+    """Return the existing names that conflict with a new one: the name itself, its ancestors and its descendants.
 
     >>> find_overlapping_names("review", ["main", "review", "Review/a", "reviews"])
     ['review', 'Review/a']
@@ -31,7 +31,7 @@ def _paths_overlap(new_path: str, existing_path: str) -> bool:
 
 
 def find_case_variant(name: str, existing_names: Iterable[str]) -> str | None:
-    """Return an existing name that differs only in case, or None.
+    """Return an existing name that differs only in case, or None if there is none.
 
     >>> find_case_variant("V1", ["v1", "V1"])
     'v1'
@@ -48,7 +48,7 @@ def find_case_variant(name: str, existing_names: Iterable[str]) -> str | None:
 
 
 def check_disjoint(new_name: str, existing_names: Iterable[str]) -> None:
-    """Raise `AlreadyExists` if a name exists already, or is a path above or below one that does."""
+    """Raise `AlreadyExists` if a name already exists, or is an ancestor or descendant of an existing one."""
     for blocking_name in find_overlapping_names(new_name, existing_names):
         if blocking_name == new_name:
             raise AlreadyExists(f"branch '{new_name}' already exists", branch=new_name)

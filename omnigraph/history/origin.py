@@ -1,7 +1,7 @@
 """Origin record of a branch or tag, stored in the first version of its manifest.
 
-Every publish copies the record, so that a manifest whose ref object is lost still tells its name
-and the operation that created it. While the ref object exists, the record decides nothing.
+Every publish copies the record, so a manifest whose ref object is lost still contains its name and
+the operation that created it. While the ref object exists, the record is not used.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,9 @@ RefKind = Literal["branch", "tag"]
 class Origin:
     """How a branch or tag was created.
 
-    `operation_id` is the intent of the creation, `number` the ref number that the creation was
-    about to claim, `parent_ulid` the branch it was forked from. The field names are stored.
+    `operation_id` is the id of the creation intent, `number` is the ref number that the creation was
+    about to claim, and `parent_ulid` is the branch it was forked from. The field names are part of
+    the stored format.
     """
 
     kind: RefKind
@@ -33,11 +34,11 @@ class Origin:
 
     @property
     def ref_directory(self) -> str:
-        """The directory of its ref objects."""
+        """The directory that holds the ref objects of the branch or tag."""
         return layout.TAGS if self.kind == "tag" else layout.REFS
 
     def to_json(self) -> dict[str, Any]:
-        """Return the metadata of the manifest row."""
+        """Return the metadata for the manifest row."""
         return asdict(self)
 
     @classmethod

@@ -1,7 +1,7 @@
-"""Recovery records: what became of operations whose owner died, one object per outcome.
+"""Recovery records: the outcomes of operations whose owner died, one object per outcome.
 
-Owns the list that `recovery list` shows. A record is written once, under the id of its operation,
-so resolving an operation twice leaves one record. An unreadable record never hides the others.
+This module owns the list that `recovery list` shows. A record is written once, under the id of its
+operation, so resolving an operation twice leaves one record. An unreadable record never hides others.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ OutcomeKind = FinalOutcomeKind | Literal["set_aside", "repaired", "seen", "unrea
 class RecoveryRecord:
     """The outcome of one recovered operation.
 
-    `heads` maps table directories to the HEAD version up to which changes of external writers were
-    reported. `error` says why an operation was set aside or could not be carried out, `actor` who
+    `heads` maps table directories to the HEAD version up to which changes by external writers have been
+    reported. `error` says why an operation was set aside or could not be carried out, and `actor` is who
     resolved or dropped it. The kind `unreadable` marks a record that is itself damaged.
     """
 
@@ -39,7 +39,7 @@ class RecoveryRecord:
     actor: str = RECOVERY_ACTOR
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as it is stored and displayed."""
+        """Return the record in its stored and displayed form."""
         return {
             "operation_id": self.operation_id,
             "recovery_kind": self.kind,
@@ -55,17 +55,17 @@ class RecoveryRecord:
 
 
 def record_operation_set_aside(store: Store, recovery_record: RecoveryRecord) -> None:
-    """Record that an operation was set aside; its final outcome gets a record of its own."""
+    """Record that an operation was set aside; its final outcome gets a separate record."""
     _store_record(store, f"{recovery_record.operation_id}-set_aside", recovery_record)
 
 
 def record_operation_dropped(store: Store, recovery_record: RecoveryRecord) -> None:
-    """Record that an operation was given up on request."""
+    """Record that an operation was dropped on request."""
     _store_record(store, recovery_record.operation_id, recovery_record)
 
 
 def build_unreadable_record(operation_id: str, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
-    """Build the record of an operation of which only the id is known."""
+    """Build the record of an operation for which only the id is known."""
     return RecoveryRecord(operation_id, kind, "unknown", "", None, None, ids.now_micros(), error=error)
 
 
@@ -81,7 +81,7 @@ def record_torn_version(store: Store, event_id: str, branch_name: str) -> Recove
 
 
 def record_repair(store: Store, commit_id: str, branch_name: str, actor: str | None) -> RecoveryRecord:
-    """Record that rows of external writers were adopted, under the id of the adopting commit."""
+    """Record that rows from external writers were adopted, under the id of the adopting commit."""
     recorded_at = ids.now_micros()
     recovery_record = RecoveryRecord(commit_id, "repaired", "repair", branch_name, actor, commit_id, recorded_at)
     store.objects.create_json(f"{layout.AUDIT}/{commit_id}.json", recovery_record.to_json())
@@ -91,7 +91,7 @@ def record_repair(store: Store, commit_id: str, branch_name: str, actor: str | N
 def record_external_changes_seen(
     store: Store, branch_name: str, actor: str | None, table_heads: Mapping[str, int]
 ) -> RecoveryRecord:
-    """Record that commits of external writers were reported and can only be left alone."""
+    """Record that commits by external writers were reported and can only be left alone."""
     event_id, recorded_at = ids.new_ulid(), ids.now_micros()
     recovery_record = RecoveryRecord(
         event_id, "seen", "repair", branch_name, actor, None, recorded_at, dict(table_heads)
@@ -101,7 +101,7 @@ def record_external_changes_seen(
 
 
 def list_recovery_records(store: Store) -> list[RecoveryRecord]:
-    """Return all records, oldest operation first; an unreadable one is listed as such."""
+    """Return all records, starting with the oldest operation; unreadable ones are listed as such."""
     object_names = (
         stored_object.name.removeprefix(f"{layout.AUDIT}/") for stored_object in store.objects.list(layout.AUDIT)
     )
@@ -111,7 +111,7 @@ def list_recovery_records(store: Store) -> list[RecoveryRecord]:
 
 
 def _read_record(store: Store, record_id: str) -> RecoveryRecord | None:
-    """Read one record; None if it no longer exists."""
+    """Read one record, or return None if it no longer exists."""
     try:
         stored_facts = store.objects.read_json(f"{layout.AUDIT}/{record_id}.json")
         return None if stored_facts is None else _parse_record(stored_facts)

@@ -1,8 +1,8 @@
-"""Refs: names of branches and tags as numbered objects, of which the highest number counts.
+"""Refs: the names of branches and tags as numbered objects, of which the highest number counts.
 
-Odd numbers open a name, even numbers close it. No object is ever overwritten: a late request for a
-deleted branch can therefore never affect its successor. The branch itself is its manifest, which
-is identified by a ULID.
+Odd numbers open a name, and even numbers close it. No object is ever overwritten, so a late request
+for a deleted branch can never affect its successor. The branch itself is its manifest, which is
+identified by a ULID.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ from .origin import RefKind
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """The name of an open branch or tag, and where it comes from.
+    """The name of an open branch or tag, and what it was created from.
 
-    `ulid` names its manifest, `parent` and `fork_commit` say what it was created from, `number` is
-    that of its ref object (0 for main, which has none), `directory` the place of such objects.
+    `ulid` identifies its manifest, `parent` and `fork_commit` say what it was created from, `number` is
+    the number of its ref object (0 for main, which has none), and `directory` is where its ref objects are.
     """
 
     name: str
@@ -42,7 +42,7 @@ MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 
 
 def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict[str, int]:
-    """Return the highest number of every name that was ever used; costs one listing."""
+    """Return the highest number of every name ever used; this costs one listing."""
     highest: dict[str, int] = {}
     for name, number in _list_ref_objects(store, ref_directory, ref_directory):
         highest[name] = max(number, highest.get(name, 0))
@@ -55,7 +55,7 @@ def open_names_with_main(highest_numbers: Mapping[str, int]) -> list[str]:
 
 
 def find_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref:
-    """Return the ref of an open name: one listing, one read. Raise `NotFound` with a suggestion."""
+    """Return the ref of an open name with one listing and one read; raise `NotFound` with a suggestion."""
     open_ref = find_open_ref(store, name, ref_directory)
     if open_ref is None:
         raise name_not_found_error(store, name, ref_directory)
@@ -71,7 +71,7 @@ def find_open_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> 
 
 
 def read_ref(store: Store, name: str, number: int, ref_directory: str = layout.REFS) -> Ref | None:
-    """Read one ref object; None if it does not exist. Raise `DamagedError` if it is damaged."""
+    """Read one ref object, or return None if it does not exist; raise `DamagedError` if it is damaged."""
     object_name = layout.ref_name(name, number, ref_directory)
     try:
         facts = store.objects.read_json(object_name)
@@ -94,11 +94,11 @@ def _damaged_ref_error(name: str, object_name: str, ref_directory: str) -> Damag
 
 
 def find_highest_number(store: Store, name: str, ref_directory: str = layout.REFS) -> int:
-    """Return the highest number of one name; 0 if it was never used."""
+    """Return the highest number of one name, or 0 if it was never used."""
     if not layout.can_have_refs(name):
         return 0
     name_directory = layout.ref_name(name, 0, ref_directory).rpartition("/")[0]
-    # Compare names, too: some stores normalize paths, so that "a/." lists the directory of "a".
+    # Names are compared too, because some stores normalize paths, so that "a/." lists the directory of "a".
     numbers = (
         number for listed_name, number in _list_ref_objects(store, name_directory, ref_directory) if listed_name == name
     )
@@ -106,7 +106,7 @@ def find_highest_number(store: Store, name: str, ref_directory: str = layout.REF
 
 
 def is_ref_visible(store: Store, ref: Ref) -> bool:
-    """Whether a name leads to its branch, both by lookup and in the listing of all names."""
+    """Return whether a name leads to its branch, both by lookup and in the listing of all names."""
     visible_ref = find_open_ref(store, ref.name, ref.directory)
     if visible_ref is None or (visible_ref.ulid, visible_ref.number) != (ref.ulid, ref.number):
         return False
@@ -114,7 +114,7 @@ def is_ref_visible(store: Store, ref: Ref) -> bool:
 
 
 def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[str]:
-    """Return the open names, for suggestions; empty if the store does not respond now."""
+    """Return the open names for use in suggestions, or an empty list if the store does not respond."""
     with suppress(StorageError):
         open_names = open_names_with_main(list_highest_numbers(store, ref_directory))
         return open_names if ref_directory == layout.REFS else [name for name in open_names if name != layout.MAIN]
@@ -138,12 +138,12 @@ def _name_taken_error(name: str, ref_directory: str) -> AlreadyExists:
 
 
 def ref_kind_of(ref_directory: str) -> RefKind:
-    """Return what names in a directory of ref objects stand for."""
+    """Return whether the names in a directory of ref objects are branches or tags."""
     return "branch" if ref_directory == layout.REFS else "tag"
 
 
 def _list_ref_objects(store: Store, directory: str, ref_directory: str) -> list[tuple[str, int]]:
-    """List names and numbers of ref objects; files of other programs are skipped."""
+    """List the names and numbers of ref objects, skipping files of other programs."""
     parsed_names = (
         layout.parse_ref_name(listed_file.name, ref_directory) for listed_file in store.objects.list(directory)
     )
@@ -151,9 +151,9 @@ def _list_ref_objects(store: Store, directory: str, ref_directory: str) -> list[
 
 
 def open_name(store: Store, ref: Ref) -> dict[str, int]:
-    """Open a name for a branch; of several creators, all but one get `AlreadyExists`.
+    """Open a name for a branch; if several processes try at once, all but one get `AlreadyExists`.
 
-    Return the highest numbers, read again after the claim: the name may be closed already.
+    Return the highest numbers, read again after the claim, because the name may already be closed.
     """
     create_ref_object(store, ref)
     highest_numbers = list_highest_numbers(store)
@@ -163,10 +163,10 @@ def open_name(store: Store, ref: Ref) -> dict[str, int]:
 
 
 def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None) -> None:
-    """Create the object that opens a name, with `extra_members` besides those of the ref.
+    """Create the object that opens a name, with `extra_members` in addition to the members of the ref.
 
-    For an existing branch these must hold a `nonce`: several processes may name it at once, and
-    the nonce tells whose object was created.
+    For an existing branch, these must include a `nonce`, because several processes may name it at once
+    and the nonce identifies which process created the object.
     """
     facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
     object_name = layout.ref_name(ref.name, ref.number, ref.directory)
@@ -175,19 +175,19 @@ def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] |
 
 
 def close_renamed_name(store: Store, ref: Ref, new_name: str, nonce: str) -> bool:
-    """Close the old name of a renamed branch; False if another process closed it."""
+    """Close the old name of a renamed branch; return False if another process closed it."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     facts = {"deleted": ref.ulid, "renamed_to": new_name, "nonce": f"renamed-{nonce}"}
     return store.objects.create_json(object_name, facts)
 
 
 def withdraw_name(store: Store, ref: Ref, nonce: str) -> None:
-    """Close a name that was opened a moment ago; the branch or tag itself stays open."""
+    """Close a name that was just opened; the branch or tag itself stays open."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     store.objects.create_json(object_name, {"deleted": ref.ulid, "nonce": f"withdrawn-{nonce}"})
 
 
 def close_name(store: Store, ref: Ref) -> None:
-    """Close a name; the object records which branch it closed. Closing twice is harmless."""
+    """Close a name and record which branch it belonged to. Closing it twice is harmless."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     store.objects.create_json(object_name, {"deleted": ref.ulid, "nonce": f"deleted-{ref.ulid}"})

@@ -1,7 +1,8 @@
 """Revisions: resolve a commit id, version, timestamp, tag, branch or `HEAD~n` to a snapshot.
 
-Owns the precedence of names: a text that is not a commit id is a tag, else a branch, else a
-timestamp or a version number. It resolves names only; it opens no table and changes nothing.
+This module owns the precedence of names: a string that is not a commit id is looked up as a tag, then
+as a branch, then as a timestamp or version number. It only resolves names; it opens no tables and
+changes nothing.
 """
 
 from contextlib import suppress
@@ -26,7 +27,7 @@ from .tags import list_tags, open_tag, tag_snapshot
 
 Revision = str | int | datetime | timedelta
 HEAD = "HEAD"
-_MAX_DIGITS = 18  # of a number in a revision; no commit count or version number is longer
+_MAX_DIGITS = 18  # maximum digits of a number in a revision; no commit count or version number has more
 
 
 def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision: Revision) -> Snapshot:
@@ -44,14 +45,14 @@ def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Sna
 
 
 def check_revision_type(revision: object) -> None:
-    """Raise `InputError` for a value that cannot be a revision, whatever exists in the graph."""
+    """Raise `InputError` for a value that cannot be a revision in any graph."""
     if isinstance(revision, bool) or not isinstance(revision, str | int | datetime | timedelta):
         message = f"{describe(revision)} is not a revision"
         raise InputError(message, reason="expected a name, a number or a time")
 
 
 def resolve_commit(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision_text: str) -> Commit:
-    """Resolve a revision to a commit; given by id, its state may have been cleaned up already."""
+    """Resolve a revision to a commit; the state of a commit given by id may already be cleaned up."""
     if is_ulid(require_text(revision_text, "commit")):
         with suppress(SnapshotNotFound):
             return find_commit(store, branch_state, revision_text)[2]
@@ -59,10 +60,10 @@ def resolve_commit(store: Store, branch_state: BranchState, head_snapshot: Snaps
 
 
 def _resolve_name(store: Store, branch_state: BranchState, revision_name: str) -> tuple[BranchState, Snapshot]:
-    """Return the snapshot of a name, and the branch on which its ancestors are searched first."""
+    """Return the snapshot for a name, and the branch whose log is searched first for its ancestors."""
     if is_ulid(revision_name):
         return branch_state, _find_commit_snapshot(store, branch_state, revision_name)
-    if revision_name and ":" not in revision_name:  # before timestamps: a tag may well be called 2026-12-01
+    if revision_name and ":" not in revision_name:  # before timestamps, since a tag may be called 2026-12-01
         named_snapshot = _resolve_tag_or_branch(store, branch_state, revision_name)
         if named_snapshot is not None:
             return named_snapshot
@@ -79,7 +80,7 @@ def _resolve_name(store: Store, branch_state: BranchState, revision_name: str) -
 def _resolve_tag_or_branch(
     store: Store, branch_state: BranchState, ref_name: str
 ) -> tuple[BranchState, Snapshot] | None:
-    """Return the snapshot of a tag or branch; None if the name is not open or just closed."""
+    """Return the snapshot of a tag or branch, or None if the name is not open or was just closed."""
     tag_ref = refs.find_open_ref(store, ref_name, layout.TAGS)
     if tag_ref is not None:
         with suppress(NotFound):
@@ -99,7 +100,7 @@ def _unknown_revision_error(store: Store, revision_name: str) -> InputError:
 
 
 def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: str) -> Snapshot:
-    """Open a commit of this branch, of any other branch, or one that only a tag still keeps."""
+    """Open a commit of this branch, of any other branch, or one that only a tag still retains."""
     try:
         return load_snapshot(store, branch_state, commit_id)
     except SnapshotNotFound:
@@ -114,7 +115,7 @@ def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: st
 def _step_back(
     store: Store, branch_state: BranchState, start_snapshot: Snapshot, revision_text: str, step_count: str
 ) -> Snapshot:
-    """Follow first parents back from a snapshot by a number of steps."""
+    """Follow first parents back from a snapshot for a given number of steps."""
     if not _is_number(step_count):
         raise InputError(f"{quote_name(revision_text)} is not a revision", reason="expected HEAD~ and a number")
     commit_id = start_snapshot.commit_id
@@ -135,7 +136,7 @@ def _is_number(digits: str) -> bool:
 
 
 def _parse_timestamp(timestamp_text: str) -> datetime | None:
-    """Parse an ISO timestamp; None for any other text."""
+    """Parse an ISO timestamp, or return None for any other string."""
     try:
         return (
             datetime.fromisoformat(timestamp_text) if timestamp_text[:4].isdecimal() and "-" in timestamp_text else None

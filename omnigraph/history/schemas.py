@@ -1,6 +1,6 @@
 """Schema objects: source text and type identities, written once under a new name.
 
-A schema is part of the state: it changes together with the tables, may differ between branches,
+A schema is part of the state. It changes together with the tables and may differ between branches,
 and a past commit is read with the schema that it was written with.
 """
 
@@ -27,8 +27,8 @@ _SHOWN_TYPES = 10  # types shown in the repr of a schema
 class StoredSchema:
     """A schema as a graph stores it: the user's source text and its compiled form.
 
-    `erased_directories` are those of tables that were dropped with their history: no past commit
-    of the branch shows them any more.
+    `erased_directories` are the directories of tables that were dropped along with their history. Past
+    commits of the branch no longer show these tables.
     """
 
     source: str
@@ -52,7 +52,7 @@ def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
     """Store a schema and return the row that references it in the state."""
     digest = hash_ir(stored_schema.ir)
     object_name = layout.schema_name(digest.removeprefix("sha256:")[:24], ids.new_ulid())
-    # Encoded as a string: member order matters in a schema, but control objects sort their members.
+    # Encoded as a string, because member order matters in a schema and control objects sort their members.
     encoded_ir = json.dumps(stored_schema.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
     erased_member = {"erased": list(stored_schema.erased_directories)} if stored_schema.erased_directories else {}
     store.objects.create_json(object_name, {"source": stored_schema.source, "ir": encoded_ir, **erased_member})
@@ -60,7 +60,7 @@ def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
 
 
 def read_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
-    """Read the schema of a state; refuse one that is missing or does not match its hash."""
+    """Read the schema of a state; raise if it is missing or does not match its hash."""
     cache_key = (store.root.identity, schema_row)
     stored_schema = _schema_cache.get(cache_key)
     if stored_schema is None:
@@ -96,12 +96,12 @@ def _load_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
 
 
 def read_erased_directories(store: Store, state: GraphState) -> frozenset[str]:
-    """Return the directories of tables that a branch has dropped with their history."""
+    """Return the directories of tables that a branch has dropped along with their history."""
     return frozenset(read_schema(store, state.schema).erased_directories)
 
 
 def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaimed:
-    """Return the error for a past commit's table that was dropped with its history."""
+    """Return the error for reading a past commit's table that was dropped along with its history."""
     return HistoryReclaimed(
         f"{table_key} as of commit {commit_id} was dropped with its history",
         first_unreadable_commit_id=commit_id,
@@ -110,10 +110,10 @@ def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaim
 
 
 def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bool:
-    """Whether two schemas give every type and property the same meaning and the same number.
+    """Return whether two schemas give every type and property the same meaning and number.
 
-    Rows of one can then be read with the other. Properties that both have dropped since they
-    diverged, and the layout of the source texts, may differ.
+    If they do, rows written with one can be read with the other. The schemas may still differ in the
+    layout of their source text and in properties that both have dropped since they diverged.
     """
     same_types = first_schema.ir is second_schema.ir or (first_schema.ir.catalog, first_schema.ir.type_identities) == (
         second_schema.ir.catalog,
@@ -129,10 +129,10 @@ COPY_DATA_HINT = (
 
 
 def schema_mismatch_error(source_branch: str, target_branch: str, *, same_meaning: bool = False) -> SchemaMismatch:
-    """Return the error for two branches whose schemas do not agree, with a way out.
+    """Return the error for two branches whose schemas do not agree, with a hint on how to proceed.
 
-    With `same_meaning` the schemas declare the same, but number their properties differently: the
-    same changes were made in a different order on each side, and no further change can fix that.
+    With `same_meaning`, the schemas declare the same types but number their properties differently,
+    because the same changes were made in a different order. No further schema change can fix that.
     """
     if not same_meaning:
         return SchemaMismatch(source=source_branch, target=target_branch)

@@ -1,7 +1,7 @@
 """Snapshot of a graph: one commit, its schema, and its tables at exact versions.
 
-Owns how a commit is selected by id, version or time. A snapshot never changes and never follows its
-branch. The state of a past commit is read from the log, with the schema of that commit.
+This module owns the selection of a commit by id, version or time. A snapshot never changes and never
+follows its branch. The state of a past commit is read from the log, with that commit's schema.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Snapshot:
 
     @property
     def commit(self) -> Commit:
-        """The commit of the snapshot; read from the log on demand."""
+        """The commit of the snapshot, read from the log on demand."""
         return self.log.get(self.commit_id)
 
     @property
@@ -54,7 +54,7 @@ class Snapshot:
         return read_schema(self.store, self.schema_row)
 
     def table_entry(self, table_key: TableKey) -> TableEntry:
-        """Return the entry of a table; raise `InputError` if the snapshot has no such type."""
+        """Return a table's entry; raise `InputError` if the snapshot has no such type."""
         entry = self.tables.get(table_key)
         if entry is None:
             kind = table_key.kind
@@ -65,8 +65,8 @@ class Snapshot:
     def table(self, table_key: TableKey) -> Table:
         """Open a table at its pinned version.
 
-        Raises `HistoryReclaimed` if a cleanup removed it. A cleanup never removes what the newest
-        state references: if such files are missing, they were lost, and that is `DamagedError`.
+        Raises `HistoryReclaimed` if a cleanup removed it. A cleanup never removes what the newest state
+        references, so if files of that state are missing, they were lost, and `DamagedError` is raised.
         """
         entry = self.table_entry(table_key)
         if entry.location in self.erased_directories:
@@ -84,7 +84,7 @@ class Snapshot:
             raise missing_files_error(self.store, table_key, [version_file]) from error
 
     def is_superseded(self) -> bool:
-        """Whether the branch has newer commits; only then may a cleanup have removed this state."""
+        """Return whether the branch has newer commits; only then can a cleanup have removed this state."""
         try:
             newest_state = open_branch(self.store, self.branch).refresh().state
         except BranchNotFound:
@@ -98,7 +98,7 @@ SnapshotSelector = str | int | datetime | None
 
 
 def load_snapshot(store: Store, branch_state: BranchState, selector: SnapshotSelector = None) -> Snapshot:
-    """Open the newest state of a branch, or a past one: by commit id, manifest version or time."""
+    """Open the newest state of a branch, or a past state by commit id, manifest version or time."""
     if selector is None:
         return manifest_snapshot(store, branch_state, branch_state.refresh())
     manifest = branch_state.refresh()
@@ -111,7 +111,7 @@ def load_snapshot(store: Store, branch_state: BranchState, selector: SnapshotSel
 
 
 def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tuple[BranchState, HistoryLog, Commit]:
-    """Find a commit by id: on this branch first, then on all others."""
+    """Find a commit by id, first on this branch and then on all others."""
     log = HistoryLog(store, branch_state.refresh().state)
     commit = log.find(commit_id)
     if commit is not None:
@@ -122,7 +122,7 @@ def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tupl
             other_branch = open_branch(store, branch_name)
         except BranchNotFound:  # deleted since the listing
             continue
-        except DamagedError as error:  # another branch may have the commit; report it only if none
+        except DamagedError as error:  # another branch may have the commit, so raise only if none has it
             branch_damage = error
             continue
         log = HistoryLog(store, other_branch.last_known().state)
@@ -144,7 +144,7 @@ def _snapshot_by_id(store: Store, branch_state: BranchState, log: HistoryLog, sn
 
 
 def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
-    """Open `manifest:<branch>:v<version>`, the id of a head without a commit of its own."""
+    """Open the snapshot `manifest:<branch>:v<version>`, the id of a head without its own commit."""
     _, _, branch_and_version = snapshot_id.partition(":")
     branch_name, _, version_text = branch_and_version.partition(":v")
     if not branch_name or not version_text.isdecimal():
@@ -153,7 +153,7 @@ def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
 
 
 def manifest_snapshot(store: Store, branch_state: BranchState, manifest: LoadedManifest) -> Snapshot:
-    """Return the snapshot of a loaded manifest; the branch is not read again."""
+    """Return the snapshot of a loaded manifest without reading the branch again."""
     state = manifest.state
     head_commit_id, table_entries = state.head.commit_id, dict(state.tables)
     log = HistoryLog(store, state)
@@ -172,7 +172,7 @@ def _commit_snapshot(store: Store, branch_state: BranchState, log: HistoryLog, c
 
 
 def _commit_at_time(log: HistoryLog, manifest: LoadedManifest, timestamp: datetime) -> Commit:
-    """Find the newest first-parent commit that was published at or before a time."""
+    """Find the newest first-parent commit published at or before a given time."""
     if timestamp.tzinfo is None:
         raise InputError("the timestamp has no time zone", reason="give an offset or UTC")
     timestamp_micros = round((timestamp - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
@@ -183,12 +183,12 @@ def _commit_at_time(log: HistoryLog, manifest: LoadedManifest, timestamp: dateti
 
 
 def _commit_at_version(log: HistoryLog, manifest: LoadedManifest, manifest_version: int) -> Commit:
-    """Find the commit that a manifest version showed: the newest one published at or below it."""
+    """Find the commit that a manifest version showed, that is, the newest one published at or before it."""
     if manifest_version > manifest.version or manifest_version < 1:
         raise SnapshotNotFound(f"manifest version {manifest_version} does not exist", version=manifest_version)
     head = manifest.state.head
     for commit in log.first_parents(head.commit_id):
-        # From the fork downwards, commits were published in another manifest with other numbers.
+        # Commits before the fork were published in a different manifest, with unrelated version numbers.
         if commit.id == head.fork or commit.manifest_version <= manifest_version:
             return commit
     raise SnapshotNotFound(f"manifest version {manifest_version} does not exist", version=manifest_version)

@@ -1,8 +1,8 @@
-"""The state of one branch: tables, schema, head and newest commits, and its rows in the manifest.
+"""The state of one branch: tables, schema, head, newest commits, and their encoding as manifest rows.
 
-A state is always read and written as a whole. The state that a publish computed in memory equals
-the one that a fresh read returns. One row is a checksum of all other rows and of the manifest
-version they belong to: rows that were written for another version are refused.
+A state is always read and written as a whole. The state that a publish computes in memory equals the
+one that a fresh read returns. One row is a checksum of all other rows and of the manifest version
+they belong to, so rows that were written for a different version are rejected.
 """
 
 import json
@@ -21,7 +21,7 @@ from omnigraph.values.table_key import TableKey
 from .commit import Commit, SchemaRow, TableEntry
 from .origin import Origin
 
-# Lance trains a compressor on texts above 32 KiB, which takes longer than writing them.
+# Lance trains a compressor on strings above 32 KiB, which takes longer than writing them.
 _NO_COMPRESSION = {"lance-encoding:compression": "none"}
 MANIFEST_SCHEMA = pa.schema(
     [
@@ -41,7 +41,7 @@ _CHECKSUM_TYPE = "checksum"
 _ROW_END = "\x1e"
 
 
-class StateMismatch(ValueError):  # noqa: N818 - a reader turns it into a typed failure
+class StateMismatch(ValueError):  # noqa: N818 - callers convert it into a typed error
     """The rows of a manifest are not those that were written for its version."""
 
 
@@ -49,8 +49,8 @@ class StateMismatch(ValueError):  # noqa: N818 - a reader turns it into a typed 
 class BranchHead:
     """The head commit of a branch, and the commit that the branch was forked from.
 
-    `nonce` identifies publishes without a commit of their own: a fence, or the closing version.
-    The field names are the member names of the stored row.
+    `nonce` identifies a publish without its own commit, such as a fence or the closing version. The
+    field names are the member names of the stored row.
     """
 
     commit_id: str
@@ -63,7 +63,7 @@ class BranchHead:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """A sealed log chunk: its commit count, and its last commit on the first-parent chain."""
+    """A sealed log chunk, with its commit count and its last commit on the first-parent chain."""
 
     name: str
     commit_count: int
@@ -72,9 +72,9 @@ class LogChunk:
 
 @dataclass(frozen=True, slots=True)
 class GraphState:
-    """All rows of a manifest. `tail` is in log order, oldest first; the head commit is last.
+    """All rows of a manifest. `tail` is in log order, from the oldest commit to the head commit.
 
-    `origin` is None for main, and for branches that an older release created.
+    `origin` is None for main and for branches created by an older release.
     """
 
     head: BranchHead
@@ -86,7 +86,7 @@ class GraphState:
     origin: Origin | None = None
 
     def as_closed(self, nonce: str) -> "GraphState":
-        """Return the final state of a branch: the same, closed."""
+        """Return the final state of a branch, which is this state marked as closed."""
         return replace(self, head=replace(self.head, closed=True, nonce=nonce))
 
 
@@ -110,9 +110,9 @@ def to_rows(state: GraphState, manifest_version: int) -> pa.Table:
 
 
 def from_rows(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int) -> GraphState:
-    """Decode the rows of a manifest version; unknown row types are skipped.
+    """Decode the rows of a manifest version, skipping unknown row types.
 
-    Raises `StateMismatch` if the rows do not match their checksum; old manifests have none.
+    Raises `StateMismatch` if the rows do not match their checksum. Old manifests have no checksum.
     """
     checksum_rows = [row for row in manifest_rows if row["object_type"] == _CHECKSUM_TYPE]
     covered_rows = [row for row in manifest_rows if row["object_type"] != _CHECKSUM_TYPE]
@@ -142,22 +142,22 @@ def from_rows(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int)
 
 
 def _encode_for_checksum(row: Mapping[str, Any]) -> str:
-    """Return the text of a row that the checksum covers."""
+    """Return the string that represents a row in the checksum."""
     return "\x1f".join([str(row.get(column_name)) for column_name in READ_COLUMNS])
 
 
 def _checksum_rows(encoded_rows: Iterable[str], manifest_version: int) -> str:
-    """Return the checksum of rows in their order, and of the manifest version they belong to."""
+    """Return the checksum of rows, in order, and of the manifest version they belong to."""
     return f"{zlib.crc32(_ROW_END.join([str(manifest_version), *encoded_rows]).encode()):08x}"
 
 
-# Every publish writes up to some hundred commits again that never change, so their rows are cached.
+# Every publish rewrites up to about a hundred commits that never change, so their rows are cached.
 _commit_row_cache: OrderedDict[int, tuple[Commit, dict[str, Any], str]] = OrderedDict()
 _COMMIT_ROW_CACHE_SIZE = 4096
 
 
 def _cached_commit_row(commit: Commit) -> tuple[dict[str, Any], str]:
-    """Return the row of a commit and its checksum text, cached for the next publish."""
+    """Return a commit's row and its string for the checksum, cached for the next publish."""
     cached = _commit_row_cache.get(id(commit))
     if cached is None or cached[0] is not commit:
         row = _build_commit_row(commit)
@@ -169,7 +169,7 @@ def _cached_commit_row(commit: Commit) -> tuple[dict[str, Any], str]:
 
 
 def commit_rows(commits: Iterable[Commit]) -> pa.Table:
-    """Encode commits in the manifest columns, for a chunk of the log."""
+    """Encode commits in the manifest columns, for use in a log chunk."""
     return pa.Table.from_pylist([_build_commit_row(commit) for commit in commits], schema=MANIFEST_SCHEMA)
 
 

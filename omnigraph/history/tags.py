@@ -1,7 +1,7 @@
-"""Find and open tags: names for single commits, readable whatever happens to branches.
+"""Find and open tags, which name single commits and stay readable whatever happens to branches.
 
-A tag is stored like a branch: a manifest of its own behind a numbered name. It is never published
-to again. Creating and deleting tags is in `publish`.
+A tag is stored like a branch, as a manifest behind a numbered name, but nothing is published to it
+after its creation. Creating and deleting tags is part of `publish`.
 """
 
 import logging
@@ -26,7 +26,7 @@ _log = logging.getLogger("omnigraph")
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A named commit: the branch it was found on, and who tagged it, when and why."""
+    """A named commit, with the branch it was found on, and who tagged it, when and why."""
 
     name: str
     commit_id: str
@@ -38,9 +38,9 @@ class Tag:
 
 
 def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: str) -> BranchState:
-    """Find the branch whose log has a commit, this one first; or a tag that alone keeps it.
+    """Find the branch whose log contains a commit, trying this one first, or a tag that alone retains it.
 
-    The state of a tag carries the name of the branch it was created from; nothing publishes to it.
+    A tag's state carries the name of the branch it was created from; nothing publishes to that state.
     """
     try:
         return find_commit(store, branch_state, commit_id)[0]
@@ -54,7 +54,7 @@ def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: 
 
 
 def list_tags(store: Store) -> list[Tag]:
-    """List all tags by name: one listing, one read each. Damaged ref objects are only logged."""
+    """List all tags by name with one listing and one read each; damaged ref objects are only logged."""
     highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
     tags = [
         _read_tag_unless_damaged(store, tag_name, number) for tag_name, number in highest_numbers.items() if number % 2
@@ -86,7 +86,7 @@ def open_tag(store: Store, name: str) -> Snapshot:
 
 
 def tag_snapshot(store: Store, ref: Ref) -> Snapshot:
-    """Open the snapshot behind the ref of a tag."""
+    """Open the snapshot that a tag's ref points to."""
     manifest = load_open_manifest(store, ref)
     head_commit_id, state = manifest.state.head.commit_id, manifest.state
     log = HistoryLog(store, state)
@@ -96,7 +96,7 @@ def tag_snapshot(store: Store, ref: Ref) -> Snapshot:
 
 
 def load_open_manifest(store: Store, ref: Ref) -> LoadedManifest:
-    """Load the manifest behind a ref; finish a deletion that crashed before it closed the name."""
+    """Load the manifest behind a ref, finishing a deletion that crashed before it closed the name."""
     try:
         manifest = read_manifest(store, ref.ulid)
     except GraphNotInitialized as error:

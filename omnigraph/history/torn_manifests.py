@@ -1,6 +1,6 @@
-"""Manifests whose newest versions were torn by a power loss: repaired when opened for writing.
+"""Repair manifests whose newest versions were torn by a power loss, when they are opened for writing.
 
-Only versions that were never acknowledged are set aside. They are kept, and a record is written.
+Only versions that were never acknowledged are set aside. Their files are kept, and a record is written.
 """
 
 import logging
@@ -16,7 +16,7 @@ _log = logging.getLogger("omnigraph")
 def set_aside_torn_versions(store: Store, branch_name: str, branch_ulid: str) -> None:
     """Set aside the torn versions above the newest readable one, if there are any.
 
-    The newest goes first, so a crash in between leaves a shorter run of the same kind.
+    The newest version is set aside first, so a crash in between leaves a shorter run of torn versions.
     """
     location = layout.manifest_directory(branch_ulid)
     for version in torn_versions.find_torn_versions(store, location):

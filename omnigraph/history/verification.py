@@ -1,7 +1,7 @@
-"""Verify files against their checksums before they are rewritten, and on first use on request.
+"""Verify files against their checksums before they are rewritten and, on request, on first use.
 
-Owns the rule that damage is never copied into a new file, where no checksum could reveal it. On an
-object store nothing is read for this alone: such a store verifies its own data.
+This module ensures that damage is never copied into a new file, where no checksum could reveal it. On
+an object store, no file is read solely for verification, because such a store verifies its own data.
 """
 
 import threading
@@ -32,32 +32,33 @@ def find_damaged_files(
 ) -> dict[str, DamagedError]:
     """Return the files that do not match their checksums, each with its error.
 
-    `verify` reads the files; the default is threads of this process.
+    `verify` reads the files; by default, threads of this process do so.
     """
     requested_names = frozenset(file_names)
     try:
         expected_checksums = find_checksums(store, state, requested_names)
-    except HistoryReclaimed:  # log chunks were merged since and the old ones cleaned up
+    except HistoryReclaimed:  # log chunks have since been merged and the old ones cleaned up
         expected_checksums = find_checksums(store, read_manifest(store, state.head.ulid).state, requested_names)
     mismatches = verify(store, expected_checksums)
     return {file_name: mismatch_error(file_name, mismatch) for file_name, mismatch in mismatches.items()}
 
 
 def mismatch_error(file_name: str, reason: str) -> DamagedError:
-    """Return the error for a file whose bytes are not those that were written."""
+    """Return the error for a file whose bytes differ from those that were written."""
     return DamagedError(f"{file_name} is damaged: {reason}; nothing was changed")
 
 
 def check_intact(store: Store, state: GraphState, file_names: Iterable[str]) -> None:
-    """Raise `DamagedError` if one of these files does not match its checksum."""
+    """Raise `DamagedError` if any of these files does not match its checksum."""
     for error in find_damaged_files(store, state, file_names).values():
         raise error
 
 
 def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]], bool]:
-    """Return a test whether files may be rewritten: all that have a checksum match it.
+    """Return a function that tests whether files may be rewritten, that is, whether they match their checksums.
 
-    Only for local disks. Elsewhere every file passes, because reading it would cost a request.
+    Files without a checksum pass. On anything but a local disk, every file passes, because reading it
+    would cost a request.
     """
 
     def files_are_intact(file_names: Iterable[str]) -> bool:
@@ -78,7 +79,7 @@ def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]
 class FirstUseVerifier:
     """Verifies the files of every table version that is opened, each file once per process.
 
-    The checksums come from the logs of all branches and tags. They are read again only if a version
+    The checksums come from the logs of all branches and tags. These are read again only if a version
     has a file without a known checksum.
     """
 
@@ -108,14 +109,14 @@ class FirstUseVerifier:
             self.verified.add(file_name)
 
     def _recorded_files_below(self, directories: Iterable[str]) -> set[str]:
-        """Return the recorded files below directories: indexes, and blobs next to a data file."""
+        """Return the recorded files below some directories, such as indexes, and blobs next to a data file."""
         prefixes = tuple(f"{directory}/" for directory in directories)
         return {file_name for file_name in self.checksums if prefixes and file_name.startswith(prefixes)}
 
     def _load_checksums(self, store: Store) -> None:
         for ref_directory in (layout.REFS, layout.TAGS):
             for ref_name in refs.try_list_open_names(store, ref_directory):
-                # Damage of another branch is reported when that is opened, and by `check`.
+                # Damage to another branch is reported when that branch is opened, and by `check`.
                 with suppress(OmnigraphError):
                     ref = refs.find_open_ref(store, ref_name, ref_directory)
                     if ref is not None:
@@ -124,6 +125,6 @@ class FirstUseVerifier:
     def _load_branch_checksums(self, store: Store, ulid: str) -> None:
         for commit in HistoryLog(store, read_manifest(store, ulid).state).iter_all_commits():
             if commit.id not in self._read_commits:
-                with suppress(StorageError):  # a lost checksum object says nothing about files
+                with suppress(StorageError):  # a lost checksum object does not mean that files are damaged
                     self.checksums.update(read_checksums(store, commit))
                 self._read_commits.add(commit.id)

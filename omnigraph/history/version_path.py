@@ -1,8 +1,8 @@
-"""Path of a table's versions from one snapshot to a later one, without its maintenance steps.
+"""The path of a table's versions from one snapshot to a later one, without maintenance steps.
 
-Maintenance moves rows to other files and keeps the content. Two versions with maintenance between
-them share few files, but the versions before it share most, and so do those after it. The path is
-therefore compared step by step, skipping maintenance. It reads only the log.
+Maintenance moves rows to different files but keeps the content. Two versions with maintenance between
+them share few files, whereas versions before it share most of theirs, and so do versions after it.
+The path is therefore compared step by step, skipping maintenance. Only the log is read.
 """
 
 from itertools import pairwise
@@ -13,12 +13,12 @@ from omnigraph.values.table_key import TableKey
 from .commit import TableEntry
 from .snapshot import Snapshot
 
-_MAX_COMMITS = 4_096  # commits to search
+_MAX_COMMITS = 4_096  # maximum number of commits to search
 VersionStep = tuple[TableEntry, TableEntry]
 
 
 def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> list[VersionStep] | None:
-    """Return version pairs that lead from the old content to the new one; None if no gain.
+    """Return version pairs that lead from the old content to the new one, or None if there is no gain.
 
     Each pair starts with the content that the previous pair ended with.
     """
@@ -38,9 +38,9 @@ def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key:
 
 
 def _versions_since_content(new_snapshot: Snapshot, table_key: TableKey, content_id: str) -> list[TableEntry] | None:
-    """Return the versions of a table since it last had a given content, oldest first, or None.
+    """Return a table's versions since it last had a given content, oldest first, or None.
 
-    Follows first parents: a merge is a step like any other.
+    The search follows first parents, so a merge is a step like any other.
     """
     versions = [new_snapshot.tables[table_key]]
     try:

@@ -1,6 +1,6 @@
-"""Lossless casts from columns of a caller's table to stored columns.
+"""Lossless casts from the columns of a caller's table to stored columns.
 
-Strings stay strings, numbers are widened or narrowed if every value fits, timestamps keep their
+Strings stay strings, numbers are widened or narrowed if every value fits, and timestamps keep their
 instant. Everything else is converted value by value, by the rules for records.
 """
 
@@ -21,7 +21,7 @@ from .limits import LoadLimits
 def cast_column(
     prop: PropertyDefinition, input_column: Any, type_name: str, report_fault: FaultCallback, limits: LoadLimits
 ) -> pa.Array:
-    """Convert a table column to the column of a property; report misfits to `report_fault`."""
+    """Convert a table column to the column of a property; report values that do not fit to `report_fault`."""
     if isinstance(input_column, pa.ChunkedArray):
         input_column = input_column.combine_chunks()
     if kinds.is_dictionary(input_column.type):
@@ -40,14 +40,14 @@ def _cast_directly(prop: PropertyDefinition, input_column: pa.Array) -> pa.Array
         return input_column
     if not _is_castable(input_column.type, target_type):
         return None
-    # Of a timestamp only digits below a millisecond may be truncated; numbers must fit exactly.
+    # Only the digits of a timestamp below a millisecond may be truncated; numbers must fit exactly.
     is_timestamp = kinds.is_timestamp(input_column.type)
     try:
         cast_values = input_column.cast(target_type, safe=not is_timestamp)
     except pa.ArrowException:
         return None
     if is_timestamp and pc.any(pc.less(input_column.cast(pa.int64()), 0)).as_py():
-        return None  # before 1970, the cast would round up instead of down
+        return None  # the cast would round times before 1970 up instead of down
     return cast_values
 
 
@@ -89,5 +89,5 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 
 def _is_zoned_timestamp(data_type: pa.DataType) -> bool:
-    """Return whether this is a timestamp with a zone; without one the instant is ambiguous."""
+    """Return whether this is a timestamp with a time zone; without one, the instant is ambiguous."""
     return bool(kinds.is_timestamp(data_type) and data_type.tz is not None)

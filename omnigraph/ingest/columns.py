@@ -1,6 +1,6 @@
-"""Conversion of the values of one property into one Arrow column.
+"""Conversion of a property's values to an Arrow column.
 
-Owns the fast path for columns of plain values, and the slow path that finds the values that do not
+There is a fast path for columns of plain values, and a slow path that finds the values that do not
 fit. Both build the same column; only the slow path reports faults.
 """
 
@@ -45,7 +45,7 @@ def build_column(
     report_fault: FaultCallback,
     limits: LoadLimits | None = None,
 ) -> pa.Array:
-    """Build the column of a property; report position and error of misfits to `report_fault`."""
+    """Build a property's column; report values that do not fit, with their errors, to `report_fault`."""
     plain_column = _build_plain_column(prop.type, values)
     built_column = (
         plain_column if plain_column is not None else _build_value_by_value(prop, values, type_name, report_fault)
@@ -55,14 +55,14 @@ def build_column(
 
 
 def stored_column(property_type: PropertyType, stored_values: Sequence[Any]) -> pa.Array:
-    """Build the column of values that are already in their stored form."""
+    """Build a column from values that are already in their stored form."""
     if property_type.scalar is ScalarType.BLOB:
         return pa.array(stored_values, pa.large_binary())
     return pa.array(stored_values, arrow_type(property_type))
 
 
 def _build_plain_column(property_type: PropertyType, values: Sequence[Any]) -> pa.Array | None:
-    """Build the column if all values are plain, else return None."""
+    """Build the column if all values are plain; otherwise return None."""
     if property_type.is_list or property_type.is_vector:
         return _build_plain_lists(property_type, values)
     value_types = set(map(type, values))
@@ -140,7 +140,7 @@ def _external_blob_error(blob_uri: BlobUri) -> ExternalBlobPolicyError:
 
 
 def check_value_size(built_column: pa.Array, column_name: str, limits: LoadLimits) -> None:
-    """Raise if a string or blob is too long for a value."""
+    """Raise an error if a string or blob exceeds the size limit of a value."""
     item_values = built_column.flatten() if pa.types.is_list(built_column.type) else built_column
     has_lengths = pa.types.is_string(item_values.type) or pa.types.is_large_binary(item_values.type)
     if has_lengths and item_values.nbytes > limits.value_bytes:

@@ -1,6 +1,6 @@
 """Estimate the size of an input, and check that the loaded data fits on the disk.
 
-Owns the estimates. They must err on the low side: a load that would fit is never refused.
+The estimates must err on the low side: a load that would fit is never rejected.
 """
 
 import os
@@ -17,22 +17,22 @@ from .files import detect_compression
 from .input_files import InputFile, open_input_file
 from .table_files import count_rows
 
-_SAMPLE_BYTES = 1 << 18  # bytes of a text file that are sampled
-_SAMPLED_FILES = 16  # files that are sampled
+_SAMPLE_BYTES = 1 << 18  # bytes sampled per text file
+_SAMPLED_FILES = 16  # number of files sampled
 _STORED_SHARE = {"ndjson": 0.3, "csv": 0.5, "parquet": 0.8}  # stored size relative to the input
 _COMPRESSION_RATIO = 3  # how many times larger a compressed file is once decompressed
 
 
 @dataclass(frozen=True, slots=True)
 class InputEstimate:
-    """Estimated records of an input, and the bytes that they will take in a graph."""
+    """The estimated number of records in an input, and of the bytes that they will take in a graph."""
 
     rows: int
     bytes: int
 
 
 def estimate_input(input_files: Sequence[InputFile]) -> InputEstimate:
-    """Estimate an input from a few files and the sizes of all."""
+    """Estimate an input from a sample of its files and the sizes of all of them."""
     sampled_files = input_files[:_SAMPLED_FILES]
     sampled_rows = sum(map(_estimate_rows, sampled_files))
     sampled_bytes, all_bytes = (
@@ -76,7 +76,7 @@ def require_disk_space(store: Store, needed_bytes: int) -> None:
 
 
 def format_bytes(byte_count: float) -> str:
-    """Format a number of bytes for people.
+    """Format a number of bytes in human-readable form.
 
     >>> format_bytes(999), format_bytes(12_345_678)
     ('999 B', '12.3 MB')

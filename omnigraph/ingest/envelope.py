@@ -1,7 +1,7 @@
 """One record of a load: `{"type": ...}` for a node, `{"edge": ...}` for an edge.
 
-Owns the rules of the envelope, for JSON lines and dicts alike. Checks only the member names inside
-`data`; their values are checked by `columns`.
+This module owns the rules of the envelope, for JSON lines and dicts alike. It checks only the
+member names inside `data`; `columns` checks their values.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ def _is_baseline_end(record: dict[str, Any]) -> bool:
 
 
 def with_line_number(error: ClientError, line_number: int) -> ClientError:
-    """Return the same error with the line number among its details."""
+    """Return the same error with the line number added to its details."""
     return type(error)(hint=error.hint, **{**error.details, "line": line_number})
 
 
@@ -103,7 +103,7 @@ def _is_truncation(record: dict[str, Any], allowed_members: frozenset[str], allo
 def _record_properties(
     record: dict[str, Any], entity_type: NodeType | EdgeType, property_names: frozenset[str]
 ) -> tuple[dict[str, Any], list[ClientError]]:
-    """Return the properties of a record, and the faults of their names or of the id."""
+    """Return the properties of a record, and the faults in their names or in the id."""
     properties: Any = record.get("data", _EMPTY_RECORD)
     if type(properties) is not dict:
         raise InputError(reason=f"'data' must be an object, got {_json_type_name(properties)}", member="data")
@@ -127,7 +127,7 @@ def _string_member(record: dict[str, Any], member_name: str) -> str:
 
 
 def string_id_hint(value: Any) -> str | None:
-    """Return a hint on how to write a number that is meant as an id.
+    """Return a hint on how to write a number that is intended as an id.
 
     >>> string_id_hint(5)
     'ids are strings: write "5"'

@@ -1,8 +1,8 @@
-"""A snapshot as NDJSON: nodes before edges, types by name, each table in id order.
+"""A snapshot as NDJSON: nodes before edges, types by name, and each table in id order.
 
 The same snapshot always exports the same bytes, and loading them into an empty graph with the same
-schema yields a graph that exports the same bytes again. Memory holds the ids of one table and the
-rows of one piece.
+schema yields a graph that exports the same bytes again. Only the ids of one table and the rows of
+one piece are held in memory.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -36,8 +36,8 @@ def export_lines(
 ) -> Iterator[bytes]:
     """Yield the lines of an export, with newlines; `type_names` restricts the types.
 
-    Dates are numbers, or ISO 8601 strings with `iso_dates`; both load back. `kinds` restricts the
-    export to `node` or `edge`.
+    Dates are numbers, or ISO 8601 strings with `iso_dates`; both can be loaded again. `kinds`
+    restricts the export to `node` or `edge`.
     """
     for entity_type in select_types(snapshot, type_names):
         is_selected = kinds is None or entity_type.kind in kinds
@@ -46,7 +46,7 @@ def export_lines(
 
 
 def select_types(snapshot: Snapshot, type_names: Sequence[str] | None) -> list[NodeType | EdgeType]:
-    """Return the types with these names, nodes first; all by default. Raise for unknown names."""
+    """Return the types with the given names (by default all), nodes first; raise for unknown names."""
     catalog = snapshot.schema.ir.catalog
     all_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]
     if type_names is None:

@@ -1,7 +1,7 @@
-"""Fast path for NDJSON: convert a block of ordinary records into columns without Python objects.
+"""Fast path for NDJSON: convert a block of ordinary records to columns without Python objects.
 
-Owns what is ordinary: input that Arrow's JSON reader interprets exactly as the strict line reader
-does. Rejects every other block as a whole; must never report or hide a problem.
+A record is ordinary if Arrow's JSON reader interprets it exactly as the strict line reader does.
+Every other block is rejected as a whole. This path must never report or hide a problem.
 """
 
 import re
@@ -24,17 +24,17 @@ from .intake import Intake, RecordFaults, TypeBuffer, fault_recorder
 _RECORD_START = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\]+)"')
 _NEWLINE, _OPEN_BRACE, _CLOSE_BRACE, _CARRIAGE_RETURN = b"\n{}\r"
 _TEMPORAL_TYPES = (ScalarType.DATE, ScalarType.DATETIME)
-# Integers beyond these may not be exact floats any more; the strict reader decides.
+# Integers beyond these limits may not be exact as floats, so the strict reader must decide.
 _EXACT_INTEGER_MAX = {ScalarType.F32: 2.0**24, ScalarType.F64: 2.0**53}
 TypeLines = tuple[bytes, bytes, bytes, Positions]  # "type" or "edge", type name, lines, line numbers
 
 
 class UnusualBlockError(Exception):
-    """A block must be read line by line."""
+    """Raised for a block that must be read line by line."""
 
 
 def take_block(intake: Intake, block: bytes, first_number: int) -> bool:
-    """Take all records of a block, numbered from `first_number`, or none; return whether taken."""
+    """Take either all records of a block, numbered from `first_number`, or none; return whether taken."""
     try:
         built_buffers = [
             _build_columns(intake, type_lines) for type_lines in _split_by_type(intake, block, first_number)
@@ -144,7 +144,7 @@ def _read_json(buffer: TypeBuffer, type_member: str, json_text: bytes) -> pa.Tab
 
 
 def _json_type(prop: PropertyDefinition, json_text: bytes) -> pa.DataType:
-    """Return the Arrow type in which a property's values appear in the JSON text."""
+    """Return the Arrow type that a property's values have in JSON."""
     property_type = prop.type
     if property_type.is_list or property_type.is_vector:
         return pa.list_(_json_item_type(property_type.element_type(), prop.name, json_text))
@@ -208,10 +208,10 @@ def _convert_values(buffer: TypeBuffer, prop: PropertyDefinition, values: list[A
 
 
 def _convert_floats(scalar_type: ScalarType, input_column: pa.Array) -> pa.Array:
-    """Return float values whose text has only one interpretation."""
+    """Return float values whose JSON text has only one interpretation."""
     present_values = input_column.drop_null().to_numpy(zero_copy_only=False)
     _require_usual((np.abs(present_values) < _EXACT_INTEGER_MAX[scalar_type]).all())  # also rejects infinities and NaN
-    _require_usual(not (np.signbit(present_values) & (present_values == 0)).any())  # "-0" is an integer, without a sign
+    _require_usual(not (np.signbit(present_values) & (present_values == 0)).any())  # the integer "-0" has no sign
     return input_column.cast(pa.float32(), safe=False) if scalar_type is ScalarType.F32 else input_column
 
 
@@ -237,7 +237,7 @@ def _positions_among_non_nulls(input_lists: pa.Array) -> pa.Array:
 
 
 def _replace_items(input_lists: pa.Array, new_items: pa.Array) -> pa.Array:
-    """Return lists of the same lengths with other items."""
+    """Return lists of the same lengths with different items."""
     list_lengths = pc.fill_null(input_lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
     list_offsets = pa.array(np.append(0, np.cumsum(list_lengths)).astype(np.int32))
     is_null = pc.is_null(input_lists) if input_lists.null_count else None

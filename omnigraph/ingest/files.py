@@ -1,8 +1,9 @@
-"""Text sources of a load: paths, file objects, bytes; plain, gzip or zstd.
+"""Text sources of a load: paths, file objects or bytes; plain, gzip or zstd.
 
-Owns reading in pieces and splitting into lines. Compression is detected from the first bytes, never
-from the name. Memory holds a piece and a line, never the file. Never decompresses beyond a line
-that is too long: a small compressed file may expand to any size.
+This module reads a source in pieces and splits it into lines. Compression is detected from the
+first bytes, never from the name. Only a piece and a line are held in memory, never the whole file.
+Nothing is decompressed beyond an overlong line, because a small compressed file may expand to any
+size.
 """
 
 import gzip
@@ -22,7 +23,7 @@ TextSource = str | os.PathLike[str] | bytes | IO[Any]
 
 
 def iter_lines(source: TextSource, max_line_bytes: int) -> Iterator[bytes]:
-    r"""Yield the lines of a source without newlines; of an overlong line only its beginning.
+    r"""Yield the lines of a source without newlines; an overlong line is truncated.
 
     >>> list(iter_lines(b"a\nb\n\nc", 100)), list(iter_lines(b"abcdef\ng", 2))
     ([b'a', b'b', b'', b'c'], [b'abc', b'g'])
@@ -32,15 +33,15 @@ def iter_lines(source: TextSource, max_line_bytes: int) -> Iterator[bytes]:
 
 
 def split_block(block: bytes, max_line_bytes: int) -> Iterator[bytes]:
-    """Return the lines of a block; of an overlong line only its beginning."""
+    """Return the lines of a block; an overlong line is truncated."""
     return (line[: max_line_bytes + 1] for line in block.split(b"\n"))
 
 
 def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 << 20) -> Iterator[bytes]:
     r"""Yield the lines of a source, many per block, verbatim except for the final newline.
 
-    Of an overlong line only the beginning is guaranteed. In a compressed source it is the last
-    line: the rest is not decompressed.
+    Only the beginning of an overlong line is guaranteed. In a compressed source, an overlong line
+    is the last line: the rest is not decompressed.
 
     >>> list(iter_blocks(b"a\nb\n\nc", 100)), list(iter_blocks(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
@@ -55,13 +56,13 @@ def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 <<
 def cut_blocks(
     pieces: Iterator[bytes], max_line_bytes: int, block_bytes: int = 4 << 20, *, stop_at_long_line: bool = False
 ) -> Iterator[bytes]:
-    """Join pieces of a text and cut them into blocks at line ends.
+    """Join pieces of text and cut them into blocks at line ends.
 
-    An overlong line is a block of its own, yielded as soon as its length is known. Its rest is
-    skipped, or with `stop_at_long_line` never read.
+    An overlong line is a block of its own, yielded as soon as its length is known. The rest of the
+    line is skipped, or never read with `stop_at_long_line`.
     """
     buffered: list[bytes] = []
-    buffered_bytes = unfinished_bytes = 0  # bytes buffered, and those of them after the last newline
+    buffered_bytes = unfinished_bytes = 0  # bytes buffered, and how many of them follow the last newline
     for piece in pieces:
         buffered.append(piece)
         buffered_bytes += len(piece)
@@ -85,7 +86,7 @@ def cut_blocks(
 
 
 def _split_long_line(buffered: Sequence[bytes], complete_bytes: int, max_line_bytes: int) -> Iterator[bytes]:
-    """Yield the complete lines of a text, if any, then the beginning of an overlong line."""
+    """Yield the complete lines of the data, if any, then the beginning of an overlong line."""
     text = b"".join(buffered)
     if complete_bytes:
         yield text[: complete_bytes - 1]
@@ -93,7 +94,7 @@ def _split_long_line(buffered: Sequence[bytes], complete_bytes: int, max_line_by
 
 
 def _skip_to_next_line(pieces: Iterator[bytes]) -> bytes:
-    """Skip to the end of a line; return the rest of the piece that contains it."""
+    """Skip to the end of a line; return the rest of the piece that contains the line end."""
     for piece in pieces:
         _, newline, remainder = piece.partition(b"\n")
         if newline:
@@ -119,7 +120,7 @@ def _open_source(source: TextSource) -> Iterator[IO[Any]]:
 
 @contextmanager
 def _report_unreadable(source_name: str) -> Iterator[None]:
-    """Raise read errors as InputError that names the source."""
+    """Raise read errors as an InputError that names the source."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
@@ -132,7 +133,7 @@ def _read_pieces(stream: Any) -> Iterator[bytes]:
 
 
 def detect_compression(first_bytes: bytes) -> str | None:
-    """Return the compression of a file with these first bytes: gzip, zstd, or None."""
+    """Return the compression of a file with the given first bytes: gzip, zstd, or None."""
     if first_bytes.startswith(_GZIP_MAGIC):
         return "gzip"
     return "zstd" if first_bytes.startswith(_ZSTD_MAGIC) else None
@@ -149,7 +150,7 @@ def _decompress(raw_reader: "io.BufferedReader[_RawBytes]", compression: str | N
 
 
 class _RawBytes(io.RawIOBase):
-    """Bytes of any file object, including text files."""
+    """The bytes of any file object, including text files."""
 
     def __init__(self, file: IO[Any]) -> None:
         self._file = file

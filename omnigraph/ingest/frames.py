@@ -1,7 +1,7 @@
-"""Records that are not text: dicts, dataclasses, Arrow tables, pandas and polars frames.
+"""Records that are not text: dicts, dataclasses, Arrow tables, and pandas and polars frames.
 
-Frames are read through their Arrow interface; never imports pandas or polars. A mapping assigns a
-type name to each input; without it, every record names its own type.
+Frames are read through their Arrow interface; pandas and polars are never imported. A mapping
+assigns a type name to each input; without a mapping, every record names its own type.
 """
 
 import dataclasses
@@ -115,7 +115,7 @@ def _to_arrow_table(frame: Any) -> pa.Table:
 
 
 def _take_table_columns(buffer: TypeBuffer, table: pa.Table, first_row_number: int = 1) -> None:
-    """Take columns unchanged where they fit, and cast them where nothing is lost."""
+    """Take columns unchanged where they fit, and cast them where the cast is lossless."""
     table = _rename_columns(buffer, table)
     faults: RecordFaults = {}
     report_fault = fault_recorder(faults)

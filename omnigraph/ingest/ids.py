@@ -1,4 +1,4 @@
-"""Ids of entities: derived from the key, as given, or generated.
+"""Ids of entities: derived from the key, given by the caller, or generated.
 
 A key always yields the same id; an id that is given together with a key must equal it.
 """
@@ -19,7 +19,7 @@ from .columns import FaultCallback
 
 _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
 _DIGIT_TRIPLES = _ALPHABET[np.arange(32**3)[:, None] >> np.array([10, 5, 0]) & 31]
-_LOW_BITS = 50  # ten digits of five bits
+_LOW_BITS = 50  # ten digits of five bits each
 _LOW_MASK = (1 << _LOW_BITS) - 1
 _INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
@@ -57,7 +57,7 @@ def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array
 
 
 def given_or_new_ids(supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback) -> pa.Array:
-    """Return the given ids, generated where missing; values that are not strings are reported."""
+    """Return the given ids, with missing ones generated; values that are not strings are reported."""
     if isinstance(supplied_ids, pa.Array):
         if (
             _is_string_array(supplied_ids)

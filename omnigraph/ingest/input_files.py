@@ -1,6 +1,6 @@
-"""Input files of a load: NDJSON, Parquet and CSV, given as paths, folders, patterns or `s3://`.
+"""Input files of a load: NDJSON, Parquet and CSV, given as paths, folders, patterns or `s3://` URIs.
 
-Owns how input files are found and opened.
+This module finds and opens input files.
 """
 
 import glob
@@ -30,10 +30,10 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One file, with the type of its rows if the rows do not name it themselves.
+    """An input file, with the type of its rows if the rows do not name it themselves.
 
-    `store_options` are the settings for reaching it, `base_folder` is where a relative path starts:
-    a task on another machine knows neither.
+    `store_options` are the settings for accessing the file, and `base_folder` is the folder that a
+    relative path starts from; both are stored because a task on another machine has neither.
     """
 
     path: str
@@ -65,7 +65,7 @@ def find_input_files(
 
 
 def are_files(data: Any) -> bool:
-    """Whether an input consists only of paths."""
+    """Return whether an input consists only of paths."""
     type_inputs = list(data.values()) if isinstance(data, Mapping) else [data]
     paths = [path for type_input in type_inputs for path in _as_sequence(type_input)]
     return bool(paths) and all(isinstance(path, str | os.PathLike) for path in paths)
@@ -140,7 +140,7 @@ def _list_s3_objects(path: str, requested_format: str | None) -> list[tuple[str,
 
 
 def s3_file_system(options: Mapping[str, str]) -> Any:
-    """Return a pyarrow file system for the settings of an S3 client."""
+    """Return a pyarrow file system with the settings of an S3 client."""
     from pyarrow.fs import S3FileSystem
 
     endpoint = options.get("aws_endpoint", "")
@@ -176,7 +176,7 @@ def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
 
 
 class ReadErrorContext:
-    """Turns read errors into `InputError` that name the file."""
+    """Converts read errors to `InputError`s that name the file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -202,5 +202,5 @@ def open_input_file(input_file: InputFile) -> IO[bytes]:
 
 
 def total_bytes(input_files: Sequence[InputFile]) -> int:
-    """Return the bytes of all files."""
+    """Return the total size of all files in bytes."""
     return sum(input_file.size for input_file in input_files)

@@ -1,7 +1,7 @@
 """Pieces of input files: the work of one task, and the positions of its records.
 
-A piece numbers its own records from 1; `RecordPositions` turns these numbers into lines of files
-once all pieces have reported how many lines they had.
+A piece numbers its own records from 1; `RecordPositions` converts these numbers to line numbers in
+files once all pieces have reported their line counts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _LINE_SEARCH_BYTES = 1 << 16  # bytes read at once while searching for the end o
 
 @dataclass(frozen=True, slots=True)
 class InputPiece:
-    """The share of a file for one task: bytes of NDJSON, row groups of Parquet, a whole CSV."""
+    """The part of a file for one task: bytes of NDJSON, row groups of Parquet, or a whole CSV file."""
 
     number: int
     input_file: InputFile
@@ -77,7 +77,7 @@ def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int,
 
 
 def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]:
-    """Yield, in blocks, the lines that begin inside a piece of NDJSON."""
+    """Yield, in blocks, the lines that begin inside an NDJSON piece."""
     with open_input_file(piece.input_file) as file, ReadErrorContext(piece.input_file.path):
         if piece.end is None:
             yield from iter_blocks(file, max_line_bytes)
@@ -109,7 +109,7 @@ def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def read_piece_tables(piece: InputPiece) -> Iterator[pa.Table]:
-    """Yield the rows of a piece of Parquet or CSV, with columns renamed by the mapping."""
+    """Yield the rows of a Parquet or CSV piece, with columns renamed by the mapping."""
     input_file = piece.input_file
     with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
         yield from iter_tables(file, input_file.file_format, input_file.column_mapping, piece.start, piece.end)
@@ -117,13 +117,13 @@ def read_piece_tables(piece: InputPiece) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class RecordPositions:
-    """Where records are: the path of each piece, and the lines before it in that file."""
+    """The location of records: the path of each piece, and the number of lines before it in that file."""
 
     path_by_piece: Mapping[int, str]
     lines_before_piece: Mapping[int, int]
 
     def line_number(self, position: int) -> int | None:
-        """Return the line of a record in its file; None for rows of a DataFrame."""
+        """Return the line number of a record in its file; None for rows of a DataFrame."""
         piece_number = position >> RECORD_BITS
         return (
             (position & _RECORD_MASK) + self.lines_before_piece[piece_number]
@@ -136,7 +136,7 @@ class RecordPositions:
         return None if position is None else self.path_by_piece.get(position >> RECORD_BITS)
 
     def locate_problems(self, problems: Iterable[LoadProblem]) -> list[LoadProblem]:
-        """Return problems in input order, with the lines of their files."""
+        """Return problems in input order, with line numbers in their files."""
         ordered = sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
         return [relocate_problem(problem, self.line_number, self.file_path(problem.line)) for problem in ordered]
 
@@ -159,7 +159,7 @@ def first_position(piece_number: int) -> int:
 
 
 class InputFiles:
-    """Files as one input of a load in this process; each is one piece."""
+    """Files as one input of a load in this process, with one piece per file."""
 
     def __init__(self, input_files: Sequence[InputFile]) -> None:
         self.pieces = [InputPiece(number, input_file) for number, input_file in enumerate(input_files)]

@@ -1,7 +1,7 @@
-"""Collection of records of any type, in any order, into Arrow tables by type.
+"""Collect records of any type, in any order, into Arrow tables by type.
 
-Owns the buffering: records are gathered until there are enough to convert them into columns, so
-that memory holds Arrow data and not Python objects. Problems are reported with the record's line.
+Records are buffered until there are enough to convert them to columns, so that memory holds Arrow
+data and not Python objects. Problems are reported with the record's line.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,10 +29,10 @@ from .problem import ProblemCollector
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
 
-_FLUSH_RECORDS = 20_000  # records of one type that are converted into columns together
+_FLUSH_RECORDS = 20_000  # records of one type that are converted to columns together
 RecordData = Mapping[str, Any]
 _NO_VALUES: Mapping[int, Iterable[Any]] = MappingProxyType({})
-RecordFaults = dict[int, list[ClientError]]  # the errors of the record at a position
+RecordFaults = dict[int, list[ClientError]]  # the errors of each record, by its position
 
 
 def fault_recorder(faults: RecordFaults) -> FaultCallback:
@@ -41,7 +41,7 @@ def fault_recorder(faults: RecordFaults) -> FaultCallback:
 
 
 def first_fault_recorder(faults: RecordFaults) -> FaultCallback:
-    """Return a callback that ignores a fault if an earlier one of the record may have caused it."""
+    """Return a callback that ignores a fault if an earlier fault of the record may have caused it."""
     return lambda at, error: faults.setdefault(at, [error])
 
 
@@ -92,13 +92,13 @@ class TypeBuffer:
             self.flush()
 
     def append_columns(self, columns: dict[str, pa.Array], faults: RecordFaults, line_numbers: Positions) -> None:
-        """Add a whole table; `line_numbers` gives the input position of each of its rows."""
+        """Add a whole table; `line_numbers` are the input positions of its rows."""
         self.record_count += len(line_numbers)
         check_limit(f"entities for {table_key(self.entity_type)}", self.record_count, self.limits.rows)
         self._store_columns(columns, line_numbers, faults)
 
     def flush(self) -> None:
-        """Convert the pending records into columns; records with a problem are left out."""
+        """Convert the pending records to columns, leaving out records with a problem."""
         if not self.pending_records:
             return
         records = self.pending_records
@@ -140,7 +140,7 @@ class TypeBuffer:
         return {**built_columns, "id": id_column}
 
     def resolve_ids(self, property_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
-        """Return the ids of `row_count` rows: from the key, as given, or generated."""
+        """Return the ids of `row_count` rows: derived from the key, given, or generated."""
         if isinstance(self.entity_type, NodeType) and self.entity_type.key is not None:
             self.all_ids_generated = False
             entity_ids = key_ids(self.ir, self.entity_type, property_rows, first_fault_recorder(faults))
@@ -213,7 +213,7 @@ class Intake:
         return buffer
 
     def flush(self) -> None:
-        """Convert all pending records into columns."""
+        """Convert all pending records to columns."""
         for buffer in self.buffers.values():
             buffer.flush()
 
@@ -236,7 +236,7 @@ def unknown_property_errors(
 def _with_location(
     error: ClientError, line_number: int, entity_id: str | None, entity_type: NodeType | EdgeType
 ) -> ClientError:
-    """Return the same error with line, type and id among its details."""
+    """Return the same error with line, type and id added to its details."""
     details = {**error.details, "line": line_number, "type_name": entity_type.name}
     if entity_id is not None:
         details["entity_id"] = entity_id

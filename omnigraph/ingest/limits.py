@@ -1,4 +1,4 @@
-"""Limits on the input of a load; each can be configured, and is named in the error it causes."""
+"""Limits on the input of a load; each can be configured, and is named in the error that it causes."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from omnigraph.errors import ResourceLimitExceeded
 class LoadLimits:
     """Inclusive limits of a load; None means unlimited.
 
-    `line_bytes` limits one line, `value_bytes` one string or blob, `slots` the structural
-    characters of one JSON line, `rows` the records of one type.
+    `line_bytes` limits the size of a line, `value_bytes` the size of a string or blob, `slots` the
+    number of structural characters in a JSON line, and `rows` the number of records of a type.
     """
 
     line_bytes: int = 32 << 20

@@ -1,7 +1,7 @@
-"""Load: records of many types become one commit, or none.
+"""Loads: records of many types become one commit, or none.
 
-Owns the load modes. The input is read once, before any decision that depends on the branch head;
-such decisions are repeated on every newer head, from the same rows.
+This module owns the load modes. The input is read once, before any decision that depends on the
+branch head; such decisions are repeated on every newer head, from the same rows.
 """
 
 import os
@@ -42,7 +42,7 @@ LOAD_MODES = ("append", "merge", "overwrite")
 
 @dataclass(frozen=True, slots=True)
 class LoadSummary:
-    """Cost of a load: seconds per step, and bytes written, where known."""
+    """The cost of a load: seconds per step, and bytes written, if known."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     bytes: int = 0
@@ -50,9 +50,9 @@ class LoadSummary:
 
 @dataclass(frozen=True, slots=True)
 class LoadOutcome:
-    """Result of a load: its commit and record counts by type, or the problems that prevented it.
+    """The result of a load: its commit and record counts by type, or the problems that prevented it.
 
-    `ids` are the ids of each type's records in input order, where known.
+    `ids` are the ids of each type's records in input order, if known.
     """
 
     mode: LoadMode
@@ -65,13 +65,13 @@ class LoadOutcome:
 
     @property
     def total(self) -> int:
-        """Number of all records."""
+        """The total number of records."""
         return sum(self.nodes.values()) + sum(self.edges.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedLoad:
-    """The records of an input as table changes, and the schema they were read with."""
+    """The records of an input as table changes, and the schema with which they were read."""
 
     mode: LoadMode
     schema_hash: str
@@ -82,7 +82,7 @@ class ParsedLoad:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How a load treats its input: error handling, size limits, and whether it only validates."""
+    """How a load treats its input: error handling, size limits, and whether it is only validated."""
 
     on_error: OnError = "raise"
     limits: LoadLimits = field(default_factory=LoadLimits)
@@ -101,8 +101,8 @@ def load(
     """Load NDJSON (a path, a file, bytes), records, or tables and frames by type, as one commit.
 
     An input without records makes no commit. `conditions` are the caller's requirements; without
-    them, an overwrite requires its tables to stay as they are at the start. With `on_error`
-    "report", all problems are collected and returned; if there is any, nothing is written.
+    them, an overwrite requires its tables to be unchanged since the start. With `on_error`
+    "report", all problems are collected and returned; if there are any, nothing is written.
     """
     if mode not in LOAD_MODES:
         raise UsageError(reason=f"mode must be one of {', '.join(LOAD_MODES)}, not '{mode}'")
@@ -131,7 +131,7 @@ def load(
 
 
 def _with_file_name(data: Any, problems: Iterable[LoadProblem]) -> tuple[LoadProblem, ...]:
-    """Add the file name to the problems, if the input is a file."""
+    """Add the file name to the problems if the input is a file."""
     if not isinstance(data, str | os.PathLike):
         return tuple(problems)
     file_name = os.fspath(data)
@@ -141,7 +141,7 @@ def _with_file_name(data: Any, problems: Iterable[LoadProblem]) -> tuple[LoadPro
 def parse_input(
     branch_state: BranchState, data: Any, mode: LoadMode, problems: ProblemCollector, options: LoadOptions
 ) -> ParsedLoad:
-    """Read an input; raise the first problem, unless all are to be reported."""
+    """Read an input; raise the first problem unless all problems are to be reported."""
     schema_row = branch_state.last_known().state.schema
     ir = read_schema(branch_state.store, schema_row).ir
     limits, report_all = options.limits, options.on_error == "report"
@@ -178,7 +178,7 @@ def _table_delta(table_key: TableKey, buffer: TypeBuffer, load_mode: LoadMode) -
 
 
 def overwrite_conditions(branch_state: BranchState, parsed_load: ParsedLoad) -> tuple[Requirement, ...]:
-    """Require that the tables an overwrite replaces stay as they are now."""
+    """Require that the tables that an overwrite replaces stay unchanged from now on."""
     read_set = ReadSet(branch_state.last_known().state.tables)
     return (read_set.require_unchanged(parsed_load.delta.tables),)
 

@@ -1,7 +1,8 @@
-"""Strict NDJSON: one object per line, no duplicate members at any depth, sizes within limits.
+"""Strict NDJSON: one object per line, no duplicate members at any depth, and sizes within limits.
 
-Owns what a valid line is. The JSON parser silently keeps the last of two members with the same
-name; counting colons quickly identifies lines without duplicates, so only others are parsed twice.
+This module defines what a valid line is. The JSON parser silently keeps the last of two members
+with the same name; counting colons quickly identifies lines without duplicates, so only the other
+lines are parsed twice.
 """
 
 import json
@@ -30,8 +31,8 @@ def read_blocks(
 ) -> Iterator[int]:
     """Take blocks of lines numbered from `first_number`; yield the next number after each block.
 
-    A block of ordinary records is taken at once, any other line by line. Without `report_all`, the
-    first problem is raised.
+    A block of ordinary records is taken as a whole, any other block line by line. Without
+    `report_all`, the first problem is raised.
     """
     next_number = first_number
     for block in blocks:
@@ -69,7 +70,7 @@ def read_lines(
 
 
 def parse_line(line: bytes, limits: LoadLimits) -> Any:
-    """Return the object of a line, or None for a blank line.
+    """Return the object in a line, or None for a blank line.
 
     >>> parse_line(b'{"type": "A", "data": {"x": 1}}', LoadLimits())
     {'type': 'A', 'data': {'x': 1}}
@@ -110,7 +111,7 @@ def _accounts_for_colons(line: bytes, record: Any) -> bool:
     """Return whether every colon of an ordinary record belongs to a member or to a string.
 
     Each member has one colon outside of strings. Without escapes, all other colons are inside
-    string values: if the parsed record accounts for every colon, no member was dropped.
+    string values; if the parsed record accounts for every colon, no member was dropped.
     """
     if b"\\" in line or type(record) is not dict:
         return False
@@ -127,7 +128,7 @@ def _accounts_for_colons(line: bytes, record: Any) -> bool:
 
 
 def _reject_duplicate_members(line: bytes) -> None:
-    """Raise if a member occurs twice, at any depth."""
+    """Raise an error if a member occurs twice, at any depth."""
     try:
         json.loads(line, object_pairs_hook=_require_distinct_members)
     except _DuplicateMemberError as duplicate:

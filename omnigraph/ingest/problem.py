@@ -1,8 +1,8 @@
 """Problems with the input of a load, record by record.
 
-Owns the problem type, its collector, and the rule for violations that merely follow from invalid
-lines. A load raises the first problem in input order, or reports all of them; either way it writes
-nothing.
+This module owns the problem type, its collector, and the rule for violations that merely follow
+from invalid lines. A load raises the first problem in input order, or reports all of them; either
+way, it writes nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,10 +15,10 @@ from omnigraph.rules.violation import Violation
 
 @dataclass(frozen=True, slots=True)
 class LoadProblem:
-    """One invalid record: its line, its intended type and id, and the error.
+    """An invalid record: its line, its intended type and id, and the error.
 
-    `record_values` are the values of the record, `unreadable_line` is the raw line if it could not
-    be parsed: it may contain a node that an edge elsewhere needs.
+    `record_values` are the values of the record. `unreadable_line` is the raw line if it could not
+    be parsed; it may contain a node that an edge elsewhere needs.
     """
 
     line: int | None
@@ -35,24 +35,24 @@ class LoadProblem:
         return self.error.message
 
     def standalone_error(self) -> ClientError:
-        """Return the error for use on its own: it names the file of the record."""
+        """Return the error with the record's file name added, so that it can be raised on its own."""
         if self.file is None:
             return self.error
         message, details = f"{self.file}: {self.reason}", self.error.details
         return type(self.error)(message, hint=self.error.hint, **{**details, "file": self.file})
 
 
-_MAX_UNREADABLE_LINES = 1000  # maximum unreadable lines kept
-_MAX_KEPT_BYTES = 1 << 14  # bytes kept of each of them
+_MAX_UNREADABLE_LINES = 1000  # maximum number of unreadable lines kept
+_MAX_KEPT_BYTES = 1 << 14  # maximum number of bytes kept per line
 
-# Error details that hold an input position.
+# Error details that contain an input position.
 _POSITION_DETAILS = ("line", "first_input_position", "second_input_position")
 
 
 def relocate_problem(
     problem: LoadProblem, line_number_of: Callable[[int], int | None], file_name: str | None
 ) -> LoadProblem:
-    """Return the problem with line numbers of its file instead of positions in the whole input."""
+    """Return the problem with line numbers in its file instead of positions in the whole input."""
     error, input_position = problem.error, problem.line
     details = dict(error.details)
     for detail_name in _POSITION_DETAILS:
@@ -70,7 +70,7 @@ def relocate_problem(
 
 @dataclass(slots=True)
 class ProblemCollector:
-    """The problems collected so far, and the values of the records that are missing due to them."""
+    """The problems collected so far, and the values of the records that are missing because of them."""
 
     collected: list[LoadProblem] = field(default_factory=list)
     missing_values: set[str] = field(default_factory=set)
@@ -102,14 +102,14 @@ class ProblemCollector:
             self.unreadable_lines.append(problem.unreadable_line)
 
     def add_violation(self, violation: Violation) -> None:
-        """Add a violation, unless it may be caused only by a missing invalid line."""
+        """Add a violation, unless its only cause may be a missing invalid line."""
         if not self.explains_violation(violation):
             self.collected.append(
                 LoadProblem(violation.input_line, violation.type_name, violation.entity_id, violation.to_error())
             )
 
     def explains_violation(self, violation: Violation) -> bool:
-        """Return whether a violation may be caused only by a missing invalid line."""
+        """Return whether the only cause of a violation may be a missing invalid line."""
         needed_value = violation.required_id
         if needed_value is None:
             return False

@@ -1,7 +1,7 @@
-"""Rejects: every record that a load refused, as Parquet and NDJSON in a folder of the caller.
+"""Rejects: every record that a load rejected, as Parquet and NDJSON in a folder chosen by the caller.
 
-Owns the columns of a reject. Only the id of a record is written, never its values: a reject names
-the file and the line of the record.
+This module owns the columns of a reject. Only the id of a record is written, never its values; a
+reject names the record's file and line.
 """
 
 import os
@@ -45,7 +45,7 @@ def reject_row(problem: LoadProblem) -> dict[str, Any]:
 
 
 def write_rejects(folder: str | os.PathLike[str], problems: Sequence[LoadProblem]) -> None:
-    """Write `rejects.parquet` and `rejects.ndjson`; both are empty when nothing was refused."""
+    """Write `rejects.parquet` and `rejects.ndjson`; both are empty if nothing was rejected."""
     import pyarrow.parquet as pq
 
     reject_rows = [reject_row(item) for item in problems]
@@ -62,7 +62,7 @@ def write_rejects(folder: str | os.PathLike[str], problems: Sequence[LoadProblem
 
 
 def _open_folder(folder: str) -> tuple[Any, str]:
-    """Return the file system of a folder and its path there; a local folder is created."""
+    """Return the file system of a folder and its path there; create a local folder."""
     if folder.startswith("s3://"):
         return s3_file_system(s3_options(os.environ)), folder.removeprefix("s3://").rstrip("/")
     from pyarrow.fs import LocalFileSystem

@@ -1,7 +1,7 @@
-"""Staging: turn a delta into a publish plan of new data files, deletions and requirements.
+"""Staging: convert a delta to a publish plan of new data files, deletions and requirements.
 
 Rows that are certainly new are appended without reading anything. Other rows are changed by address
-and keep their row ids. Insert, update and delete of one table form a single operation.
+and keep their row ids. The inserts, updates and deletes of one table form a single operation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ from omnigraph.values.table_key import TableKey
 
 
 def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()) -> PublishPlan | None:
-    """Return the plan of a delta whose stored rows are resolved; None if nothing would change."""
+    """Return the plan for a delta whose stored rows are resolved; None if nothing would change."""
     writes = stage_tables(txn, delta)
     if not writes:
         return None
@@ -42,7 +42,7 @@ def _compact_small_tail(txn: WriteTxn, table_key: TableKey, staged: StagedChange
 
 
 def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[TableKey, StagedChange]:
-    """Return the staged change of every table that changes."""
+    """Return the staged change of every table that the delta changes."""
     staged = {
         table_key: _stage_table(txn, table_delta)
         for table_key, table_delta in delta.tables.items()

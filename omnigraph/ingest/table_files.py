@@ -1,7 +1,7 @@
-"""The reader of tables in files: Parquet and CSV, whole or in batches, with columns renamed.
+"""Read tables from Parquet and CSV files, whole or in batches, with columns renamed.
 
-The only module that reads the input of a load as Parquet. It takes column types as the file has
-them; `frames` casts them to those of the schema. Callers name the file in errors.
+This is the only module that reads Parquet input of a load. It keeps the column types of the file;
+`frames` casts them to those of the schema. Callers add the file name to errors.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ def iter_tables(
 
 
 def read_group_sizes(source: TableSource) -> list[int]:
-    """Return the bytes of each row group of a Parquet file."""
+    """Return the size in bytes of each row group of a Parquet file."""
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(source)
@@ -52,14 +52,14 @@ def read_group_sizes(source: TableSource) -> list[int]:
 
 
 def count_rows(source: TableSource) -> int:
-    """Return the rows of a Parquet file, without reading them."""
+    """Return the number of rows in a Parquet file, without reading them."""
     import pyarrow.parquet as pq
 
     return int(pq.read_metadata(source).num_rows)
 
 
 def rename_columns(table: pa.Table, column_mapping: Mapping[str, str]) -> pa.Table:
-    """Rename the columns that the mapping names; all others keep their names.
+    """Rename the columns that the mapping contains; all others keep their names.
 
     >>> rename_columns(pa.table({"a": [1], "b": [2]}), {"a": "x"}).column_names
     ['x', 'b']

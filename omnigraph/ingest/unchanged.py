@@ -1,4 +1,4 @@
-"""Merge rows that equal their stored version: they are not written again.
+"""Detect merge rows that equal their stored version, so that they are not written again.
 
 Their equality is part of what the load has read, so it becomes a requirement like any other.
 """
@@ -15,7 +15,7 @@ from omnigraph.rules.lookup import Lookup
 
 
 def without_unchanged(delta: Delta, lookup: Lookup) -> Delta:
-    """Return the delta without rows that would replace a stored row by an identical one."""
+    """Return the delta without rows that would replace a stored row with an identical one."""
     tables = {table_key: _drop_unchanged(table_delta, lookup) for table_key, table_delta in delta.tables.items()}
     return replace(delta, tables=tables)
 
@@ -53,7 +53,7 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup) -> TableDelta:
 
 
 def _equal_mask(left: pa.Array, right: pa.Array) -> np.ndarray:
-    """Return where two columns are identical: null equals null, and 0.0 differs from -0.0."""
+    """Return a mask of where two columns are identical; null equals null, and 0.0 differs from -0.0."""
     if kinds.is_nested(left.type):
         value_pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         return np.array([repr(left_value) == repr(right_value) for left_value, right_value in value_pairs], bool)

@@ -1,7 +1,7 @@
-"""Print items line by line without losing a comment.
+"""Print items line by line without losing comments.
 
-Owns where comments and blank lines of the source text go in the formatted text. It never inspects
-what an item means: the formatter of each language passes finished lines and their source spans.
+Owns where the comments and blank lines of the source text go in the formatted text. It does not depend on what an
+item means: the formatter of each language passes finished lines and their source spans.
 """
 
 import re

@@ -1,9 +1,9 @@
 """A contextual lexer with almost no start-up cost.
 
-Lark compiles one large pattern for every set of terminals that a parser state accepts: more than a
-hundred for our grammars, which is most of the start-up time. Here each terminal is compiled once,
-when it is first tried, and a keyword is tried only where its word occurs. Order and meaning must
-stay those of lark: the matching terminal of the highest rank wins.
+Lark compiles one large pattern for every set of terminals that a parser state accepts. For our grammars, these are more
+than a hundred patterns, and compiling them takes most of the start-up time. Here, each terminal is compiled once, when
+it is first tried, and a keyword is tried only where its word occurs. Order and meaning must stay those of lark: of the
+matching terminals, the one with the highest rank wins.
 """
 
 import re
@@ -19,7 +19,7 @@ _KEYWORD_PATTERN = re.compile(r"(?:\(\?:)?([A-Za-z0-9_|]+)\)?\(\?[!=]")
 
 
 class TerminalMatcher:
-    """The terminals of a parser state, tried by rank at an offset of a text."""
+    """The terminals of a parser state, tried in order of rank at an offset in the text."""
 
     def __init__(self, terminals: list[TerminalDef], ignored_names: frozenset[str]) -> None:
         self.allowed_types = {terminal.name for terminal in terminals} - ignored_names or {"<END-OF-FILE>"}
@@ -30,7 +30,7 @@ class TerminalMatcher:
         self._candidates_by_word: dict[str, list[tuple[str, str]]] = {}
 
     def match(self, text: str, offset: int, text_end: int) -> tuple[str, str] | None:
-        """Return the name of the first terminal that matches, and the text it matches."""
+        """Return the name of the first terminal that matches, and the text that it matches."""
         for terminal_name, pattern in self._candidate_terminals(text, offset, text_end):
             pattern_match = _compile_matcher(pattern)(text, offset, text_end)
             if pattern_match is not None:
@@ -50,7 +50,7 @@ class TerminalMatcher:
 
 
 class QuickLexer(BasicLexer):
-    """The lexer of one parser state. Tokens carry offsets; line numbers are not needed here."""
+    """The lexer of one parser state. Tokens have offsets; line numbers are not needed here."""
 
     def __init__(self, conf: Any, comparator: Any = None) -> None:
         self.terminals = conf.terminals
@@ -107,7 +107,7 @@ def _terminal_rank(terminal: TerminalDef) -> tuple[int, int, int, str]:
 
 
 def _can_match_word(pattern: str, word: str) -> bool:
-    """Whether a terminal can match where `word` occurs; an empty word stands for any other text."""
+    """Return whether a terminal can match where `word` occurs; an empty word stands for any other text."""
     keywords = _pattern_keywords(pattern)
     return word in keywords if keywords else True
 

@@ -1,7 +1,7 @@
-"""Parse text into trees, for both languages: split, parse each declaration, collect diagnostics.
+"""Parse text into trees, for both languages: split it into declarations, parse each, and collect diagnostics.
 
 Owns the decoding of source bytes, recovery at the next declaration, and the wording of syntax
-errors. It must not know any grammar rule: each language passes in its builder and its names.
+errors. It must not depend on any grammar rule: each language passes in its builder and its names.
 """
 
 import re
@@ -16,13 +16,13 @@ from . import scan
 
 MAX_SOURCE_CHARACTERS = 4 * 1024 * 1024  # far larger than any schema, small enough to parse quickly
 _BYTE_ORDER_MARK = "\ufeff"
-_MAX_EXPECTED_SHOWN = 6  # the most alternatives that a message lists
-_FOUND_WORD = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what a reader sees as one word, even an invalid one
+_MAX_EXPECTED_SHOWN = 6  # the maximum number of alternatives that a message lists
+_FOUND_WORD = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what a reader perceives as one word, even if it is invalid
 HintProvider = Callable[[SourceText, Span, frozenset[str]], str | None]
 
 
 class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
-    """Raised by a builder for text that the grammar accepts and the language does not."""
+    """Raised by a builder for text that the grammar accepts but the language does not."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
         super().__init__(message)
@@ -31,12 +31,12 @@ class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
 
 @record
 class Language:
-    """What the shared parsing code needs to know about one language.
+    """What the shared parsing code needs for one language.
 
-    `build_declaration` turns the syntax tree of one declaration into a node of our own; its second
+    `build_declaration` converts the syntax tree of one declaration into a node of our own; its second
     argument is the offset of the declaration in the file, which it adds to every position.
-    `terminal_names` maps terminals to the words used in messages. `terminal_groups` gives one
-    phrase to a set of terminals that are allowed together (the first matching group wins).
+    `terminal_names` maps terminals to the words used in messages. `terminal_groups` maps a set of
+    terminals that are allowed together to one phrase (the first matching group wins).
     `suggest_hint` returns a hint for the unexpected text at a span.
     """
 
@@ -51,7 +51,7 @@ class Language:
 
 @record
 class ParsedDeclarations:
-    """The declarations that could be parsed, and the diagnostics of the others.
+    """The declarations that could be parsed, and the diagnostics for the others.
 
     `broken_spans` are the spans of declarations that could not be parsed.
     """
@@ -87,7 +87,7 @@ def decode_source(encoded: bytes, source_name: str) -> SourceText:
 
 
 def parse_declarations(language: Language, source: SourceText) -> ParsedDeclarations:
-    """Parse every declaration of a source. Bad text yields diagnostics, never an exception."""
+    """Parse every declaration in a source text. Invalid text yields diagnostics, never an exception."""
     read_error = _check_readable(source)
     if read_error is not None:
         return ParsedDeclarations((), (read_error,), (Span(0, len(source.text)),))
@@ -187,7 +187,7 @@ def _describe_syntax_error(
 
 
 def _hint_unclosed_bracket(source: SourceText, declaration_span: Span, error_span: Span) -> str | None:
-    """Return which bracket is still open when the text ends too early."""
+    """Return which bracket is still open if the text ends too early."""
     if error_span.start < declaration_span.end:
         return None
     open_brackets: list[int] = []

@@ -1,7 +1,7 @@
-"""A coarse, linear scan of a text: words, strings, comments, brackets.
+"""Scan text coarsely, in linear time, for words, strings, comments and brackets.
 
 Owns the split of a file into declarations, so that a broken one does not hide the next, and the
-limit on nesting. It knows no grammar: the parser decides what a declaration means.
+limit on nesting. It does not depend on the grammar: the parser decides what a declaration means.
 """
 
 import re
@@ -22,9 +22,9 @@ _COMMON_PATTERN = r"""
   | (?P<open>[{(\[])
   | (?P<close>[})\]])
 """
-# An unterminated string or comment swallows the rest of the text, which keeps the scan linear.
+# An unterminated string or comment extends to the end of the text, which keeps the scan linear.
 _STRICT_LEXEMES = re.compile(_COMMON_PATTERN + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
-# Quotes in a broken declaration cannot be trusted: here a string ends with its line.
+# Quotes in a broken declaration cannot be trusted, so here a string ends at the end of its line.
 _ONE_LINE_PATTERN = _COMMON_PATTERN.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
 _RECOVERY_LEXEMES = re.compile(_ONE_LINE_PATTERN + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
 
@@ -46,7 +46,7 @@ class DeclarationOpening:
 
 
 def lexemes(text: str, start_offset: int, end_offset: int, *, recovering: bool = False) -> Iterator[Lexeme]:
-    """Yield the coarse pieces of a range of `text`, without white space.
+    """Yield the coarse pieces of a range of `text`, excluding white space.
 
     >>> [x.kind for x in lexemes('node A { } // end', 0, 17)]
     ['word', 'word', 'open', 'close', 'comment']
@@ -60,10 +60,10 @@ def lexemes(text: str, start_offset: int, end_offset: int, *, recovering: bool =
 def split_declarations(
     text: str, opening: DeclarationOpening, start_offset: int, end_offset: int, *, recovering: bool = False
 ) -> list[tuple[int, int]]:
-    r"""Split a range of a text where declarations begin; return the (start, end) of each piece.
+    r"""Split a range of text where declarations begin, and return the (start, end) of each piece.
 
-    The first piece may hold text before the first declaration. No declaration begins inside
-    brackets, except when `recovering`: brackets cannot be trusted then either.
+    The first piece may contain text before the first declaration. A declaration cannot begin inside
+    brackets, except when `recovering`, because brackets cannot be trusted then either.
 
     >>> opening = DeclarationOpening(frozenset({"node"}), ("word",))
     >>> split_declarations("// x\nnode A {} node B {}", opening, 0, 24)
@@ -100,7 +100,7 @@ def _begins_declaration(text: str, code_lexemes: list[Lexeme], lexeme_index: int
 
 @record
 class ContentExtent:
-    """The content of a piece of text: from its first to its last lexeme, without comments.
+    """The content of a piece of text, from its first to its last lexeme, excluding comments.
 
     `too_deep_bracket` is the first bracket nested deeper than `MAX_BRACKET_DEPTH`, if any.
     """
@@ -110,7 +110,7 @@ class ContentExtent:
 
 
 def measure_extent(text: str, start_offset: int, end_offset: int) -> ContentExtent | None:
-    """Return the extent of a piece of text; None if it holds only comments."""
+    """Return the extent of a piece of text, or None if it contains only comments."""
     content_start, content_end, bracket_depth = None, 0, 0
     too_deep_bracket: Span | None = None
     for lexeme_kind, lexeme_start, lexeme_end in lexemes(text, start_offset, end_offset):
@@ -125,6 +125,6 @@ def measure_extent(text: str, start_offset: int, end_offset: int) -> ContentExte
 
 
 def find_comments(text: str) -> tuple[Span, ...]:
-    """Return the spans of the comments of a text, in order."""
+    """Return the spans of the comments in a text, in order."""
     comment_lexemes = (lexeme for lexeme in lexemes(text, 0, len(text)) if lexeme.kind == "comment")
     return tuple(Span(lexeme.start, lexeme.end) for lexeme in comment_lexemes)

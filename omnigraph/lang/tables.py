@@ -1,6 +1,6 @@
 """Parsers restored from saved tables.
 
-Owns `grammar.json` next to each `grammar.lark`: the LALR tables, written by `make tables`, so that
+Owns `grammar.json` next to each `grammar.lark`. It contains the LALR tables, written by `make tables`, so that
 start-up loads them instead of computing them. Tables whose stamp does not match the grammar, the
 lark version and the options must never be used.
 """
@@ -30,7 +30,7 @@ _LARK_PLUGINS = {"ContextualLexer": QuickContextualLexer}
 
 @cache
 def load_parser(language: str) -> Lark:
-    """Return the parser of one declaration of a language, from saved tables if they are current."""
+    """Return the parser for one declaration of a language, from saved tables if they are current."""
     grammar = _read_grammar(language)
     saved_tables = _load_saved_tables(language)
     if saved_tables.get("stamp") != _grammar_stamp(grammar):
@@ -39,13 +39,13 @@ def load_parser(language: str) -> Lark:
 
 
 def tables_are_fresh(language: str) -> bool:
-    """Whether the saved tables equal those computed from the grammar, byte for byte."""
+    """Return whether the saved tables equal those computed from the grammar, byte for byte."""
     tables_path = _LANG_DIRECTORY / language / "grammar.json"
     return tables_path.exists() and tables_path.read_text("utf-8") == _serialize_tables(language)
 
 
 def write_tables(language: str) -> Path:
-    """Compute the tables of a language and save them; return their path."""
+    """Compute the tables of a language, save them, and return their path."""
     tables_path = _LANG_DIRECTORY / language / "grammar.json"
     tables_path.write_text(_serialize_tables(language), "utf-8")
     return tables_path
@@ -84,7 +84,7 @@ def _serialize_tables(language: str) -> str:
 
 
 def _renumber_states(parse_table: Any) -> Any:
-    """Number the states in the order they are reached: lark takes them from a set, in any order."""
+    """Number the states in the order in which they are reached, because lark takes them from an unordered set."""
     new_numbers: dict[int, int] = {}
     pending_states = sorted(parse_table.start_states.values())
     while pending_states:
@@ -110,7 +110,7 @@ def _renumber_targets(actions: dict[str, Any], new_numbers: dict[int, int]) -> d
 
 
 def _restore_parser(saved_tables: dict[str, Any]) -> Lark:
-    # Lark's stand-alone parsers are loaded the same way; a test compares the result to the grammar.
+    # Lark's stand-alone parsers are loaded in the same way; a test compares the result with the grammar.
     load_from_dict: Any = Lark._load_from_dict
     restored_parser: Lark = load_from_dict(saved_tables["data"], saved_tables["memo"], _plugins=_LARK_PLUGINS)
     return restored_parser
@@ -126,7 +126,7 @@ def _encode_integer_keys(value: Any) -> Any:
 
 
 def _decode_integer_keys(members: dict[str, Any]) -> dict[Any, Any]:
-    # The first member decides: either all member names of an object are integers, or none.
+    # The first member is sufficient: either all member names of an object are integers, or none is.
     if next(iter(members), "").startswith("#"):
         return {int(member_name[1:]): member_value for member_name, member_value in members.items()}
     return members

@@ -1,6 +1,6 @@
-"""Keep a graph healthy: compaction, indexes, retention, check, repair, status, copies.
+"""Keep a graph healthy: compaction, indexes, retention, check, repair, status and copies.
 
-Never changes what a graph contains: only `repair` publishes rows, and only with confirmation.
-Long work runs in an executor that the caller chooses (this process or Spark).
-Read first: `check.py`, `optimize.py`, then `retention/`.
+Maintenance never changes what a graph contains, except that `repair` publishes rows if confirmed.
+Long work runs in an executor that the caller chooses (this process or Spark). Read first:
+`check.py`, `optimize.py`, then `retention/`.
 """

@@ -1,7 +1,7 @@
-"""Consistency of a branch's log, and how far back everything can be read.
+"""Consistency of a branch's log, and how far back its history is readable.
 
-Owns the rules of a log: every commit occurs once, every parent exists, every chunk matches the
-digest in its name, and the tables of the head are those of the state.
+This module owns the rules of a log: every commit occurs once, every parent exists, every chunk
+matches the digest in its name, and the state shows the tables of the head commit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _BUILD_HINT = "run `omnigraph ensure-indices` to rebuild it"
 
 @dataclass(slots=True)
 class BranchLog:
-    """The log of a branch, as far as it could be read; `complete` when all of it could."""
+    """The readable part of a branch's log; `complete` if the whole log could be read."""
 
     head: RefHead
     commits: dict[str, Commit] = field(default_factory=dict)
@@ -60,7 +60,7 @@ def _record_log_fault(branch_log: BranchLog, reason: str, chunk_name: str | None
 
 def _read_log_chunk(store: Store, chunk: LogChunk, branch_log: BranchLog) -> list[Commit]:
     try:
-        return read_chunk(store, chunk)[0]  # compares it with the digest in its name
+        return read_chunk(store, chunk)[0]  # compares the chunk with the digest in its name
     except HistoryReclaimed:
         branch_log.findings.append(_record_log_fault(branch_log, "a chunk of the log is missing", chunk.name))
         return []
@@ -79,7 +79,7 @@ def _add_commits(branch_log: BranchLog, commits: Iterable[Commit], chunk_name: s
 
 
 def _find_missing_parents(branch_log: BranchLog) -> Iterator[IntegrityFinding]:
-    """Report missing parents, unless a chunk is missing: that finding explains them."""
+    """Report missing parents, unless a chunk is missing, which explains them."""
     if not branch_log.complete:
         return
     for commit in branch_log.commits.values():
@@ -89,7 +89,7 @@ def _find_missing_parents(branch_log: BranchLog) -> Iterator[IntegrityFinding]:
 
 
 def _check_head(store: Store, branch_log: BranchLog) -> Iterator[IntegrityFinding]:
-    """Check that the state shows what its newest commit says."""
+    """Check that the state matches its newest commit."""
     state = branch_log.state
     if not branch_log.complete:
         return
@@ -110,7 +110,7 @@ def _version_of(entry: TableEntry | None) -> TableVersion | None:
 
 
 def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
-    """Read the schema of the newest state; a missing or damaged one is reported."""
+    """Read the schema of the newest state, and report it if it is missing or damaged."""
     schema_row = branch_log.state.schema
     try:
         return read_schema_uncached(store, schema_row)
@@ -124,7 +124,7 @@ def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
 
 
 def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:
-    """Check every table version that the branch shows, and past ones that no cleanup removed."""
+    """Check every table version that the branch shows, and past versions that no cleanup removed."""
     branch, tables = branch_log.head.label, branch_log.state.tables
     for type_key, entry in sorted(tables.items()):
         for file_name, reason in integrity.faults((entry.location, entry.lance_version)):
@@ -142,7 +142,7 @@ def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[
 
 
 def check_reclaimed_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:
-    """Report every past version that looks as if a cleanup had removed it."""
+    """Report every past version that appears to have been removed by a cleanup."""
     yield from _check_past_versions(branch_log, integrity, "reclaimed")
 
 

@@ -1,4 +1,4 @@
-"""Usage of the local cache directory. Never contacts a store and never writes."""
+"""Usage of the local cache directory; this module never contacts a store and never writes."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from omnigraph.engine.cache import shared_caches
 
 
 def read_cache_usage() -> tuple[int, str | None, int]:
-    """Return the bytes in use, the cache directory, and its size limit in bytes."""
+    """Return the number of bytes in use, the cache directory, and its size limit in bytes."""
     disk_cache = shared_caches().disk
     if disk_cache is None:
         return 0, None, 0

@@ -1,7 +1,7 @@
 """Integrity check of a whole graph: refs, manifests, logs, files, rules, indexes, external commits.
 
-Reads everything that branches and tags show, and checks every file of their history. It never
-writes, and it continues after each finding, so that one run reports all faults.
+The check reads everything that branches and tags show, and checks every file of their history. It
+never writes, and it continues after each finding, so one run reports all faults.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +43,7 @@ from .operations import check_operations
 from .row_validation import TableValidator
 
 _MAX_ATTEMPTS = 10
-MAX_FINDINGS = 1000  # findings that are kept; the others are only counted
+MAX_FINDINGS = 1000  # maximum number of findings kept; any others are only counted
 CheckProgress = Callable[[str], object]
 
 
@@ -65,7 +65,7 @@ class _CheckRun:
     node_ids: dict[tuple[str, int], pa.Array] = field(default_factory=dict)
 
     def add_findings(self, new_findings: Iterator[IntegrityFinding]) -> None:
-        """Add findings; findings about the same file are merged into one."""
+        """Add findings, merging those about the same file into one."""
         for finding in new_findings:
             existing = self.findings.get(finding.merge_key)
             if existing is not None:
@@ -76,7 +76,7 @@ class _CheckRun:
                 self.omitted_findings += 1
 
     def add_name_findings(self, head_findings: list[IntegrityFinding], name_findings: list[IntegrityFinding]) -> None:
-        """Add findings about refs and about manifests; a damaged ref is reported only once."""
+        """Add findings about refs and manifests, reporting a damaged ref only once."""
         reported_paths = {finding.name for finding in name_findings}
         self.add_findings(
             finding for finding in head_findings if finding.kind != "ref" or finding.name not in reported_paths
@@ -84,7 +84,7 @@ class _CheckRun:
         self.add_findings(iter(name_findings))
 
     def count_reads(self, named_logs: Sequence[BranchLog]) -> dict[str, int]:
-        """Return what the check has read, by kind."""
+        """Return how much the check has read, by kind."""
         directories = [branch_log.head.ref.directory for branch_log in named_logs]
         return {
             "branches": directories.count(layout.REFS),
@@ -116,8 +116,8 @@ def check_graph(
 ) -> Checkup:
     """Check the whole graph; `quick` skips rows, indexes and file contents.
 
-    `sample` is a quick check that also verifies the content of this fraction of the files. Files
-    are verified by the `executor`; the default is threads of this process.
+    `sample` requests a quick check that also verifies the contents of this fraction of the files.
+    The `executor` verifies files; the default uses threads of this process.
     """
     if sample is not None and not 0 < sample <= 1:
         message = f"sample is {sample}; expected a fraction above 0 and up to 1"
@@ -160,14 +160,14 @@ def check_graph(
 
 
 def measure_table_files(store: Store) -> int:
-    """Return the bytes of all table files: the upper bound of what a check reads."""
+    """Return the total size of all table files, an upper bound of what a check reads."""
     return sum(table_file.size for prefix in TABLE_ROOTS for table_file in store.objects.list(prefix))
 
 
 def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
-    """Check one branch, and again if it moved meanwhile: a cleanup may have removed what it showed.
+    """Check one branch, and again if it moved, since a cleanup may have removed what it showed before.
 
-    Return None when the branch was deleted.
+    Return None if the branch was deleted.
     """
     for _ in range(_MAX_ATTEMPTS):
         checkpoint = check_run.checkpoint()
@@ -206,7 +206,7 @@ def _check_branch(check_run: _CheckRun, branch_log: BranchLog) -> BranchLog:
 
 
 def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[IntegrityFinding]:
-    """Verify the files of a branch; unreadable checksums are a finding."""
+    """Verify the files of a branch; unreadable checksums are reported as a finding."""
     for commit in branch_log.commits.values():
         try:
             check_run.integrity.add_checksums(read_checksums(check_run.store, commit))
@@ -220,7 +220,7 @@ def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[I
 def _check_type(
     check_run: _CheckRun, validator: TableValidator, schema_type: NodeType | EdgeType
 ) -> Iterator[IntegrityFinding]:
-    """Check the rules and indexes of one table; a table that cannot be scanned is damaged."""
+    """Check the rules and indexes of one table; a table that cannot be scanned counts as damaged."""
     type_key = table_key(schema_type)
     table_entry = validator.tables.get(type_key)
     table_version = (table_entry.location, table_entry.lance_version) if table_entry is not None else None
@@ -246,14 +246,14 @@ def _check_type(
 
 
 def _has_index_faults(integrity: FileIntegrity, table_version: TableVersion) -> bool:
-    """Return whether indexes of a table are already known to be missing or damaged."""
+    """Return whether the indexes of a table are already known to be missing or damaged."""
     return bool(integrity.lost_indexes(table_version) or integrity.damaged_indexes(table_version))
 
 
 def _table_fingerprint(
     contract: StoredSchema, validator: TableValidator, schema_type: NodeType | EdgeType
 ) -> tuple[object, ...]:
-    """Return what decides the result: the versions of a table and its endpoints, and the schema."""
+    """Return the inputs that determine the result: the schema and the versions of a table and its endpoints."""
     type_keys = [table_key(schema_type)]
     type_keys += (
         [TableKey.node(schema_type.source), TableKey.node(schema_type.target)]
@@ -292,10 +292,10 @@ def _report_unreadable(
 
 
 def _check_missing_history(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
-    """Report versions of the history that are missing although no cleanup ever removed any.
+    """Report past versions that are missing although no cleanup ever removed any.
 
     A cleanup raises the epoch of every branch before it removes a file. The epochs are therefore
-    read after the files were checked.
+    read after the files have been checked.
     """
     missing_findings = [
         finding for branch_log in branch_logs for finding in check_reclaimed_versions(branch_log, check_run.integrity)
@@ -305,9 +305,9 @@ def _check_missing_history(check_run: _CheckRun, branch_logs: list[BranchLog]) -
 
 
 def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
-    """Report commits of external writers to tables; no branch shows them.
+    """Report commits that external writers made to tables; no branch shows these commits.
 
-    Drift that an earlier repair reported and had to leave alone is not reported again.
+    Drift that an earlier repair reported but could not repair is not reported again.
     """
     adopted_by_location = adopted_versions(
         commit for branch_log in branch_logs for commit in branch_log.commits.values()
@@ -325,7 +325,7 @@ def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator
     reported_by_location = reported_versions(check_run.store) if external_drifts else {}
     for type_key, drift in sorted(external_drifts, key=lambda pair: pair[1].location):
         if drift.head_version <= reported_by_location.get(drift.location, 0):
-            continue  # reported before, or all files of the table are missing and reported as such
+            continue  # already reported, or all files of the table are missing and reported as such
         reason = (
             f"another program has written to this table (version {drift.head_version} of its HEAD,"
             f" {drift.classification}); the graph does not show it"

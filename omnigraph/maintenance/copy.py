@@ -1,8 +1,8 @@
-"""A copy of a whole graph: every branch and tag with its history, while others write.
+"""Copy a whole graph, with the history of every branch and tag, while it is being written to.
 
-Each branch is copied as it was at one moment. Manifests are read first and data files listed after
-that; then the copy is verified to hold everything that the manifests refer to. The manifest of
-main, which makes the copy readable, is written last.
+Each branch is copied as of one point in time. Manifests are read first and data files are listed
+afterwards; then the copy is verified to contain everything that the manifests reference. The
+manifest of main, which makes the copy readable, is written last.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -34,8 +34,8 @@ from .copy_verification import find_missing_objects
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
-# Immutable objects that states refer to. Intents, leases and claims belong to running processes;
-# of those, only operations that were set aside and wait for a decision are copied.
+# Immutable objects that states reference. Intents, leases and claims belong to running processes;
+# of those, only operations that were set aside and await a decision are copied.
 _DATA_PREFIXES = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
 _MAX_ATTEMPTS = 10
 
@@ -53,7 +53,7 @@ class CopySummary:
 
 @dataclass(frozen=True, slots=True)
 class _CapturedBranch:
-    """One branch or tag at one moment, with the object that names it; main has none."""
+    """A branch or tag at one point in time, with the ref object that names it; main has none."""
 
     name: str
     manifest: LoadedManifest
@@ -66,10 +66,10 @@ def copy_graph(
 ) -> CopySummary:
     """Copy the graph at `source` to `target`, which must be empty.
 
-    Every file that has a checksum is verified in transit unless `verify` is false. The first that
-    differs raises `DamagedError`, and the copy cannot be opened.
+    Every file that has a checksum is verified in transit unless `verify` is false. The first
+    mismatch raises `DamagedError`, and the copy cannot be opened.
 
-    An interrupted copy cannot be opened. If files vanish because a cleanup removed them, the copy
+    An interrupted copy cannot be opened. If a cleanup removes files during the copy, the copy
     starts again from newer states and keeps the files that were already transferred.
     """
     read_manifest(source)
@@ -106,7 +106,7 @@ def _check_target(source: Store, target: Store) -> None:
 
 
 def _capture_branches(source: Store) -> list[_CapturedBranch]:
-    """Capture every tag and live branch as it is now; main comes last."""
+    """Capture every tag and live branch as it is now, with main last."""
     captured_branches: list[_CapturedBranch] = []
     for ref_directory in (layout.TAGS, layout.REFS):
         for branch_name, ref_number in refs.list_highest_numbers(source, ref_directory).items():
@@ -139,7 +139,7 @@ def _missing_files_error(source: Store, missing_names: Sequence[str]) -> Storage
 
 
 class _CopyTransfer:
-    """One copy in progress: the files transferred so far, with their sizes."""
+    """A copy in progress: the files transferred so far, with their sizes."""
 
     def __init__(self, source: Store, target: Store, progress: CopyProgress) -> None:
         self.source, self.target, self.progress = source, target, progress
@@ -149,13 +149,13 @@ class _CopyTransfer:
         self._last_missing: object = None
 
     def remove_stale_refs(self, live_refs: Set[str | None]) -> None:
-        """Remove refs that an earlier attempt copied, of branches that no longer exist."""
+        """Remove refs that an earlier attempt copied for branches that no longer exist."""
         for ref_object in [copied_name for copied_name in self.copied_sizes if copied_name.startswith("_refs/")]:
             if ref_object not in live_refs:
                 self._remove_copied(ref_object)
 
     def load_checksums(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
-        """Read the checksums that logs record; False if part of a log vanished meanwhile."""
+        """Read the checksums recorded in the logs; return False if part of a log has vanished."""
         try:
             recorded_checksums = collect_checksums(
                 self.source, (captured.manifest.state for captured in captured_branches)
@@ -166,7 +166,7 @@ class _CopyTransfer:
         return True
 
     def copy_data(self) -> bool:
-        """Copy all data files that states can refer to; False if a file vanished meanwhile."""
+        """Copy all data files that states may reference; return False if a file has vanished."""
         data_files = [stored_file for prefix in _DATA_PREFIXES for stored_file in self.source.objects.list(prefix)]
         data_files += set_aside_files(self.source)
         # If the size changed, the file was still being written when it was copied.
@@ -179,10 +179,10 @@ class _CopyTransfer:
         return self._transfer_files(sizes_to_copy)
 
     def verify_copied_data(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
-        """Return whether all that the states refer to was copied; remove remains of past versions.
+        """Return whether everything that the states reference was copied; remove incomplete past versions.
 
-        A file missing from a head was removed after the head was read, and a newer head does not
-        need it. If the same head still lacks the same file, the source itself has lost it.
+        If a file of a head is missing, it was removed after the head was read, and a newer head
+        does not need it. If the same head still lacks the same file, the source itself has lost it.
         """
         existing_names = {
             stored_file.name for kind in ("nodes", "edges") for stored_file in self.source.objects.list(kind)
@@ -203,7 +203,7 @@ class _CopyTransfer:
         return not missing_now
 
     def copy_manifests(self, captured_branches: Iterable[_CapturedBranch]) -> bool:
-        """Copy the manifests, each before the ref that leads to it, and main's last."""
+        """Copy the manifests, each before the ref that points to it, and the manifest of main last."""
         for captured in captured_branches:
             for object_name in (
                 *cell_files(captured.manifest.cell),

@@ -1,7 +1,8 @@
-"""Verify that a copied graph holds everything that its states reference, before it can be opened.
+"""Verify that a copied graph contains everything that its states reference, before it can be opened.
 
-Owns what a state references: table versions of its head and its past, log chunks, schemas. It reads
-the copy, never the source. It reports what is missing and leaves the decision to the caller.
+This module defines what a state references: the table versions of its head and its past, log chunks
+and schemas. It reads the copy, never the source. It reports what is missing and leaves the decision
+to the caller.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -18,7 +19,7 @@ CopiedVersion = tuple[str, int]
 
 @dataclass(slots=True)
 class ReferencedObjects:
-    """What some states reference. Head versions must exist, past ones may be cleaned up."""
+    """The objects that states reference; head versions must exist, past ones may have been cleaned up."""
 
     head_versions: set[CopiedVersion] = field(default_factory=set)
     past_versions: set[CopiedVersion] = field(default_factory=set)
@@ -27,7 +28,7 @@ class ReferencedObjects:
 
 @dataclass(frozen=True, slots=True)
 class MissingObjects:
-    """What is missing: names that heads need, and past versions with missing files."""
+    """The missing objects: names that heads need, and past versions with missing files."""
 
     head_names: tuple[str, ...]
     past_versions: tuple[CopiedVersion, ...]
@@ -36,11 +37,11 @@ class MissingObjects:
 def find_missing_objects(
     store: Store, states: Iterable[GraphState], present_files: Mapping[str, int], source_data_files: Set[str]
 ) -> MissingObjects:
-    """Compare what states reference with the files that are present in the copy.
+    """Compare what the states reference with the files that are present in the copy.
 
-    `source_data_files` are the data files that the source still has after the copy ended. A sweep
-    removes a data file before its blobs, so a data file that is still in the source had all its
-    blobs when it was copied. Without this check a copy could lack blobs, which no version lists.
+    `source_data_files` are the data files that the source still has after the copy. A sweep removes
+    a data file before its blobs, so a data file that still exists in the source had all its blobs
+    when it was copied. Without this check a copy could lack blobs, which no version lists.
     """
     states = list(states)
     chunk_names = {chunk.name for state in states for chunk in state.chunks}
@@ -93,7 +94,7 @@ class _VersionChecker:
         self.present_directories = {file_name.rpartition("/")[0] for file_name in present_files}
 
     def missing_names(self, table_version: CopiedVersion) -> list[str]:
-        """Return the names that a version needs and that are missing."""
+        """Return the names that a version needs but that are missing."""
         version_files_present = version_file_names(*table_version) & self.present_files.keys()
         if not version_files_present:
             return [f"{table_version[0]}/_versions/d{table_version[1]}.manifest"]

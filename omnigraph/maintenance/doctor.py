@@ -1,7 +1,8 @@
-"""Diagnosis of this machine and of a store: whether they can run Omnigraph.
+"""Diagnose whether this machine and a store can run Omnigraph.
 
-Checks package versions, what Spark needs and the cache directory, and for a store its guarantees and its clock.
-Failures are reported, never raised: the command must work when nothing else does.
+The diagnosis covers package versions, the requirements of Spark and the cache directory, and for a
+store its guarantees and its clock. Failures are reported, never raised: the command must work when
+nothing else does.
 """
 
 import os
@@ -33,7 +34,7 @@ _OLDEST_PYTHON = (3, 11)
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentDiagnosis:
-    """Result of one check: the outcome, what was found, and what to do about it."""
+    """The result of one check: the outcome, the details, and what to do about it."""
 
     name: str
     outcome: DiagnosisOutcome
@@ -41,7 +42,7 @@ class EnvironmentDiagnosis:
     hint: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The diagnosis as plain data."""
+        """Return the diagnosis as plain data."""
         members = {"name": self.name, "outcome": self.outcome, "found": self.found}
         return {**members, "hint": self.hint}
 
@@ -54,10 +55,9 @@ def diagnose_environment(
 ) -> list[EnvironmentDiagnosis]:
     """Diagnose this machine, and a store if `uri` is given.
 
-    `spark_probe` diagnoses what Spark needs; it comes from the caller, because nothing here may
-    depend on Spark.
-    `probe` writes one small object to the store and removes it again. Without it nothing is written
-    and the guarantees of the store are not verified.
+    `spark_probe` diagnoses the requirements of Spark; the caller passes it, because nothing here
+    may depend on Spark. `probe` writes one small object to the store and removes it again. Without
+    it, nothing is written and the guarantees of the store are not verified.
     """
     diagnoses = [
         _check_python(),
@@ -144,7 +144,7 @@ def _check_store_guarantees(store: Store) -> EnvironmentDiagnosis:
 
 
 def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
-    """Compare the store's clock, which decides the age of objects, with this machine's."""
+    """Compare the store's clock, which determines the age of objects, with this machine's clock."""
     local_micros = ids.now_micros()
     store_clock = store_time(store)
     skew = timedelta(microseconds=int(store_clock.timestamp() * 1_000_000) - local_micros)

@@ -1,7 +1,7 @@
-"""Drift: commits of external writers to the HEAD of tables, and what can be done about them.
+"""Drift: commits that external writers made to the HEAD of tables, and how they can be handled.
 
-Owns the classification. HEAD is never published: `repair` can adopt appended rows, maintenance has
-no effect on a graph, everything else is refused.
+This module owns the classification. HEAD is never published: `repair` can adopt appended rows,
+external maintenance has no effect on a graph, and everything else is rejected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ REBASED_DETAIL = "rebased"  # member of a commit's details that lists the adopte
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The state of one table's HEAD, above the version that was adopted last."""
+    """The state of one table's HEAD above the last adopted version."""
 
     location: str
     head_version: int
@@ -29,7 +29,7 @@ class Drift:
 
     @property
     def classification(self) -> DriftClassification:
-        """The class of the drift, decided by the worst of its steps."""
+        """The class of the drift, determined by the worst of its steps."""
         effects = {step.row_effect for step in self.steps}
         if self.head_version < FIRST_VERSION:
             return "unverifiable"
@@ -45,14 +45,14 @@ class Drift:
 
     @property
     def error(self) -> str | None:
-        """Why the drift cannot be classified."""
+        """The reason why the drift cannot be classified."""
         if self.head_version < FIRST_VERSION:
             return "its files are missing: run `omnigraph check`, then restore them from a backup"
         return next((step.error for step in self.steps if step.error is not None), None)
 
 
 def read_drift(store: Store, location: str, adopted_version: int = FIRST_VERSION) -> Drift:
-    """Read what external writers did to a table above the version that was adopted last."""
+    """Read the changes that external writers made to a table above the last adopted version."""
     attached = list_attached_versions(store, location)
     head_version = max(attached, default=0)
     adopted_version = max(adopted_version, FIRST_VERSION)
@@ -65,7 +65,7 @@ def read_drift(store: Store, location: str, adopted_version: int = FIRST_VERSION
 
 
 def reported_versions(store: Store) -> Mapping[str, int]:
-    """Return the HEAD version up to which drift was reported as not repairable, by directory."""
+    """Return, by directory, the HEAD version up to which drift was reported as not repairable."""
     versions_by_location: dict[str, int] = {}
     for outcome in list_recovery_records(store):
         for location, version in outcome.heads.items():
@@ -74,7 +74,7 @@ def reported_versions(store: Store) -> Mapping[str, int]:
 
 
 def adopted_versions(commits: Iterable[Commit]) -> Mapping[str, int]:
-    """Return the HEAD version up to which rows were adopted, by table directory."""
+    """Return, by table directory, the HEAD version up to which rows were adopted."""
     versions_by_location: dict[str, int] = {}
     for commit in commits:
         for location, version in commit.details.get(REBASED_DETAIL, {}).items():

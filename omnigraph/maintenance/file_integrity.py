@@ -1,8 +1,8 @@
-"""Integrity of table versions: their own manifest file, and every file that they reference.
+"""Integrity of table versions: their own manifest files, and all files that they reference.
 
-Owns what is known about files. Each file is checked once: its size always, its content against the
-checksum that a commit recorded. Files removed from the history by a cleanup are told apart from
-lost ones, because a cleanup removes a version before the files it references.
+This module records the state of each file. Each file is checked once: its size always, its content
+against the checksum that a commit recorded. Files that a cleanup removed from the history can be
+distinguished from lost ones, because a cleanup removes a version before the files it references.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,13 +26,13 @@ FileFault = tuple[str, str]  # file name, and what is wrong with the file
 TableVersion = tuple[str, int]
 _MISSING = "it is missing"
 _DATA_SUFFIX, _BLOB_SUFFIX = ".lance", ".blob"
-_INDEX_SUFFIXES = (".lance", ".idx")  # files that any kind of index consists of
+_INDEX_SUFFIXES = (".lance", ".idx")  # files that make up an index of any kind
 VersionCondition = Literal["whole", "reclaimed", "broken"]
 
 
 @dataclass(slots=True)
 class FileIntegrity:
-    """What is known of the versions and files of one root; `open_files` also opens the files."""
+    """The known state of a root's versions and files; `open_files` also opens the files."""
 
     store: Store
     open_files: bool = True
@@ -58,7 +58,7 @@ class FileIntegrity:
     def verify_checksums(self, executor: Executor, share: float = 1.0) -> None:
         """Compare the content of existing files with their recorded checksums.
 
-        A `share` below 1 verifies only this fraction of them, chosen at random.
+        A `share` below 1 verifies only this fraction of the files, chosen at random.
         """
         directories = {owning_directory(file_name) for file_name in self.checksums}
         existing_files = {file_name for directory in directories for file_name in self._list_table(directory)}
@@ -73,11 +73,11 @@ class FileIntegrity:
 
     @property
     def checked_count(self) -> int:
-        """How many files were checked."""
+        """The number of files that were checked."""
         return len(self._intact_files) + len(self.damaged_files) + len(self.version_faults)
 
     def reset(self) -> None:
-        """Forget which files exist: others have written and cleaned up meanwhile."""
+        """Forget which files exist, because other processes have written or cleaned up since."""
         for cached in (
             self.version_faults,
             self.damaged_files,
@@ -90,7 +90,7 @@ class FileIntegrity:
         self._readable_index_files.clear()
 
     def faults(self, version: TableVersion) -> tuple[FileFault, ...]:
-        """Return the files that a version needs and that are missing or unreadable."""
+        """Return the files that a version needs but that are missing or unreadable."""
         if version not in self.version_faults:
             self.version_faults[version] = tuple(self._find_faults(version))
         table_files = self._files_by_version.get(version)
@@ -101,7 +101,7 @@ class FileIntegrity:
         return tuple(dict.fromkeys((*self.version_faults[version], *later_faults)))
 
     def lost_indexes(self, version: TableVersion) -> list[str]:
-        """Return index directories with a missing file; rows can be read without them."""
+        """Return index directories with a missing file; rows can be read without the index."""
         self.faults(version)
         table_files, file_sizes = self._files_by_version.get(version), self._list_table(version[0])
         if table_files is None or not table_files.index_directories:
@@ -150,7 +150,7 @@ class FileIntegrity:
         return all(self._readable_index_files.get(file_name, True) for file_name in unverified_files)
 
     def classify_version(self, version: TableVersion) -> VersionCondition:
-        """Return whether a past version is whole, was reclaimed by a cleanup, or is broken."""
+        """Return whether a past version is complete, was reclaimed by a cleanup, or is broken."""
         faults = self.faults(version)
         if not faults:
             return "whole"
@@ -158,7 +158,7 @@ class FileIntegrity:
         return "reclaimed" if faults == ((version_path, _MISSING),) else "broken"
 
     def read_data_files(self, version: TableVersion) -> None:
-        """Read every data file of a version to its end, to find those that cannot be read."""
+        """Read every data file of a version to the end, to find files that cannot be read."""
         table_files = self._files_by_version.get(version)
         for file_name in table_files.data_files if table_files is not None else ():
             try:
@@ -194,13 +194,13 @@ class FileIntegrity:
         yield from (fault for file_name in file_names for fault in self._file_faults(file_name, file_sizes))
 
     def _with_blobs(self, table_files: VersionFiles) -> Iterator[str]:
-        """Return the files that a version references, and the recorded blobs of its data files."""
+        """Return the files that a version references, with the recorded blobs of its data files."""
         yield from table_files.named_files
         for data_file in table_files.data_files:
             yield from self._blobs_by_file.get(data_file, ())
 
     def _checksum_mismatch(self, file_name: str, file_sizes: Mapping[str, int]) -> str | None:
-        """Return how a file differs from its checksum: by size or, if verified, by content."""
+        """Return how a file differs from its checksum, in size or, if verified, in content."""
         expected = self.checksums.get(file_name)
         if expected is None:
             self.unrecorded_files.add(file_name)
@@ -210,14 +210,14 @@ class FileIntegrity:
         return self.verified_files.get(file_name)
 
     def _check_deletion_files(self, location: str, lance_version: int, file_sizes: dict[str, int]) -> None:
-        """Check that deletion files match the version: otherwise deleted rows would reappear."""
+        """Check that deletion files match the version, because otherwise deleted rows would reappear."""
         table = open_unchecked_version(self.store, location, lance_version)
         for fragment in table.dataset.get_fragments():
             for file_name in deletion_files(table, [fragment.metadata]):
                 if file_name in self._intact_files or file_name in self.damaged_files or not file_sizes.get(file_name):
                     continue
                 if self._checksum_mismatch(file_name, file_sizes) is not None:
-                    continue  # reported with the files of the version
+                    continue  # already reported with the files of the version
                 if deleted_offsets(self.store, table, fragment) is None:
                     self.damaged_files[file_name] = "the list of deleted rows cannot be read"
 
@@ -250,7 +250,7 @@ class FileIntegrity:
                 yield file_name, "it cannot be opened"
 
     def _list_table(self, location: str) -> dict[str, int]:
-        """List all files of a table, before any of them is opened."""
+        """List all files of a table before any of them is opened."""
         if location not in self._listings:
             table_files = self.store.objects.list(location)
             self._listings[location] = {table_file.name: table_file.size for table_file in table_files}

@@ -1,6 +1,6 @@
 """Findings of an integrity check, and the report that collects them.
 
-Owns how findings are worded and serialized; it decides nothing.
+This module owns how findings are worded and serialized; it makes no decisions.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ FindingSeverity = Literal["error", "warning"]
 UnreadableKind = Literal["manifest", "ref", "log", "schema", "version", "file"]
 BrokenRuleKind = Literal["field", "count", "value", "key", "unique", "endpoint", "cardinality"]
 FindingKind = UnreadableKind | BrokenRuleKind | Literal["index", "drift", "intent", "record"]
-# Kinds that mean data cannot be read (completely), as opposed to a broken rule.
+# Kinds of findings where data cannot be read, at least in part, as opposed to a broken rule.
 _FILE_KINDS = frozenset({"version", "file", "index"})
 DAMAGE_KINDS = frozenset({"manifest", "ref", "log", "schema", "version", "file"})
 
@@ -34,11 +34,11 @@ class IntegrityFinding:
 
     @property
     def merge_key(self) -> object:
-        """Equal for findings about the same file, whichever branch needs the file."""
+        """The key that findings about the same file share, whichever branch needs the file."""
         return ("file", self.name) if self.name and self.kind in _FILE_KINDS else self
 
     def merged_with(self, duplicate: "IntegrityFinding") -> "IntegrityFinding":
-        """Return one finding for two about the same file: the worse, with the branches of both.
+        """Merge two findings about the same file: keep the more severe one, with the branches of both.
 
         >>> on_main = IntegrityFinding("file", "lost", branch="main", name="f")
         >>> on_side = IntegrityFinding("file", "lost", "warning", branch="side", name="f")
@@ -52,7 +52,7 @@ class IntegrityFinding:
 
     @property
     def all_branches(self) -> tuple[str, ...]:
-        """All branches and tags that are affected; `branch` is the first."""
+        """All affected branches and tags; `branch` is the first."""
         return self.branches or ((self.branch,) if self.branch is not None else ())
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class IntegrityFinding:
         return f"{description} [{self.name}]" if self.name and self.name not in self.reason else description
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as JSON-compatible data; every member is always present."""
+        """Return the finding as JSON-compatible data, with every member present."""
         return {
             "kind": self.kind,
             "severity": self.severity,
@@ -78,10 +78,10 @@ class IntegrityFinding:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """Result of a check; true when there is no error. Warnings do not count.
+    """The result of a check; true if there are no errors, regardless of warnings.
 
     `readable` maps each branch and tag to its newest commit that is completely readable, or None.
-    `read` holds how much was checked. `more` counts findings that were not kept.
+    `read` holds the number of items checked. `more` counts findings that were not kept.
     """
 
     findings: tuple[IntegrityFinding, ...] = ()
@@ -99,7 +99,7 @@ class Checkup:
 
     @property
     def damage(self) -> tuple[IntegrityFinding, ...]:
-        """Findings about data that cannot be read, without broken rules."""
+        """Findings about data that cannot be read, excluding broken rules."""
         return tuple(finding for finding in self.findings if finding.kind in DAMAGE_KINDS)
 
     def to_json(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Every branch and tag with its newest readable state.
 
-Owns the findings about refs and manifests. A state that cannot be read is reported, and the newest
-older one that can is used instead.
+This module owns the findings about refs and manifests. A state that cannot be read is reported, and
+the newest readable older state is used instead.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ RESTORE_HINT = "restore the file from a backup, or continue from the newest read
 
 @dataclass(frozen=True, slots=True)
 class RefHead:
-    """A branch or tag and the state it shows; `is_newest` unless an older state had to be used."""
+    """A branch or tag and its state; `is_newest` is false if an older state had to be used."""
 
     ref: Ref
     manifest: LoadedManifest
@@ -40,7 +40,7 @@ def ref_label(ref: Ref) -> str:
 
 
 def read_heads(store: Store, findings: list[IntegrityFinding]) -> list[RefHead]:
-    """Read every branch and tag; faults are appended to `findings`."""
+    """Read every branch and tag; append faults to `findings`."""
     if not manifest_exists(store) and find_graph_evidence(store) is None:
         raise GraphNotInitialized(f"no graph at {store.root.uri}")
     heads = [_read_head(store, ref, findings) for ref in _list_refs(store, findings)]
@@ -48,7 +48,7 @@ def read_heads(store: Store, findings: list[IntegrityFinding]) -> list[RefHead]:
 
 
 def reread_head(store: Store, head: RefHead) -> RefHead | None:
-    """Read a head again; None when the ref was deleted, unchanged when it cannot be read."""
+    """Read a head again; return None if the ref was deleted, and the old head if it cannot be read."""
     ref = head.ref
     is_current = ref == refs.MAIN_REF or refs.find_highest_number(store, ref.name, ref.directory) == ref.number
     if not is_current:
@@ -91,7 +91,7 @@ def _read_head(store: Store, ref: Ref, findings: list[IntegrityFinding]) -> RefH
 
 
 def _read_older_head(store: Store, ref: Ref) -> RefHead | None:
-    """Return the newest state of a branch that can still be read."""
+    """Return the newest state of a branch that is still readable."""
     manifest_path = layout.manifest_directory(ref.ulid)
     for version in reversed(list_attached_versions(store, manifest_path)):
         try:

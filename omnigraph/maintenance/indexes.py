@@ -1,7 +1,7 @@
 """Index check: an index must return the same rows as a scan.
 
-Looks up a sample of values or tokens through the index and by a scan of the column, and compares
-the rows. Indexes are derived data: a fault here never means that data was lost.
+The check looks up a sample of values or tokens through the index and by a scan of the column, and
+compares the rows. Indexes are derived data: a fault here never means that data was lost.
 """
 
 import warnings
@@ -34,15 +34,15 @@ from omnigraph.values.table_key import TableKey
 
 from .finding import IntegrityFinding
 
-SAMPLE_SIZE = 512  # values of a column that are looked up
-_PROBE_COUNT = 8  # substrings and vectors that are looked up, one request each
+SAMPLE_SIZE = 512  # number of values looked up per column
+_PROBE_COUNT = 8  # number of substrings or vectors looked up, one request each
 _MIN_SUBSTRING, _MAX_SUBSTRING = (3, 32)  # characters: shorter substrings are not indexed, longer ones add nothing
 _NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # neighbours requested; distance that counts as zero
 REBUILD_HINT = "results may be wrong until the index is rebuilt: run `omnigraph cleanup --erase`"
 
 
 def check_indexes(store: Store, table: Table, type_key: TableKey) -> Iterator[IntegrityFinding]:
-    """Check every index of a table with lookups that its kind supports."""
+    """Check every index of a table with the lookups that its kind supports."""
     for slot, index_kind in sorted(kinds_by_index_key(table).items()):
         column, is_full_text = fulltext.index_column(slot), index_kind == fulltext.TEXT_INDEX_KIND
         with warnings.catch_warnings():
@@ -54,7 +54,7 @@ def check_indexes(store: Store, table: Table, type_key: TableKey) -> Iterator[In
 
 
 def _index_fault(store: Store, table: Table, column: str, index_kind: str) -> str | None:
-    """Return what is wrong with an index; None when it agrees with the rows."""
+    """Return what is wrong with an index; None if it agrees with the rows."""
     if is_vector_kind(index_kind):
         return _vector_index_fault(table, column, METRICS_BY_KIND[index_kind])
     if index_kind == fulltext.TEXT_INDEX_KIND:
@@ -79,7 +79,7 @@ def _scalar_index_fault(table: Table, column: str) -> str | None:
 
 
 def _ngram_index_fault(table: Table, column: str) -> str | None:
-    """Check that an n-gram index finds every text that contains a substring."""
+    """Check that an n-gram index finds every string that contains a given substring."""
     scanned_rows = read_unindexed(table, [column], with_row_ids=True)
     distinct_texts = scanned_rows[column].drop_null().unique()
     long_texts = distinct_texts.filter(pc.greater_equal(pc.utf8_length(distinct_texts), _MIN_SUBSTRING))
@@ -95,7 +95,7 @@ def _ngram_index_fault(table: Table, column: str) -> str | None:
 
 
 def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
-    """Check that a search near a stored vector finds it; by dot product others may be nearer."""
+    """Check that a search near a stored vector finds it; by dot product, others may be nearer."""
     covered_fragments = index_coverage(table)[column]
     batches = vector_batches(table, column, sorted(covered_fragments & set(list_fragment_ids(table))))
     missing_count = 0
@@ -114,7 +114,7 @@ def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
 
 
 def _query_vectors(batches: Iterable[pa.RecordBatch], column: str, metric: str) -> Iterator[tuple[int, Floats]]:
-    """Return row ids and vectors that are valid queries of the index."""
+    """Return row ids and vectors that are valid queries for the index."""
     for batch in batches:
         for row_id, vector in zip(batch_row_ids(batch), batch.column(column).to_pylist(), strict=True):
             query_vector = np.asarray(vector, np.float64) if vector is not None else None
@@ -123,7 +123,7 @@ def _query_vectors(batches: Iterable[pa.RecordBatch], column: str, metric: str) 
 
 
 def _text_index_fault(store: Store, table: Table, column: str) -> str | None:
-    """Check a full-text index: extra candidates are allowed, missing rows or tokens are not."""
+    """Check a full-text index; extra candidates are allowed, missing rows or tokens are not."""
     token_lists = [fulltext.read_tokens(store, table, segment) for segment in fulltext.text_segments(table, column)]
     listed_tokens = [token_list["word"].combine_chunks() for token_list in token_lists if token_list is not None]
     if len(listed_tokens) < len(token_lists):
@@ -152,7 +152,7 @@ def _text_index_fault(store: Store, table: Table, column: str) -> str | None:
 
 
 def _sample_evenly(values: pa.Array, limit: int = SAMPLE_SIZE) -> pa.Array:
-    """Return all values, or a sample at even distances."""
+    """Return all values, or an evenly spaced sample."""
     if len(values) <= limit:
         return values
     positions = np.linspace(0, len(values) - 1, limit).astype(np.int64)

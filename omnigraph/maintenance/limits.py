@@ -1,7 +1,7 @@
-"""Thresholds of the health warnings, and the command that helps with each.
+"""Thresholds of the health warnings, and the command to run for each.
 
-Owns the numbers and the texts. Nothing else depends on them: a graph beyond a threshold is slower
-or larger than necessary, never wrong.
+This module owns the numbers and the message texts. Nothing else depends on them: a graph beyond a
+threshold is slower or larger than necessary, never incorrect.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _CLEANUP_COMMAND = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confir
 
 @dataclass(frozen=True, slots=True)
 class LimitWarning:
-    """A quantity beyond its limit: what, how much, and the command to run."""
+    """A quantity that exceeds its limit: its name, its value, and the command to run."""
 
     what: str
     found: int
@@ -57,7 +57,7 @@ def table_warnings(
     ['node:P has 300 fragments (more than 256): run `omnigraph optimize g`']
     """
     command = f"run `omnigraph optimize {uri}`"
-    # A large table has many fragments even when it is well maintained.
+    # A large table has many fragments even if it is well maintained.
     limit = max(FRAGMENTS, 2 * row_count // FRAGMENT_ROWS)
     if fragment_count > limit:
         yield LimitWarning("fragments", fragment_count, limit, command, type_key)
@@ -92,7 +92,7 @@ def unreferenced_data_warnings(
 def store_warnings(
     uri: str, referenced_bytes: int, unreferenced_bytes: int, unfinished_count: int
 ) -> Iterator[LimitWarning]:
-    """Return warnings about all files of the graph together."""
+    """Return warnings about all files of the graph combined."""
     limit = max(UNRECLAIMED, referenced_bytes)
     if unreferenced_bytes > limit:
         yield LimitWarning(_UNREFERENCED, unreferenced_bytes, limit, _CLEANUP_COMMAND.format(uri))

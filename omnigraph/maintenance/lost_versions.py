@@ -1,8 +1,9 @@
-"""Deleted manifest versions: what proves that newer ones existed, and what only suggests it.
+"""Deleted manifest versions: what proves that newer versions existed, and what only suggests it.
 
 Nothing in a manifest says that a newer version existed. Proof comes from elsewhere: commits in
-other logs, swaps based on a version that is missing, states based on a lost one, intents. Only
-reads; each proof is confirmed by a second read, since others may publish during a check.
+other logs, swaps based on a missing version, states based on a lost version, and intents. This
+module only reads. Each proof is confirmed by a second read, since other processes may publish
+during a check.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -41,9 +42,9 @@ _SUSPICION_HINT = (
 class LostVersionEvidence:
     """Evidence that versions of one branch were lost.
 
-    `proofs` are sentences, each sufficient by itself. `proved_commits` were provably published;
-    they are keyed by id, with a state whose log contains them. `suspicions` may also be explained
-    by interrupted writes, and `candidate_commits` are the commits of those.
+    `proofs` are sentences, each of them sufficient proof. `proved_commits` were provably published;
+    they are keyed by id, each with a state whose log contains it. `suspicions` may also be
+    explained by interrupted writes, and `candidate_commits` are the commits of those writes.
     """
 
     branch_log: BranchLog
@@ -55,7 +56,7 @@ class LostVersionEvidence:
     missing_versions: list[int] = field(default_factory=list)
 
     def accept_commit(self, commit_id: str | None) -> bool:
-        """Treat a candidate as published on the caller's word; return False if it is not one."""
+        """Treat a candidate as published, as asserted by the caller; return False if it is not a candidate."""
         if commit_id is None or commit_id not in self.candidate_commits:
             return False
         self.proved_commits[commit_id] = self.candidate_commits[commit_id]
@@ -64,7 +65,7 @@ class LostVersionEvidence:
 
     @property
     def restorable_commits(self) -> list[tuple[Commit, GraphState]]:
-        """The proved commits on top of the head, oldest first; these can be published again."""
+        """The proved commits above the head, oldest first; these can be published again."""
         ordered: list[tuple[Commit, GraphState]] = []
         parent_id: str | None = self.manifest.state.head.commit_id
         commits_by_parent = {commit.parent: (commit, state) for commit, state in self.proved_commits.values()}
@@ -128,7 +129,7 @@ def _describe_lost(evidence: LostVersionEvidence) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ExternalRecords:
-    """Commits that intents and audit records name, by manifest ULID and by branch name."""
+    """Commits named in intents and audit records, by manifest ULID and by branch name."""
 
     intent_bases: Mapping[str, Mapping[str, str]]
     audited_commits: Mapping[str, Mapping[str, str]]
@@ -157,7 +158,7 @@ def _read_external_records(store: Store) -> _ExternalRecords:
 def _examine_branch(
     store: Store, branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
 ) -> LostVersionEvidence | None:
-    """Collect all evidence about one branch, compared with its newest state as of now."""
+    """Collect all evidence about one branch, relative to its newest state as of now."""
     ref = branch_log.head.ref
     claims = dict(_collect_claims(branch_log, branch_logs, records))
     manifest_files = list_manifest_files(store, ref.ulid)
@@ -171,7 +172,7 @@ def _examine_branch(
     evidence = LostVersionEvidence(branch_log, manifest)
     for commit_id, claim in missing_claims.items():
         _weigh_claim(evidence, branch_log, commit_id, claim)
-    if manifest.version == manifest_files.newest_version:  # nothing was published meanwhile
+    if manifest.version == manifest_files.newest_version:  # nothing has been published since
         _weigh_manifest_files(evidence, manifest_files, fragments, log)
         if _has_torn_version(ref.ulid, manifest_files.newest_version, records.set_aside_ids):
             evidence.suspicions, evidence.proofs, evidence.proved_commits = (
@@ -206,7 +207,7 @@ class _CommitClaim:
 def _collect_claims(
     branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
 ) -> Iterator[tuple[str, _CommitClaim]]:
-    """Return commits that others say the branch must have; stronger claims come last."""
+    """Return commits that, according to other records, belong to the branch; stronger claims come last."""
     ref = branch_log.head.ref
     is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # no other branch ever used this name
     for commit_id, operation in records.audited_commits.get(ref.name, {}).items() if is_name_unique else ():
@@ -231,7 +232,7 @@ def _collect_claims(
 def _find_anchor(commit: Commit, branch_log: BranchLog, other_log: BranchLog) -> Literal["own", "fork"] | None:
     """Follow first parents to a commit published on this very manifest ("own"), or to its fork.
 
-    A fork proves little: the name may have belonged to another branch that was lost before.
+    A fork proves little: the name may have belonged to a different branch that was lost earlier.
     """
     head = branch_log.state.head
     own_commits, own_commit = set[str](), branch_log.commits.get(head.commit_id)
@@ -258,7 +259,7 @@ def _weigh_claim(evidence: LostVersionEvidence, branch_log: BranchLog, commit_id
 def _weigh_manifest_files(
     evidence: LostVersionEvidence, manifest_files: ManifestFiles, fragments: list[OrphanFragment], log: HistoryLog
 ) -> None:
-    """Weigh swaps and fragments above the newest version; one based on another is proof."""
+    """Evaluate swaps and fragments above the newest version; one that is based on another is proof."""
     highest_base = max(manifest_files.swap_bases, default=0)
     if highest_base > manifest_files.newest_version:
         evidence.proofs.append(f"a swap was based on version {highest_base}")
@@ -284,7 +285,7 @@ def _weigh_manifest_files(
 
 
 def _is_based_on(state: GraphState, commit_id: str) -> bool:
-    """Return whether a state builds on a commit, other than by the write of that commit itself."""
+    """Return whether a state builds on a commit, other than through the write of that commit itself."""
     if state.head.commit_id == commit_id:
         return state.head.nonce is not None
     return any(commit.id == commit_id for commit in state.tail)

@@ -1,6 +1,6 @@
-"""Findings about lost names: missing or damaged ref objects, manifests that no ref names.
+"""Findings about lost names: missing or damaged ref objects, and manifests that no ref names.
 
-Owns the texts; `history.unnamed` decides which manifests lost their names.
+This module owns the messages; `history.unnamed` determines which manifests lost their names.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _CLOSE_HINT = "run `omnigraph repair --confirm` to close it again; until then cl
 
 
 def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
-    """Return manifests that lost their names; none while records of operations are unreadable.
+    """Return manifests that lost their names; none while operation records are unreadable.
 
     A manifest whose ref object is damaged has the path of that object as its `reason`.
     """
@@ -46,7 +46,7 @@ def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
 
 
 def unnamed_heads(manifests: list[UnnamedManifest]) -> list[RefHead]:
-    """Return the manifests as heads, so that everything they reference is checked, too."""
+    """Return the manifests as heads, so that everything they reference is checked as well."""
     directories_by_kind = {"tag": layout.TAGS}
     return [
         RefHead(

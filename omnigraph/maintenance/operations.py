@@ -1,7 +1,7 @@
-"""Operations that need a decision, and unreadable records of recovery.
+"""Findings about operations that need a decision, and about unreadable recovery records.
 
-None of them blocks reads or writes, so all findings are warnings. Reads control objects only; it
-never resolves an operation.
+None of them blocks reads or writes, so all findings are warnings. This module reads only control
+objects and never resolves an operation.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def check_operations(store: Store) -> Iterator[IntegrityFinding]:
     for set_aside in list_set_aside_operations(store):
         yield _set_aside_finding(store.root.uri, set_aside)
     for stray in list_intents(store).foreign_files:
-        if not stray.name.rpartition("/")[2].startswith("."):  # operating systems create those
+        if not stray.name.rpartition("/")[2].startswith("."):  # operating systems create such files
             reason = "this file is not a record of an operation"
             yield IntegrityFinding("intent", reason, "warning", name=stray.name, hint=_IGNORED_FILE_HINT)
     for outcome in list_recovery_records(store):

@@ -1,9 +1,9 @@
 """Compaction and index builds over whole tables, published as a commit that changes no content.
 
 The expensive work runs on an executor, in this process or on a cluster. All files are prepared
-before the writer slot is taken. If another writer changed a table meanwhile, its prepared version
-is discarded, a bounded number of small fragments is compacted instead, and the indexes follow in a
-separate commit. Writers never wait for this work and never fail because of it.
+before the writer slot is taken. If another writer has changed a table since then, its prepared
+version is discarded, a bounded number of small fragments is compacted instead, and the indexes
+follow in a separate commit. Writers never wait for this work and never fail because of it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -80,7 +80,7 @@ def optimize(
 ) -> OptimizeReport:
     """Compact small fragments and extend indexes to all rows, in all tables or in `types`.
 
-    A damaged table is left unchanged and its report says why.
+    A damaged table is left unchanged, and its report entry says why.
     """
     executor = executor or LocalExecutor()
     optimize_run, base_txn = _prepare_run(branch, types, executor)
@@ -99,13 +99,13 @@ def optimize(
 
 
 class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, never by a caller
-    """Files of the base are missing and the branch advanced: a cleanup may have removed them."""
+    """Raised if files of the base are missing and the branch advanced, so a cleanup may have removed them."""
 
 
 def _prepare_run(
     branch: BranchState, types: Collection[str] | None, executor: Executor
 ) -> tuple[_OptimizeRun, WriteTxn]:
-    """Return a run with its prepared table versions, and the base that they were built from."""
+    """Prepare a run; return it with its table versions and the base that they were built from."""
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
         optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch)
@@ -170,7 +170,7 @@ def _undamaged_keys(optimize_run: _OptimizeRun) -> list[TableKey]:
 
 
 def _maintain_undamaged(optimize_run: _OptimizeRun, txn: WriteTxn, executor: Executor) -> dict[TableKey, Table]:
-    """Maintain all tables except those that turn out to be damaged."""
+    """Maintain all tables except those found to be damaged."""
     entries = txn.base.state.tables
     while True:
         try:
@@ -248,7 +248,7 @@ def _stage_compaction(
 
 
 def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
-    """Publish prepared versions of unchanged tables, and one bounded compaction of the others."""
+    """Publish the prepared versions of unchanged tables, and a bounded compaction of the others."""
     optimize_run.attempts += 1
     manifest = txn.base.state
     # After a garbage collection the prepared files may have been deleted.
@@ -263,7 +263,7 @@ def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) 
     ]
     staged_pieces: dict[TableKey, StagedChange] = {}
     for table_key in outdated_keys:
-        max_fragments = limit or FIRST_RETRY_FRAGMENTS  # other writers of this process wait meanwhile
+        max_fragments = limit or FIRST_RETRY_FRAGMENTS  # other writers in this process wait in the meantime
         verify = partial(check_intact, txn.store, manifest)
         table = txn.table(table_key)
         staged = stage_compaction(
@@ -314,7 +314,7 @@ def _next_entry(prepared_table: _PreparedTable, txn: WriteTxn) -> TableEntry:
 
 
 def _has_outdated_tables(optimize_run: _OptimizeRun, table_commit: Commit | None) -> bool:
-    """Return whether a prepared table was not published as is, so that its indexes lag behind."""
+    """Return whether a prepared table could not be published unchanged, so its indexes lag behind."""
     published_entries = table_commit.tables if table_commit is not None else {}
     return any(
         published_entry is None or published_entry.lance_version != prepared_table.lance_version

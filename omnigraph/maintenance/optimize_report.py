@@ -1,4 +1,4 @@
-"""Reports of a compaction and index run: one entry per table, and the commits it made."""
+"""Reports of a compaction and index run: one entry per table, and the commits that it made."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +16,9 @@ from .index_maintenance import unbuilt_indexes
 
 @dataclass(frozen=True, slots=True)
 class TableMaintenance:
-    """Result for one table; `skipped` or `error` says why the table was not maintained.
+    """The result for one table; `skipped` or `error` says why the table was not maintained.
 
-    `version_after` is the version published last; the byte counts cover its data files.
+    `version_after` is the last published version; the byte counts cover its data files.
     """
 
     type_key: TableKey
@@ -57,9 +57,9 @@ class TableMaintenance:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OptimizeReport:
-    """Report of a run: one entry per table, and the commits it made (usually one or none).
+    """The report of a run: one entry per table, and the commits that it made (usually one or none).
 
-    `retries` counts how often another writer published first.
+    `retries` is the number of times another writer published first.
     """
 
     datasets: tuple[TableMaintenance, ...] = ()
@@ -83,7 +83,7 @@ class OptimizeReport:
 
 
 def measure_table(base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None) -> TableMaintenance:
-    """Measure what a run did to one table; schema apply may have moved it to another directory."""
+    """Measure what a run did to one table, which a schema apply may have moved to a new directory."""
     table_key, store = entry.key, base_txn.store
     catalog = read_schema(store, base_txn.base.state.schema).ir.catalog
     latest_entry = published or entry

@@ -1,8 +1,8 @@
 """Manifest fragments above the newest version: left by an interrupted write, or proof of a loss.
 
-Every swap writes the rows of the next state as a fragment before the version that references it. A
-fragment records the version it was written for; `lost_versions` decides whether that version was
-ever published. Only reads.
+Every swap writes the rows of the next state as a fragment before it writes the version that
+references the fragment. A fragment records the version it was written for; `lost_versions`
+determines whether that version was ever published. This module only reads.
 """
 
 import json
@@ -20,7 +20,7 @@ from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.raw_files import read_raw_batches
 from omnigraph.storage.store import Store
 
-# Maximum number of versions that are read to find the fragments they reference.
+# Maximum number of versions that are read to determine which fragments they reference.
 _MAX_EXACT_VERSIONS = 256
 _TIMESTAMP_MARGIN = timedelta(seconds=2)  # more than the timestamp resolution of any store
 _MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after one with a commit
@@ -44,7 +44,7 @@ class ManifestFiles:
 
     @property
     def newest_version(self) -> int:
-        """The newest version; 0 when there is none."""
+        """The newest version; 0 if there is none."""
         return max(self.version_files, default=0)
 
     @property
@@ -55,7 +55,7 @@ class ManifestFiles:
 
 
 def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
-    """List the files; versions come last, so that a concurrent swap leaves no base above them."""
+    """List the files, versions last, so that a concurrent swap leaves no base above the newest version."""
     directory = layout.manifest_directory(manifest_ulid)
     data_files = {listed_object.name: listed_object for listed_object in store.objects.list(f"{directory}/data")}
     swap_names = [
@@ -83,7 +83,7 @@ def read_newer_fragments(store: Store, manifest_ulid: str, manifest_files: Manif
 
 
 def _candidate_names(store: Store, manifest_files: ManifestFiles) -> set[str]:
-    """Return unreferenced fragments; with many versions, those not older than the newest one."""
+    """Return unreferenced fragments; if there are many versions, only those not older than the newest."""
     if len(manifest_files.version_files) > _MAX_EXACT_VERSIONS:
         cutoff = manifest_files.version_files[manifest_files.newest_version].modified - _TIMESTAMP_MARGIN
         return {
@@ -98,7 +98,7 @@ def _candidate_names(store: Store, manifest_files: ManifestFiles) -> set[str]:
 
 
 def _read_fragment(store: Store, manifest_ulid: str, file_name: str) -> OrphanFragment | None:
-    """Read a fragment as a state; None if it is truncated or belongs to another manifest."""
+    """Read a fragment as a state; return None if it is truncated or belongs to a different manifest."""
     if subdirectory_of(file_name) != "data":
         return None
     try:
@@ -122,7 +122,7 @@ def _parse_fragment(rows: Sequence[Mapping[str, Any]], manifest_ulid: str) -> It
 
 
 def _possible_versions(head_row: Mapping[str, Any], versions_by_object: Mapping[str, int | None]) -> Sequence[int]:
-    """Return the versions a state can have: that of its commit, or a later one without a commit."""
+    """Return the versions a state can have: that of its commit, or a later version without a commit."""
     metadata = json.loads(head_row["metadata"])
     commit_version = (
         1 if metadata["commit_id"] == metadata["fork"] else versions_by_object.get(metadata["commit_id"]) or 1

@@ -1,8 +1,8 @@
-"""Repair: restores lost names and versions, reports external commits, adopts appended rows.
+"""Repair: restores lost names and versions, reports external commits, and adopts appended rows.
 
-Never publishes a HEAD. Rows appended there are checked by the same rules as a load and become an
+A HEAD is never published. Rows appended there are checked by the same rules as a load and become an
 ordinary commit on top of the branch. That commit records the HEAD version they came from, so no row
-is adopted twice, wherever a repair is interrupted.
+is adopted twice, even if a repair is interrupted.
 """
 
 from collections import Counter
@@ -59,11 +59,12 @@ def repair_graph(
     name_choice: NameChoice | None = None,
     acknowledged_commit: str | None = None,
 ) -> Repair:
-    """Report what external writers did; with `force` and `confirm`, adopt appended rows.
+    """Report changes made by external writers; with `force` and `confirm`, adopt appended rows.
 
     With `confirm`, lost names and manifest versions are restored and `name_choice` is carried out;
-    `acknowledged_commit` is a commit to publish again on the caller's word. Without a
-    `branch_state`, when the branch cannot be opened, rows are left alone.
+    `acknowledged_commit` is a commit that is published again because the caller knows it was
+    acknowledged. If the branch cannot be opened, there is no `branch_state`, and rows are not
+    adopted.
     """
     if force and not confirm:
         raise UsageError(reason="force needs confirm: look at the preview first")
@@ -102,7 +103,7 @@ def repair_graph(
 def repair_manifests(
     store: Store, *, confirm: bool, acknowledged_commit: str | None = None
 ) -> tuple[VersionRepair, ...]:
-    """Restore manifest versions that are provably lost, where that is possible.
+    """Restore manifest versions that are provably lost, where possible.
 
     `acknowledged_commit` is a commit that the caller knows to have been acknowledged.
     """
@@ -118,9 +119,9 @@ def repair_manifests(
 
 @dataclass(frozen=True, slots=True)
 class _TableDrift:
-    """A table of this branch or of another one, and the drift at its HEAD.
+    """A table of this branch or of a different one, and the drift at its HEAD.
 
-    `already_reported`: an earlier repair reported that this drift must be left alone.
+    `already_reported` means that an earlier repair reported this drift as not repairable.
     """
 
     table_key: TableKey
@@ -131,7 +132,7 @@ class _TableDrift:
 
     @property
     def label(self) -> str:
-        """The table as reports name it, with its branch if that is another one."""
+        """The name of the table in reports, with its branch if that is a different one."""
         return f"{self.table_key}@{self.other_branch}" if self.other_branch else self.table_key
 
 
@@ -153,7 +154,7 @@ def _read_table_drifts(branch_state: BranchState, store: Store) -> Iterator[_Tab
 
 
 def _read_state_drifts(store: Store, state: GraphState) -> Iterator[_TableDrift]:
-    """Return the tables of a state, each with the drift above the version its log adopted."""
+    """Return the tables of a state, each with the drift above the version that its log records as adopted."""
     adopted_heads, fresh_store = _read_adopted_heads(store, state), without_caches(store)
     reported_heads: Mapping[str, int] | None = None
     for type_key, entry in sorted(state.tables.items()):
@@ -218,7 +219,7 @@ def _choose_action(table_drift: _TableDrift, confirm: bool, force: bool) -> tupl
 
 
 def _adopt_rows(branch_state: BranchState, *, is_forced: bool) -> tuple[Commit | None, dict[TableKey, str]]:
-    """Adopt appended rows in one commit; tables whose rows break a rule are left out."""
+    """Adopt appended rows in one commit, leaving out tables whose rows break a rule."""
     errors_by_type: dict[TableKey, str] = {}
     if not is_forced:
         return None, errors_by_type
@@ -231,7 +232,7 @@ def _adopt_rows(branch_state: BranchState, *, is_forced: bool) -> tuple[Commit |
 
 
 def _plan_adoption(txn: WriteTxn, errors_by_type: dict[TableKey, str]) -> PublishPlan | None:
-    """Plan the adoption on this base; the base's log tells what was adopted before."""
+    """Plan the adoption on this base, whose log records what was adopted before."""
     state = txn.base.state
     contract = read_schema(txn.store, state.schema)
     deltas: dict[TableKey, TableDelta] = {}
@@ -311,7 +312,7 @@ def _plan_valid_tables(
     adopted_heads: dict[str, int],
     errors_by_type: dict[TableKey, str],
 ) -> PublishPlan | None:
-    """Plan all tables that obey the rules together; others are left out and reported."""
+    """Plan all tables that satisfy the rules together; leave out and report the others."""
     state = txn.base.state
     while deltas:
         lookup = RecordingLookup(txn)
@@ -340,7 +341,7 @@ def _plan_valid_tables(
 def _record_refused(
     branch_state: BranchState, table_drifts: Iterable[_TableDrift], table_reports: Iterable[DatasetRepair]
 ) -> None:
-    """Record drift that can only be left alone, so that it is reported again only if it grows."""
+    """Record drift that cannot be repaired, so that it is reported again only if it grows."""
     refused_heads = {
         table_drift.drift.location: table_drift.drift.head_version
         for table_drift, table_report in zip(table_drifts, table_reports, strict=True)
@@ -353,7 +354,7 @@ def _record_refused(
 
 
 def _record_missing_audits(branch_state: BranchState) -> None:
-    """Write one audit object per repair commit, also for repairs interrupted after the commit."""
+    """Write one audit object per repair commit, including repairs interrupted after the commit."""
     state = branch_state.last_known().state
     commits: Iterable[Commit] = HistoryLog(branch_state.store, state).ancestors(state.head.commit_id).values()
     repair_commits = {commit.id: commit for commit in commits if REBASED_DETAIL in commit.details}

@@ -1,6 +1,6 @@
 """The report of a repair: tables, names, manifest versions, and damage.
 
-Owns how the report is worded and serialized; it decides nothing.
+This module owns how the report is worded and serialized; it makes no decisions.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,11 @@ RepairAction = Literal["no_op", "no_effect", "preview", "refused", "forced"]
 
 @dataclass(frozen=True, slots=True)
 class DatasetRepair:
-    """One table: the drift at its HEAD, and what was done about it.
+    """A table: the drift at its HEAD, and what was done about it.
 
-    `manifest_version` is the version that the branch shows, `lance_head_version` the one that
-    plain Lance tools see. `skipped` says why nothing was done, `error` why nothing can be done.
+    `manifest_version` is the version that the branch shows, and `lance_head_version` is the one
+    that plain Lance tools see. `skipped` says why nothing was done, and `error` why nothing can be
+    done.
     """
 
     type_key: str
@@ -50,7 +51,7 @@ class DatasetRepair:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """The report of a run: every table, what is damaged, and what can still be read."""
+    """The report of a run: every table, what is damaged, and what is still readable."""
 
     preview: bool
     datasets: tuple[DatasetRepair, ...]
@@ -69,7 +70,7 @@ class Repair:
 
     @property
     def refused(self) -> tuple[DatasetRepair, ...]:
-        """The tables for which the requested repair was not done."""
+        """The tables for which the requested repair was not performed."""
         return tuple(dataset for dataset in self.datasets if dataset.action == "refused")
 
     @property

@@ -1,7 +1,8 @@
-"""Repair of names: lost or damaged ref objects are written again, or given up.
+"""Repair of names: lost or damaged ref objects are rewritten or dropped.
 
-Restores the names that are known and leaves the others to the caller. Without `confirm` it only
-previews. A number of a name is never reused: a restored ref object gets the next odd one.
+Names that are known are restored, and the others are left to the caller. Without `confirm`, the
+repair is only previewed. A ref number of a name is never reused: a restored ref object gets the
+next odd number.
 """
 
 from collections import Counter
@@ -37,9 +38,9 @@ NameAction = Literal["preview", "restored", "closed", "dropped", "refused", "no_
 
 @dataclass(frozen=True, slots=True)
 class NameChoice:
-    """The caller's decision: a manifest to restore, under which name, or one to drop.
+    """The caller's decision: a manifest to restore, and under which name, or one to drop.
 
-    `drop` is the ULID of a manifest, or a name whose ref object leads to no manifest.
+    `drop` is the ULID of a manifest, or a name whose ref object points to no manifest.
     """
 
     restore: str | None = None
@@ -57,7 +58,7 @@ class NameChoice:
 
 @dataclass(frozen=True, slots=True)
 class NameRepair:
-    """One branch or tag without a usable name, and what was done about it."""
+    """A branch or tag without a usable name, and what was done about it."""
 
     target: str
     status: str
@@ -88,7 +89,7 @@ class NameRepair:
 def repair_names(
     store: Store, choice: NameChoice, *, confirm: bool, actor: str | None = None
 ) -> tuple[NameRepair, ...]:
-    """Restore every name that is known, and carry out the caller's choice for the others."""
+    """Restore every known name, and carry out the caller's choice for the others."""
     choice.check()
     all_unnamed, ref_names = find_manifests_without_ref(store)
     repairable = [manifest for manifest in all_unnamed if manifest.status not in ("never_named", "unreadable")]
@@ -107,7 +108,7 @@ def _is_name_unique(manifest: UnnamedManifest, manifests: list[UnnamedManifest])
 
 @dataclass(slots=True)
 class _NameRepairRun:
-    """State of one repair of names."""
+    """State of one name repair."""
 
     store: Store
     choice: NameChoice
@@ -117,7 +118,7 @@ class _NameRepairRun:
     choice_used: bool = False
 
     def repair_manifest(self, manifest: UnnamedManifest, is_name_unique: bool) -> NameRepair:
-        """Restore, close or drop one manifest; report a reason when that is not possible."""
+        """Restore, close or drop one manifest; report the reason if that is not possible."""
         name_repair = NameRepair(
             manifest.directory, manifest.status, manifest.kind, manifest.name, manifest.commit_id, "no_op"
         )
@@ -145,7 +146,7 @@ class _NameRepairRun:
         )
 
     def repair_refs(self, repaired_names: set[tuple[RefKind | None, str | None]]) -> Iterator[NameRepair]:
-        """Repair refs that lead to no manifest: they are damaged, or the manifest is missing."""
+        """Repair refs that lead to no manifest, because they are damaged or the manifest is missing."""
         for damaged_ref in self.ref_names.damaged_refs:
             kind = refs.ref_kind_of(damaged_ref.ref_directory)
             if (kind, damaged_ref.name) in repaired_names and self.choice.drop != damaged_ref.name:
@@ -181,7 +182,7 @@ class _NameRepairRun:
         return replace(name_repair, action="refused" if self.confirm else "preview", reason=advice)
 
     def check_choice_used(self) -> None:
-        """Reject a choice that does not match anything in need of repair."""
+        """Reject a choice that does not match anything that needs repair."""
         target = self.choice.restore or self.choice.drop
         if target is not None and not self.choice_used:
             raise InputError(
@@ -213,7 +214,7 @@ class _NameRepairRun:
         self._record_event("restore_name", ref.name, manifest.commit_id)
 
     def _next_ref(self, manifest: UnnamedManifest, name: str, kind: RefKind) -> Ref:
-        """Return the ref to write; its number is above every number known for the name."""
+        """Return the ref to write, with a number above every known number of the name."""
         ref_directory = layout.TAGS if kind == "tag" else layout.REFS
         damaged_refs = [
             damaged_ref
@@ -233,7 +234,7 @@ class _NameRepairRun:
         return Ref(name, manifest.ulid, number, origin.parent if origin is not None else None, fork, ref_directory)
 
     def _check_name_conflicts(self, ref: Ref) -> None:
-        """Withdraw the ref if its name overlaps another, or if the manifest got a second name."""
+        """Withdraw the ref if its name overlaps with another, or if the manifest got a second name."""
         current_names = list_refs_consistently(self.store)
         try:
             if ref.directory == layout.REFS:
@@ -267,7 +268,7 @@ class _NameRepairRun:
 
 
 def record_repair_event(store: Store, operation: str, branch: str, commit_id: str | None, actor: str | None) -> None:
-    """Write the audit object of a repair that has no commit of its own."""
+    """Write the audit object of a repair that makes no commit."""
     event_id, created_at = ids.new_ulid(), ids.now_micros()
     outcome = RecoveryRecord(event_id, "repaired", operation, branch, actor, commit_id, created_at)
     store.objects.create_json(f"{layout.AUDIT}/{event_id}.json", outcome.to_json())

@@ -1,8 +1,8 @@
-"""Repair of manifests: provably published versions that are missing are published again.
+"""Repair of manifests: missing versions that were provably published are published again.
 
-Commits keep their ids, parents and version numbers; nothing is invented. What may be an interrupted
-write is left alone. Each version goes through the ordinary swap, so that the repair loses against a
-live writer or a running cleanup, never the other way round.
+Commits keep their ids, parents and version numbers; nothing is invented. Anything that may be an
+interrupted write is left unchanged. Each version goes through the ordinary swap, so the repair
+loses to a live writer or a running cleanup, never the other way round.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def repair_versions(
     actor: str | None,
     acknowledged_commit: str | None = None,
 ) -> tuple[VersionRepair, ...]:
-    """Publish provably lost commits again, where the branch has not moved on since.
+    """Publish provably lost commits again, if the branch has not advanced since.
 
     `acknowledged_commit` is a commit that the caller knows to have been acknowledged.
     """
@@ -98,7 +98,7 @@ def repair_versions(
 
 
 def repair_missing_manifests(store: Store, *, confirm: bool, actor: str | None) -> tuple[VersionRepair, ...]:
-    """Restore manifests that a ref names and that have no version left."""
+    """Restore manifests that a ref names but that have no version left."""
     version_repairs: list[VersionRepair] = []
     for ref in [refs.MAIN_REF, *_list_open_refs(store)]:
         manifest_files = list_manifest_files(store, ref.ulid)
@@ -164,7 +164,7 @@ def _republish_commits(store: Store, evidence: LostVersionEvidence, actor: str |
 
 
 def _republish_commit(store: Store, base: LoadedManifest, commit: Commit, state: GraphState) -> LoadedManifest:
-    """Publish a commit under its own version; versions without a commit are repeated before it."""
+    """Publish a commit under its own version, after repeating any versions without a commit before it."""
     commit_state = state_at_commit(store, state, commit.id)
     check_state_retained(store, commit_state, commit.id)
     while base.version + 1 < commit.manifest_version:

@@ -1,7 +1,7 @@
-"""Validation of a branch's rows against its schema, by the same rules as every write.
+"""Validation of a branch's rows against its schema, with the same rules as every write.
 
-Reads each table once, batch by batch, and keeps only ids, endpoints, and the columns of keys and
-unique constraints in memory. The rules themselves are defined in `rules`.
+Each table is read once, batch by batch; only ids, endpoints, and the columns of keys and unique
+constraints are kept in memory. The rules themselves are defined in `rules`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ _CORRECTION_HINT = "correct the entity with an update or a load; no Omnigraph wr
 
 @dataclass(slots=True)
 class TableValidator:
-    """Validates the tables of one state; `node_ids` holds the ids of node tables read so far."""
+    """Validates the tables of one state; `node_ids` holds the ids of the node tables read so far."""
 
     store: Store
     contract: StoredSchema
@@ -50,7 +50,7 @@ class TableValidator:
     row_count: int = 0
 
     def check_type(self, schema_type: NodeType | EdgeType) -> Iterator[IntegrityFinding]:
-        """Report what is wrong in one table; for edges, also with their endpoints."""
+        """Report what is wrong in one table and, for edges, with their endpoints."""
         type_key = table_key(schema_type)
         entry = self.tables.get(type_key)
         if entry is None:
@@ -91,7 +91,7 @@ class TableValidator:
         for endpoint in endpoint_columns(edge_type):
             node_ids = self.node_ids.get(endpoint[2].type_name)
             if node_ids is None:
-                continue  # the node table could not be read, which is reported
+                continue  # the node table could not be read, which is reported elsewhere
             dangling_rows = edge_rows.filter(pc.invert(pc.is_in(edge_rows[endpoint[1]], value_set=node_ids)))
             for edge_row in dangling_rows.select(["id", "src", "dst"]).to_pylist():
                 yield dangling_violation(self.contract.ir.catalog, endpoint, edge_row, None)
@@ -168,7 +168,7 @@ def _find_repeated_ids(type_key: TableKey, rows: pa.Table) -> Iterator[Integrity
 
 
 def _find_repeated_values(schema_type: NodeType | EdgeType, rows: pa.Table) -> Iterator[Violation]:
-    """Report entities that share a unique value; keys are ids, which are checked already."""
+    """Report entities that share a unique value; keys need no check here, because ids are checked already."""
     unique_rules = tuple(rule for rule in schema_type.constraints if isinstance(rule, Unique))
     if unique_rules:
         unique_only = replace(schema_type, constraints=unique_rules)

@@ -1,7 +1,7 @@
 """Status of a graph: fragments, versions, bytes, index coverage, unfinished operations.
 
-Reads names, sizes and the metadata of the newest table versions, never rows. Whatever exceeds its
-limit is reported with the command that helps.
+Only names, sizes and the metadata of the newest table versions are read, never rows. Every value
+that exceeds its limit is reported with the command to run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,9 +42,10 @@ from .limits import (
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
-    """One table of a branch. `versions` and `bytes` include its retained history.
+    """A table of a branch; `versions` and `bytes` include its retained history.
 
-    `error` says why a damaged table could not be examined; `rows` is what the branch records.
+    `error` says why a damaged table could not be examined; `rows` is the count recorded by the
+    branch.
     """
 
     type_key: TableKey
@@ -63,7 +64,7 @@ class DatasetStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a graph consists of, as one branch shows it."""
+    """The contents of a graph, as seen from one branch."""
 
     branch: str
     commit_id: str
@@ -179,7 +180,7 @@ def _count_versions(files_by_name: Mapping[str, ListedObject], directory: str) -
 
 
 def _unreferenced_bytes(store: Store, heads: Sequence[RefHead], files_by_name: Mapping[str, ListedObject]) -> int:
-    """Return the bytes of tables and manifests that no branch or tag references now."""
+    """Return the size of tables and manifests that no branch or tag currently references."""
     live = LiveSet()
     for head in heads:
         live.names |= set(cell_files(head.manifest.cell))
@@ -200,7 +201,7 @@ def _add_live_files(store: Store, live: LiveSet, entry: TableEntry) -> None:
         with panics_as_errors():
             table_files = version_files(store, entry.location, entry.lance_version)
     except (OmnigraphError, OSError, ValueError, RuntimeError):
-        live.directories |= {entry.location}  # damaged: what it needs is unknown, so all of it is live
+        live.directories |= {entry.location}  # damaged: its needs are unknown, so all of it counts as live
         return
     live.add_version(entry.location, entry.lance_version, table_files)
     live.names |= {f"{entry.location}/_versions/{(1 << 64) - 2}.manifest"}

@@ -1,7 +1,7 @@
-"""Warnings that only some writes compute: size of the local cache, unreferenced bytes.
+"""Warnings that only some writes compute: the size of the local cache, and unreferenced bytes.
 
-The cache check costs no request. The table check costs one listing per table written, once in
-`TABLE_CHECK_INTERVAL` manifest versions, and more only when there may be something to report. It
+The cache check costs no request. The table check costs one listing per written table, once every
+`TABLE_CHECK_INTERVAL` manifest versions, and more only if there may be something to report. It
 never makes a write fail.
 """
 
@@ -20,16 +20,16 @@ from omnigraph.storage.table import Table, data_files
 from . import limits
 from .limits import LimitWarning, cache_warnings
 
-CACHE_CHECK_INTERVAL = 64  # writes of this process between two checks of the cache
+CACHE_CHECK_INTERVAL = 64  # writes of this process between two cache checks
 # Manifest versions of a branch, by any writer, between two checks of its tables.
 TABLE_CHECK_INTERVAL = 256
-_MAX_LISTED_FILES = 1_000  # files of a table that are looked at: the result of one request
+_MAX_LISTED_FILES = 1_000  # maximum files examined per table: the result of one request
 _logger = logging.getLogger("omnigraph")
 _write_counter = count()
 
 
 def periodic_warnings(store: Store, manifest: LoadedManifest, commit: Commit) -> Iterator[LimitWarning]:
-    """Return warnings about limits that are checked only from time to time."""
+    """Return warnings about limits that are checked only periodically."""
     try:
         if next(_write_counter) % CACHE_CHECK_INTERVAL == 0:
             yield from _cache_warnings()

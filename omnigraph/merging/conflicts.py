@@ -1,7 +1,7 @@
-"""Describe conflicts: which entity, which properties, their values on each side and in the base.
+"""Descriptions of conflicts: the entity, its properties, and their values on each side and in the base.
 
-Owns the step from contested entities and rule violations to the records that callers see, and the
-set of entities that resolving a conflict affects: all of them take the state of the chosen side.
+Owns the conversion of contested entities and rule violations into the records that callers see.
+Also determines which entities a conflict involves: all of them take the state of the chosen side.
 """
 
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from omnigraph.values.table_key import TableKey
 from .sides import ContestedEntity, TableSides
 
 EntityKey = tuple[TableKey, str]  # table key and id
-_MAX_VALUE_LENGTH = 60  # characters of a value in a message
+_MAX_VALUE_LENGTH = 60  # maximum number of characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True)
 class DetectedConflict:
-    """A conflict, and the entities that resolving it for one side affects."""
+    """A conflict and the entities that are affected when it is resolved in favour of one side."""
 
     conflict: EntityConflict
     table_key: TableKey
@@ -31,7 +31,7 @@ class DetectedConflict:
 
     @property
     def sort_key(self) -> tuple[Any, ...]:
-        """Sort nodes before edges, then by type, id and kind."""
+        """The key that sorts nodes before edges, then by type, id and kind."""
         conflict = self.conflict
         is_edge = conflict.entity_kind != "node"
         return (is_edge, conflict.type_name, conflict.entity_id or "", conflict.kind, conflict.message)
@@ -40,7 +40,7 @@ class DetectedConflict:
 def conflict_of_entity(
     table_key: TableKey, entity: ContestedEntity, our_branch: str, their_branch: str
 ) -> DetectedConflict:
-    """Return the conflict of an entity that both sides changed differently."""
+    """Return the conflict for an entity that both sides changed differently."""
     describe = _MESSAGE_BY_KIND[entity.kind]
     kind, type_name = table_key.kind, table_key.type_name
     conflict = EntityConflict(
@@ -64,11 +64,11 @@ def conflict_of_violation(
     our_branch: str,
     their_branch: str,
 ) -> DetectedConflict:
-    """Return the conflict of a rule that the merged graph would break, though neither side does."""
+    """Return the conflict for a rule that the merged graph would break although neither side does."""
     involved_entities = _involved_entities(violation, entity_type, sides_of)
     table_sides = sides_of(violation.type_key)
     entity_id = violation.entity_id or ""
-    is_count_rule = violation.rule == "@card"  # about several edges: there is no single row to show
+    is_count_rule = violation.rule == "@card"  # concerns several edges, so there is no single row to show
     version_rows = (
         table_sides.base_row(entity_id),
         table_sides.row_on("ours", entity_id),
@@ -95,7 +95,7 @@ def conflict_of_violation(
 
 
 def property_values(row: pa.Table | None) -> dict[str, Any] | None:
-    """Return the values of a row, without its id."""
+    """Return a row's values, excluding its id."""
     if row is None:
         return None
     row_values: dict[str, Any] = row.to_pylist()[0]

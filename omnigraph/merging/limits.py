@@ -1,4 +1,4 @@
-"""Memory limits of one merge; every limit is configurable and named in the error it raises."""
+"""Memory limits of a merge; every limit is configurable and is named in the error for exceeding it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from omnigraph.rules.delta import TableDelta
 
 @dataclass(frozen=True, slots=True)
 class MergeLimits:
-    """Limits of a merge in one process; they are inclusive, and None means unlimited.
+    """Limits of a merge in one process; limits are inclusive, and None means unlimited.
 
-    `delta_bytes` and `rows` limit what the merge writes to the target, over all tables.
+    `delta_bytes` and `rows` limit what the merge writes to the target in all tables together.
     """
 
     delta_bytes: int | None = 2 << 30
@@ -19,7 +19,7 @@ class MergeLimits:
 
 
 def check_delta_size(table_deltas: Iterable[TableDelta], limits: MergeLimits) -> None:
-    """Raise `ResourceLimitExceeded` for a merge over a limit, before anything is written."""
+    """Raise `ResourceLimitExceeded` if a merge exceeds a limit; called before anything is written."""
     total_bytes = total_rows = 0
     for table_delta in table_deltas:
         total_bytes += table_delta.row_versions.nbytes

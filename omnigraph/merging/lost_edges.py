@@ -1,7 +1,7 @@
-"""Edges that were deleted with a node which the merge keeps.
+"""Edges that were deleted together with a node that the merge keeps.
 
-Deleting a node also deletes its edges, and these deletions are changes of that side like any other:
-keeping the node in a conflict does not restore them. They are found here to be reported.
+Deleting a node also deletes its edges, and these deletions are changes like any others, so keeping
+the node when resolving a conflict does not restore them. This module finds such edges to report them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,9 +20,9 @@ _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 
 class LostEdge(NamedTuple):
-    """An edge that is deleted though both nodes stay: one side deleted `node`, the merge keeps it.
+    """An edge that stays deleted although the merge keeps `node`, with which one side deleted it.
 
-    `side` is the one that deleted it.
+    `side` is the side that deleted the node and the edge.
     """
 
     key: TableKey
@@ -40,7 +40,7 @@ class LostEdge(NamedTuple):
 def find_lost_edges(
     catalog: Catalog, sides_of: Callable[[TableKey], TableSides], decisions: EntityDecisions
 ) -> tuple[LostEdge, ...]:
-    """Return the edges deleted with nodes that a decision keeps, by type and id."""
+    """Return the edges deleted with nodes that a decision keeps, sorted by type and id."""
     edges_found: list[LostEdge] = []
     for side in _SIDES:
         stays_by_node = _decided_deletions(side, sides_of, decisions)
@@ -52,7 +52,7 @@ def find_lost_edges(
 def _decided_deletions(
     side: Choice, sides_of: Callable[[TableKey], TableSides], decisions: EntityDecisions
 ) -> dict[TableKey, dict[str, bool]]:
-    """Nodes that a side deleted and a decision covers, with whether each stays."""
+    """Return the nodes that a side deleted and a decision covers, and whether the merge keeps each one."""
     stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
         if table_key.kind == "node" and sides_of(table_key).is_deleted_on(side, node_id):

@@ -1,7 +1,7 @@
 """Merge one branch into another: capture, plan, resolve conflicts, publish.
 
-Owns the order of these steps. A merge that was already done is detected before anything is read; a
-fast-forward adopts the tables of the source, and reads no rows at all.
+Owns the order of these steps. A merge that was already done is detected before anything is read. A
+fast-forward adopts the source's tables and reads no rows at all.
 """
 
 from dataclasses import dataclass, field, replace
@@ -30,12 +30,12 @@ from .publish_merge import publish_merge
 from .strategy import Strategy, check_strategy, describe_strategy, resolve_conflicts
 from .table_delta import Decisions
 
-MAX_ATTEMPTS = 4  # maintenance of the target must not make a merge fail
+MAX_ATTEMPTS = 4  # retries keep concurrent maintenance of the target from failing a merge
 
 
 @dataclass(frozen=True)
 class MergeReport:
-    """What a merge did or, in a dry run, would do."""
+    """The result of a merge or, in a dry run, its expected result."""
 
     merge_inputs: MergeInputs
     outcome: MergeOutcome
@@ -55,13 +55,13 @@ class MergeReport:
 
     @property
     def parallel_edges(self) -> tuple[ParallelEdgePair, ...]:
-        """Edges that both sides added, with the same endpoints and properties."""
+        """Pairs of edges that both sides added with the same endpoints and properties."""
         return () if self.plan is None else self.plan.parallel_edges
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """What a caller asks of a merge."""
+    """The options with which a caller requests a merge."""
 
     options: MergeOptions = field(default_factory=MergeOptions)
     strategy: Strategy = None
@@ -89,9 +89,9 @@ def open_merge(source_branch: BranchState, target_branch: BranchState, if_commit
 
 
 def merge(source_branch: BranchState, target_branch: BranchState, request: MergeRequest) -> MergeReport:
-    """Merge a branch into another.
+    """Merge one branch into another.
 
-    Raises `MergeConflict` with every unresolved conflict, unless it is a dry run.
+    Raises `MergeConflict` with every unresolved conflict, except in a dry run.
     """
     for attempt in range(MAX_ATTEMPTS):
         merge_inputs = open_merge(source_branch, target_branch, request.if_commit)
@@ -101,14 +101,14 @@ def merge(source_branch: BranchState, target_branch: BranchState, request: Merge
         except ReadSetConflict:
             if attempt + 1 == MAX_ATTEMPTS or not only_maintained(merge_inputs):
                 raise
-        except HistoryReclaimed as error:  # of the merge base, or of one of the branches
+        except HistoryReclaimed as error:  # the merge base or one of the branches was reclaimed
             error.hint = COPY_DATA_HINT.format(source=source_branch.name, target=target_branch.name)
             raise
     raise InternalError("unreachable")
 
 
 def only_maintained(merge_inputs: MergeInputs) -> bool:
-    """Whether the target has moved without any change of its content."""
+    """Return whether the target has advanced without any change to its content."""
     current_state = merge_inputs.target_branch.refresh().state
     captured = merge_inputs.target_snapshot
     content_ids = {key: table_entry.content_id for key, table_entry in current_state.tables.items()}
@@ -124,12 +124,12 @@ def merge_captured(
     decisions: Decisions | None = None,
     resolved_count: int = 0,
 ) -> MergeReport:
-    """Merge what was captured, reusing a planner and earlier decisions."""
+    """Merge the captured branches, reusing a planner and earlier decisions."""
     if merge_inputs.outcome == "already_up_to_date":
         return MergeReport(merge_inputs, merge_inputs.outcome)
     planner = planner or MergePlanner(merge_inputs, request.options)
     if merge_inputs.outcome == "fast_forward":
-        # The result is the source, which was validated when it was written.
+        # The result is identical to the source, which was validated when it was written.
         adopted_tables = {
             key: planner.adopted_entry(key) for key in planner.changed_tables() if not planner.has_same_files(key)
         }
@@ -150,7 +150,7 @@ def merge_captured(
 
 
 def merge_details(request: MergeRequest, *, resolved_count: int, lost_count: int = 0) -> dict[str, Any]:
-    """Return how a merge was done, for its commit; defaults are omitted."""
+    """Return the details of a merge that its commit records; defaults are omitted."""
     commit_details: dict[str, Any] = {}
     if request.options.granularity != "entity":
         commit_details["granularity"] = request.options.granularity

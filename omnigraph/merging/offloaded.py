@@ -1,8 +1,8 @@
-"""A table of a merge that another engine compares, because too many rows changed for one process.
+"""A table whose sides an external engine compares because too many rows changed for one process.
 
-Held here are the ids of the rows taken and the columns that rules need, and whole rows only where
-both sides clash. Single entities are looked up in the captured snapshots; all other values stay
-where they are until they are written.
+This process holds only the ids of the rows taken, the columns that rules need, and whole rows for
+entities on which the sides clash. Single entities are looked up in the captured snapshots. All other
+values stay in storage until they are written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,32 +30,32 @@ from omnigraph.values.table_key import TableKey
 from .recursive_base import find_rows
 from .sides import Choice, Granularity, TableSides, find_row
 
-SOURCE_ROW_ID = "#row"  # row id, on the other side, of a row whose values are not held here
+SOURCE_ROW_ID = "#row"  # the other side's row id for a row whose values are not held in this process
 
 
 class OffloadEngine(Protocol):
-    """Another engine that compares tables, and writes rows of one version to another table."""
+    """An external engine that compares tables and copies rows from one table version to another table."""
 
     def select_tables(self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]) -> frozenset[TableKey]:
         """Select the tables that this engine compares."""
 
     def compare(self, merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> "OffloadedSides":
-        """Return what both sides changed in a table."""
+        """Return the changes that both sides made to a table."""
 
     def write(
         self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
     ) -> list[Mapping[str, Any]]:
-        """Write rows of one table as fragments of another; rows with a row id to keep retain it."""
+        """Write rows of one table as fragments of another, preserving the row ids in `kept_row_ids`."""
 
 
 @dataclass(frozen=True)
 class OffloadedSides(TableSides):
-    """The changes of both sides of a table; `ours` and `theirs` hold only clashing entities.
+    """The changes that both sides made to a table; `ours` and `theirs` hold only clashing entities.
 
     `inserted_rows` and `updated_rows` are the rows taken, limited to the columns that rules read,
     plus `SOURCE_ROW_ID`; `deleted_ids` are the ids removed. `invalid_rows` are whole rows among
-    those taken that break a rule of a row. `parallel_candidates` are edges of each side that may
-    be the same edge.
+    those taken that break a single-row rule. `parallel_candidates` are edges from each side that
+    may be the same edge.
     """
 
     merge_inputs: MergeInputs = field(kw_only=True)
@@ -67,7 +67,7 @@ class OffloadedSides(TableSides):
     entity_states: dict[str, "_EntityStates"] = field(kw_only=True, default_factory=dict, compare=False)
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return what only the other side changed: rows to add, rows to replace, ids to remove."""
+        """Return the changes made only by the other side: rows to add, rows to replace, ids to remove."""
         return (
             self.inserted_rows,
             pa.concat_tables([self.updated_rows, self.to_rule_columns(self.combined_rows)]),
@@ -75,17 +75,17 @@ class OffloadedSides(TableSides):
         )
 
     def to_rule_columns(self, rows: pa.Table) -> pa.Table:
-        """Limit whole rows to the columns of the rows that are taken."""
+        """Limit whole rows to the columns that the taken rows have."""
         rule_columns = self.inserted_rows.column_names[:-1]
         local_rows = rows.select(rule_columns).append_column(SOURCE_ROW_ID, pa.nulls(rows.num_rows, pa.int64()))
         return local_rows.cast(self.inserted_rows.schema)
 
     def added_rows(self) -> tuple[pa.Table, pa.Table]:
-        """Return the edges that each side added and the other may have added, too."""
+        """Return the edges that each side added and that the other side may have added as well."""
         return self.parallel_candidates
 
     def load_entities(self, entity_ids: Iterable[str]) -> None:
-        """Load entities in one lookup that will later be requested one by one."""
+        """Load entities in a single lookup, before they are requested one by one."""
         missing_ids = sorted({*entity_ids} - {*self.entity_states})
         if missing_ids:
             version_rows = [
@@ -95,7 +95,7 @@ class OffloadedSides(TableSides):
                 self.entity_states[entity_id] = _EntityStates(*(find_row(rows, entity_id) for rows in version_rows))
 
     def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
-        """Return an entity on a side, if either changed it; None if that side lacks it."""
+        """Return an entity's row on a side if either side changed it, or None if that side lacks it."""
         if super().is_changed(entity_id):
             return super().row_on(side, entity_id)
         states = self._states_of(entity_id)
@@ -104,18 +104,18 @@ class OffloadedSides(TableSides):
         return states.ours if side == "ours" else states.theirs
 
     def is_changed(self, entity_id: str) -> bool:
-        """Whether either side changed an entity."""
+        """Return whether either side changed an entity."""
         return super().is_changed(entity_id) or self._states_of(entity_id).is_changed
 
     def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity as it was in the base, if either side changed it."""
+        """Return an entity's base row if either side changed the entity."""
         if super().is_changed(entity_id):
             return super().base_row(entity_id)
         states = self._states_of(entity_id)
         return states.base if states.is_changed else None
 
     def changed_edges_from(self, source_id: str) -> list[str]:
-        """Return the edges that either side added, changed or removed at a node."""
+        """Return the ids of a source node's edges that either side added, changed or removed."""
         condition = {"src": pa.array([source_id], pa.string())}
         base_rows, *side_row_sets = (self._find_rows(condition, item) for item in self._snapshots)
         edge_ids: set[str] = set()
@@ -127,7 +127,7 @@ class OffloadedSides(TableSides):
         return sorted(edge_ids)
 
     def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
-        """Return edges at some nodes that one side deleted and the other left unchanged."""
+        """Return edges of the given nodes that one side deleted and the other left unchanged."""
         nonempty_endpoints = {endpoint: node_ids for endpoint, node_ids in nodes_by_endpoint.items() if len(node_ids)}
         base_edges = [
             self._find_rows({endpoint: node_ids}, self.merge_inputs.base_snapshot)
@@ -154,7 +154,7 @@ class OffloadedSides(TableSides):
 
 @dataclass(frozen=True, slots=True)
 class _EntityStates:
-    """An entity in all three versions."""
+    """An entity's rows in all three versions."""
 
     base: pa.Table | None
     ours: pa.Table | None
@@ -165,7 +165,7 @@ class _EntityStates:
         return not (_same_row(self.base, self.ours) and _same_row(self.base, self.theirs))
 
     def is_deleted_only_on(self, side: Choice) -> bool:
-        """Whether one side deleted the entity and the other left it unchanged."""
+        """Return whether one side deleted the entity and the other left it unchanged."""
         side_row, opposite_row = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         return self.base is not None and side_row is None and _same_row(self.base, opposite_row)
 
@@ -178,9 +178,9 @@ def _same_row(row: pa.Table | None, other_row: pa.Table | None) -> bool:
 
 @dataclass(frozen=True)
 class OffloadedDelta(TableDelta):
-    """The change of a table whose row values are held elsewhere, except for `local_rows`.
+    """The changes to a table whose row values are held elsewhere, except for `local_rows`.
 
-    `suspect_rows` may break a rule of a row: the local rows, and those found to be invalid.
+    `suspect_rows` may break a single-row rule: they are the local rows and the rows found invalid.
     """
 
     local_rows: pa.Table = field(kw_only=True)
@@ -190,7 +190,7 @@ class OffloadedDelta(TableDelta):
 
     @property
     def _source_rows(self) -> tuple[Positions, Any]:
-        """Return the source row ids of offloaded rows, and a mask of these among all rows."""
+        """Return the source row ids of offloaded rows, and a mask that marks them among all rows."""
         row_id_column = self.rows[SOURCE_ROW_ID].combine_chunks()
         is_offloaded = pc.is_valid(row_id_column).to_numpy(zero_copy_only=False)
         return row_id_column.drop_null().to_numpy(), is_offloaded
@@ -227,7 +227,7 @@ class OffloadedDelta(TableDelta):
         return fragments
 
     def read_all_rows(self) -> pa.Table:
-        """Read all rows with all their values; needs memory for all of them."""
+        """Read all rows with all of their values, which must fit in memory."""
         source_table = self.merge_inputs.source_snapshot.table(self.table_key)
         source_row_ids, _ = self._source_rows
         source_rows = take_with_blobs(source_table, pa.array(source_row_ids, pa.uint64()))
@@ -237,7 +237,7 @@ class OffloadedDelta(TableDelta):
         )
 
     def count_changes(self) -> dict[Op, int]:
-        """Count the changed entities of the target by operation; reads only local rows."""
+        """Count the entities changed in the target by operation; reads only local rows."""
         _, is_offloaded = self._source_rows
         updated_count = int((self.row_ids[is_offloaded] >= 0).sum())
         op_counts = int(is_offloaded.sum()) - updated_count, updated_count, len(self.removed_ids)
@@ -255,7 +255,7 @@ class OffloadedDelta(TableDelta):
 def make_offloaded_delta(
     table_delta: TableDelta, offloaded_sides: OffloadedSides, local_rows: pa.Table, engine: OffloadEngine | None
 ) -> OffloadedDelta:
-    """Make a delta from rows of rule columns and the whole rows that are held here."""
+    """Return a delta built from rows with only rule columns and from the whole rows held in this process."""
     table_delta = replace(table_delta, row_rules_checked=True)
     delta_values = {delta_field.name: getattr(table_delta, delta_field.name) for delta_field in fields(TableDelta)}
     offloaded_ids = table_delta.row_versions.filter(pc.is_valid(table_delta.row_versions[SOURCE_ROW_ID]))[
@@ -275,7 +275,7 @@ def make_offloaded_delta(
 
 
 def stage_delta(txn: WriteTxn, delta: Delta) -> dict[TableKey, StagedChange]:
-    """Stage the change of every table that changes, offloaded or not."""
+    """Stage the changes to every changed table, whether offloaded or not."""
     offloaded_tables = {
         key: table_delta for key, table_delta in delta.tables.items() if isinstance(table_delta, OffloadedDelta)
     }
@@ -287,7 +287,7 @@ def stage_delta(txn: WriteTxn, delta: Delta) -> dict[TableKey, StagedChange]:
 
 
 def unchanged_sides(merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> OffloadedSides:
-    """Return sides without changes to take, through which entities can still be looked up."""
+    """Return sides with no changes to take, which can still be used to look up entities."""
     unchanged = empty_changes(table_key, merge_inputs.target_snapshot.table(table_key))
     empty_rows = unchanged.inserted
     empty_rule_rows = empty_rows.append_column(SOURCE_ROW_ID, pa.array([], pa.int64()))

@@ -1,6 +1,6 @@
 """Parallel edges: edges with the same endpoints and properties that both sides added.
 
-Edges have ids of their own, so both are kept unless the caller or the schema asks for one.
+Every edge has its own id, so both are kept unless the caller or the schema requests only one.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from .sides import TableSides
 
 
 class ParallelEdgePair(NamedTuple):
-    """Two equivalent edges of one type: the id on the target, and the id that is merged."""
+    """Two equivalent edges of one type: the id in the target and the id being merged."""
 
     key: TableKey
     ours: str
@@ -24,7 +24,7 @@ class ParallelEdgePair(NamedTuple):
 
 
 def find_parallel_edges(table_sides: TableSides) -> Iterator[ParallelEdgePair]:
-    """Yield edges that both sides added with different ids and equal content, paired by id."""
+    """Yield pairs of ids of edges that both sides added with equal content but different ids."""
     our_rows, their_rows = table_sides.added_rows()
     if not table_sides.table_key.is_edge or not our_rows.num_rows or not their_rows.num_rows:
         return
@@ -46,7 +46,7 @@ def _rows_absent_from(rows: pa.Table, other_rows: pa.Table) -> pa.Table:
 
 
 def _pair_by_endpoints(our_rows: pa.Table, their_rows: pa.Table) -> Iterator[tuple[int, list[int]]]:
-    """Yield positions of our edges, each with those of their edges between the same endpoints."""
+    """Yield the position of each of our edges with the positions of their edges that have the same endpoints."""
     positions_by_endpoints: dict[tuple[str, str], list[int]] = {}
     their_endpoints = zip(their_rows["src"].to_pylist(), their_rows["dst"].to_pylist(), strict=True)
     for row_position, endpoints in enumerate(their_endpoints):

@@ -1,7 +1,7 @@
-"""Plan a merge: which tables take part, what each becomes, and which conflicts remain.
+"""Plan a merge: which tables take part, what each one becomes, and which conflicts remain.
 
-Owns the step from the changes of both sides, and from decisions about conflicts, to one change of
-the target that the rules have validated. Must only read, never write.
+Owns the step that turns the changes of both sides, and the decisions about conflicts, into a single
+validated change of the target. Must only read, never write.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -35,7 +35,7 @@ from .table_delta import Decisions, make_table_delta
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """How a merge combines changes, how much it may hold, and which engine may help it."""
+    """How a merge combines changes, how much memory it may use, and which engine it may offload tables to."""
 
     granularity: Granularity = "entity"
     collapse_edges: bool = False
@@ -45,7 +45,7 @@ class MergeOptions:
 
 @dataclass(frozen=True)
 class MergePlan:
-    """What a merge would do to the target, and every remaining conflict."""
+    """The changes that a merge would make to the target, and every remaining conflict."""
 
     conflicts: tuple[DetectedConflict, ...]
     delta: Delta
@@ -54,12 +54,12 @@ class MergePlan:
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # what the rules read from the target
     lost_edges: tuple[LostEdge, ...] = ()
-    # Also those that are adopted.
+    # Includes tables that are adopted.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
 
 
 class MergePlanner:
-    """Plans one merge; each table is compared once, when it is first needed."""
+    """Plans a merge; each table is compared only once, when it is first needed."""
 
     def __init__(self, merge_inputs: MergeInputs, options: MergeOptions | None = None) -> None:
         self.merge_inputs = merge_inputs
@@ -68,18 +68,18 @@ class MergePlanner:
         self._sides_by_key: dict[TableKey, TableSides] = {}
 
     def changed_tables(self) -> list[TableKey]:
-        """Return the tables that the source changed, in order; reads no rows."""
+        """Return the tables that the source changed, in order, without reading any rows."""
         all_keys = sorted({*self.merge_inputs.target_snapshot.tables, *self.merge_inputs.source_snapshot.tables})
         return [key for key in all_keys if self._source_changed(key)]
 
     def table_sides(self, table_key: TableKey) -> TableSides:
-        """Return what both sides changed in a table."""
+        """Return the changes that both sides made to a table."""
         if table_key not in self._sides_by_key:
             self._sides_by_key[table_key] = self._compare_sides(table_key)
         return self._sides_by_key[table_key]
 
     def make_plan(self, decisions: Decisions) -> MergePlan:
-        """Plan the change of the target under some decisions, and check it against the rules."""
+        """Plan the change of the target under the given decisions, and check it against the rules."""
         target = self.merge_inputs.target_snapshot
         txn = WriteTxn(target.store, target.branch, self.merge_inputs.target_manifest, "", 0)
         lookup = RecordingLookup(txn)
@@ -127,9 +127,9 @@ class MergePlanner:
         return {key: table_delta for key, table_delta in table_deltas.items() if not table_delta.is_empty}
 
     def has_same_files(self, table_key: TableKey) -> bool:
-        """Whether both sides have the same files of a table: a change was reverted.
+        """Return whether both sides have the same files for a table, as they do after a change is reverted.
 
-        Tables of different row counts are not opened, and no row is read.
+        Tables whose row counts differ are not opened, and no rows are read.
         """
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         their_entry = self.merge_inputs.source_snapshot.tables.get(table_key)
@@ -144,7 +144,7 @@ class MergePlanner:
         ).is_empty
 
     def adopted_entry(self, table_key: TableKey) -> TableEntry:
-        """Return a table of the source as the target will name it."""
+        """Return the entry under which the target adopts a table of the source."""
         their_entry = self.merge_inputs.source_snapshot.tables[table_key]
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         version = our_entry.version + 1 if our_entry is not None else their_entry.version
@@ -171,14 +171,14 @@ class MergePlanner:
 
     @cached_property
     def _offloaded_keys(self) -> frozenset[TableKey]:
-        """Keys of the tables that another engine compares."""
+        """The keys of the tables that the external engine compares."""
         if self.options.offload_engine is None:
             return frozenset()
         candidate_keys = [key for key in self.changed_tables() if self._has_one_base(key)]
         return self.options.offload_engine.select_tables(self.merge_inputs, candidate_keys)
 
     def _has_one_base(self, table_key: TableKey) -> bool:
-        """Whether both sides of a table started from one content."""
+        """Return whether both sides of a table started from the same content."""
         merge_inputs = self.merge_inputs
         in_all_versions = all(
             table_key in snapshot.tables
@@ -216,15 +216,15 @@ class MergePlanner:
         )
 
     def _target_changed(self, table_key: TableKey) -> bool:
-        """Whether the target changed a table since any base."""
+        """Return whether the target has changed a table since any of the bases."""
         target_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         target_content = target_entry.content_id if target_entry else None
         return any(base_content != target_content for base_content in self._base_content_ids(table_key))
 
     def _can_adopt(self, table_key: TableKey, decisions: Decisions) -> bool:
-        """Whether the target can adopt the table version of the other side.
+        """Return whether the target can adopt the source's version of a table.
 
-        It can if the target still has exactly the base version: nothing of its own would be lost.
+        This requires that the target still has exactly the base version, so that none of its changes are lost.
         """
         base_entry = self.merge_inputs.base_snapshot.tables.get(table_key)
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)

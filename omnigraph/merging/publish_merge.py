@@ -1,7 +1,7 @@
-"""Publish a merge: one strict publish with two parents, under an intent that names its source.
+"""Publish a merge: a single strict publish with two parents, under an intent that names its source.
 
 The target head must be the captured one, and the source must still be the same branch. Nothing is
-staged and no intent is written before every conflict is resolved.
+staged and no intent is written until every conflict is resolved.
 """
 
 from collections.abc import Mapping
@@ -30,13 +30,13 @@ def publish_merge(
     commit_metadata: CommitMetadata,
     details: Mapping[str, Any],
 ) -> Commit:
-    """Publish a planned merge; `details` record how conflicts were resolved."""
+    """Publish a planned merge; `details` records how conflicts were resolved."""
 
     def stage(txn: WriteTxn) -> PublishPlan:
         _check_still_captured(merge_inputs, txn)
         check_versions_retained(txn.store, adopted.values(), merge_inputs.source_snapshot.commit_id)
         staged_tables = stage_delta(txn, delta)
-        # A merge that lost by now leaves nothing behind; later it leaves a refusal in the log.
+        # A merge that fails this check leaves nothing behind; a later failure leaves a refusal in the log.
         _check_still_captured(merge_inputs, replace(txn, base=merge_inputs.target_branch.refresh()))
         return PublishPlan(
             "merge",
@@ -58,7 +58,7 @@ def publish_merge(
     published = publish_long_operation(
         merge_inputs.target_branch, "merge", stage, commit_metadata, table_keys, intent_facts
     )
-    if published is None:  # a merge always publishes something: its lineage
+    if published is None:  # cannot mean an empty merge, since a merge always publishes its lineage
         raise ReadSetConflict(member="graph_head", expected=merge_inputs.target_snapshot.commit_id)
     return published
 

@@ -1,8 +1,8 @@
-"""The recursive merge base of a criss-cross history: several common ancestors, merged in memory.
+"""The recursive merge base of a criss-cross history: several common ancestors merged in memory.
 
-Bases are merged pairwise over their own bases, entity by entity, in the order of their ids. Where
-they disagree there is no base value: such an uncertain entity is taken from neither side, so any
-difference between the sides becomes a conflict.
+Bases are merged pairwise over their own bases, entity by entity, in the order of their ids. An
+entity on which the bases disagree is uncertain: it has no base value and is taken from neither
+side, so any difference between the sides becomes a conflict.
 """
 
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ from omnigraph.values.table_key import TableKey
 
 from .sides import Granularity, TableSides, changed_ids
 
-_NO_TABLE = TableKey("")  # of rows that were merged in memory
-_BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and ids without a certain base value
+_NO_TABLE = TableKey("")  # the table key for rows that were merged in memory
+_BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and the ids whose base value is uncertain
 
 
 def sides_from_recursive_base(
     merge_inputs: MergeInputs, first_base_sides: TableSides, granularity: Granularity
 ) -> TableSides:
-    """Return the sides of a table relative to the merge of all bases instead of the first base."""
+    """Return the sides of a table relative to the merge of all bases rather than the first base."""
     entity_ids = pa.concat_arrays([changed_ids(first_base_sides.ours), changed_ids(first_base_sides.theirs)]).unique()
     table_key = first_base_sides.table_key
     our_rows, their_rows = (
@@ -58,7 +58,7 @@ def sides_from_recursive_base(
 def _merged_base_rows(
     merge_inputs: MergeInputs, commit_ids: tuple[str, ...], table_key: TableKey, entity_ids: pa.Array
 ) -> _BaseRows:
-    """Return entities as they are in the merge of some commits."""
+    """Return the rows of entities in the merge of the given commits."""
     merged_rows = _rows_at_commit(merge_inputs, commit_ids[0], table_key, entity_ids)
     uncertain_ids: frozenset[str] = frozenset()
     ancestors = _ancestors_of(merge_inputs, commit_ids[0])
@@ -78,7 +78,7 @@ def _merged_base_rows(
 def _merge_rows(
     base_rows: pa.Table, first_rows: pa.Table, second_rows: pa.Table, uncertain_ids: frozenset[str]
 ) -> _BaseRows:
-    """Merge two sets of rows over a third: single changes are taken, double ones are uncertain."""
+    """Merge two sets of rows over a base; an entity that both changed differently is uncertain."""
     schema = first_rows.schema
     sides = TableSides(
         _NO_TABLE,
@@ -111,7 +111,7 @@ def _rows_by_id(snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableK
 def find_rows(
     snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableKey, condition: Mapping[str, pa.Array]
 ) -> pa.Table:
-    """Return the entities of a snapshot in the columns of the target."""
+    """Return a snapshot's entities, converted to the target's columns."""
     target_schema = target_snapshot.table(table_key).schema
     former_table_key = find_old_key(snapshot, target_snapshot, table_key)
     if former_table_key not in snapshot.tables:
@@ -126,7 +126,7 @@ def find_rows(
 
 
 def _find_differing_ids(entity_ids: pa.Array, first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
-    """Return the ids whose rows differ between both tables."""
+    """Return the ids whose rows differ between the two tables."""
     position_in_second = pc.index_in(first_rows["id"].combine_chunks(), value_set=second_rows["id"].combine_chunks())
     common_rows = first_rows.filter(pc.is_valid(position_in_second))
     equal_ids = common_rows.filter(pa.array(same_rows(common_rows, second_rows.take(position_in_second.drop_null()))))[

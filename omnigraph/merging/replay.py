@@ -1,8 +1,8 @@
-"""Replay one commit: apply its changes elsewhere (cherry-pick), or undo them (revert).
+"""Replay a commit: apply its changes to a branch (cherry-pick), or undo them (revert).
 
-Both are three-way merges without a second parent. To pick a commit, its parent is the base and the
-commit is the other side; to revert it, the other way round. Rows are written anew, so that no old
-version is named; rule violations and entities changed since are conflicts.
+Both are three-way merges without a second parent. In a cherry-pick, the commit's parent is the base
+and the commit is the other side; in a revert, it is the other way round. Rows are written anew, so
+that no old table version is referenced. Rule violations, and entities changed since, are conflicts.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ _CONFLICT_HINTS: dict[ReplayKind, str] = {
 
 
 class _RewritePlanner(MergePlanner):
-    """Plans changes row by row: a replay must never name an old table version."""
+    """Plans changes row by row, because a replay must never reference an old table version."""
 
     def _can_adopt(self, table_key: TableKey, decisions: Decisions) -> bool:
         return False
@@ -56,11 +56,11 @@ def replay(
     request: MergeRequest,
     mainline: int | None = None,
 ) -> MergeReport:
-    """Apply the changes of the commit of `commit_snapshot` to a branch, or undo them there.
+    """Apply the changes made by the commit of `commit_snapshot` to a branch, or undo them there.
 
-    `mainline` selects the parent of a merge commit, the first by default. If the branch moves
-    meanwhile, the replay is planned again. Raises `MergeConflict` with every conflict, unless it is
-    a dry run.
+    `mainline` selects the parent of a merge commit; the default is the first one. If the branch
+    moves in the meantime, the replay is planned again. Raises `MergeConflict` with every conflict,
+    except in a dry run.
     """
     parent_snapshot = _parent_snapshot(commit_snapshot, mainline)
     base_snapshot, changed_snapshot = (
@@ -93,7 +93,7 @@ def _plan_replay(
     base_and_changed: tuple[Snapshot, Snapshot],
     request: MergeRequest,
 ) -> MergeReport:
-    """Plan what a change between two snapshots would do to one version of the branch."""
+    """Plan the effect of a change between two snapshots on one version of the branch."""
     base_snapshot, changed_snapshot = base_and_changed
     target_snapshot = manifest_snapshot(target_branch.store, target_branch, manifest)
     if request.if_commit is not None and target_snapshot.commit_id != request.if_commit:
@@ -117,7 +117,7 @@ def _plan_replay(
 def _make_publish_plan(
     kind: ReplayKind, report: MergeReport, txn: WriteTxn, commit_details: Mapping[str, Any]
 ) -> PublishPlan | None:
-    """Return the publish plan; it requires that the compared rows are unchanged at publish."""
+    """Return the publish plan, which requires that the compared rows are still unchanged."""
     if report.outcome == "conflict":
         raise MergeConflict(conflicts=report.conflicts, hint=_CONFLICT_HINTS[kind])
     if report.outcome == "already_up_to_date" or report.plan is None:
@@ -139,7 +139,7 @@ def _require_compared_rows(txn: WriteTxn, table_delta: TableDelta) -> SameLookup
 
 
 def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapshot:
-    """Return the parent that a commit is compared with."""
+    """Return the parent snapshot that a commit is compared with."""
     commit = commit_snapshot.commit
     parent_snapshot = snapshot_at(commit_snapshot, commit_snapshot.log, _parent_id(commit, mainline))
     if parent_snapshot.schema_row.hash != commit_snapshot.schema_row.hash:
@@ -153,7 +153,7 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
 
 
 def _schema_changed_error(kind: ReplayKind, commit_id: str, branch: str) -> SchemaMismatch:
-    """Return the error for a commit whose rows have other columns than the branch now."""
+    """Return the error for a commit whose rows do not have the branch's current columns."""
     action = "reverted" if kind == "revert" else "cherry-picked"
     return SchemaMismatch(
         f"commit {commit_id} cannot be {action} on '{branch}': the schema has changed since",

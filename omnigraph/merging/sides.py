@@ -1,7 +1,7 @@
-"""One table of a merge: what each side changed since the base, and what follows from both.
+"""One table of a merge: what each side changed since the base, and how the changes combine.
 
-Owns the truth table. An entity that one side changed is taken from that side; one that both changed
-alike stays; one that both changed differently is contested. Must not read any table.
+Owns the truth table. An entity that one side changed is taken from that side; an entity that both
+changed in the same way stays; one that both changed differently is contested. Must not read any table.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,9 +23,9 @@ Granularity = Literal["entity", "property"]
 
 @dataclass(frozen=True)
 class ContestedEntity:
-    """An entity that both sides changed differently; None where a side does not have it.
+    """An entity that both sides changed differently; a row is None where a side lacks the entity.
 
-    `row_by_choice` is the resulting row for each choice; `differing_columns` are in conflict.
+    `row_by_choice` is the resulting row for each choice; `differing_columns` are the columns in conflict.
     """
 
     kind: str
@@ -39,9 +39,9 @@ class ContestedEntity:
 
 @dataclass(frozen=True)
 class TableSides:
-    """The changes of both sides of one table, from one base.
+    """The changes that both sides made to a table since a common base.
 
-    `uncertain_ids` are entities without a known base value, because several bases disagree: they
+    `uncertain_ids` are entities without a known base value, because several bases disagree. They
     are contested wherever the sides differ.
     """
 
@@ -66,16 +66,16 @@ class TableSides:
 
     @cached_property
     def combined_rows(self) -> pa.Table:
-        """Rows in which each side changed other properties, combined."""
+        """The combined rows of entities in which each side changed different properties."""
         return self._combined_updates[0]
 
     @cached_property
     def combined_value_count(self) -> int:
-        """How many values of the combined rows come from the other side."""
+        """The number of values in the combined rows that come from the other side."""
         return self._combined_updates[2]
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return what only the other side changed: rows to add, rows to replace, ids to remove."""
+        """Return the changes made only by the other side: rows to add, rows to replace, ids to remove."""
         their_changes = self.theirs
         inserted_rows = _rows_without_ids(their_changes.inserted, self.shared_ids)
         updated_rows = _rows_without_ids(their_changes.updated_after, self.shared_ids)
@@ -83,7 +83,7 @@ class TableSides:
         return inserted_rows, pa.concat_tables([updated_rows, self.combined_rows]), deleted_ids
 
     def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
-        """Return an entity on a side, if either changed it; None if that side lacks it."""
+        """Return an entity's row on a side if either side changed it, or None if that side lacks it."""
         side_changes, opposite_changes = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         for table in (side_changes.inserted, side_changes.updated_after):
             row = find_row(table, entity_id)
@@ -91,20 +91,20 @@ class TableSides:
                 return row
         if find_row(side_changes.deleted, entity_id) is not None:
             return None
-        # This side left it unchanged since the base.
+        # This side has not changed the entity since the base.
         row = find_row(opposite_changes.updated_before, entity_id)
         return row if row is not None else find_row(opposite_changes.deleted, entity_id)
 
     def changes_of(self, side: Choice) -> TableChanges:
-        """Return what a side changed."""
+        """Return the changes that a side made."""
         return self.ours if side == "ours" else self.theirs
 
     def is_deleted_on(self, side: Choice, entity_id: str) -> bool:
-        """Whether a side deleted an entity of the base."""
+        """Return whether a side deleted an entity of the base."""
         return self.base_row(entity_id) is not None and self.row_on(side, entity_id) is None
 
     def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
-        """Return edges at some nodes that one side deleted and the other left unchanged."""
+        """Return edges of the given nodes that one side deleted and the other left unchanged."""
         deleted_rows = self.changes_of(side).deleted
         opposite_changes = self.changes_of("theirs" if side == "ours" else "ours")
         at_nodes = [
@@ -114,12 +114,12 @@ class TableSides:
         return deleted_rows.filter(pc.and_(pc.or_(*at_nodes), unchanged_opposite))
 
     def row_if_chosen(self, entity_id: str, side: Choice) -> pa.Table | None:
-        """Return the row of an entity if a side is chosen; None if that removes the entity."""
+        """Return an entity's row if a side is chosen, or None if that choice removes the entity."""
         contested = self.contested_entities.get(entity_id)
         return contested.row_by_choice[side] if contested is not None else self.row_on(side, entity_id)
 
     def is_changed(self, entity_id: str) -> bool:
-        """Whether either side changed an entity."""
+        """Return whether either side changed an entity."""
         return any(
             find_row(table, entity_id) is not None
             for changes in (self.ours, self.theirs)
@@ -127,7 +127,7 @@ class TableSides:
         )
 
     def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity as it was in the base, if either side changed it."""
+        """Return an entity's base row if either side changed the entity."""
         base_tables = (
             base_table
             for changes in (self.ours, self.theirs)
@@ -136,11 +136,11 @@ class TableSides:
         return next((row for table in base_tables if (row := find_row(table, entity_id)) is not None), None)
 
     def added_rows(self) -> tuple[pa.Table, pa.Table]:
-        """Return what each side added."""
+        """Return the rows that each side added."""
         return self.ours.inserted, self.theirs.inserted
 
     def changed_edges_from(self, source_id: str) -> list[str]:
-        """Return the edges that either side added, changed or removed at a node."""
+        """Return the ids of a source node's edges that either side added, changed or removed."""
         edge_ids: set[str] = set()
         for changes in (self.ours, self.theirs):
             for table in (changes.inserted, changes.updated_before, changes.updated_after, changes.deleted):
@@ -148,12 +148,12 @@ class TableSides:
         return sorted(edge_ids)
 
     def to_rule_columns(self, rows: pa.Table) -> pa.Table:
-        """Limit rows to the columns of the rows that are taken: here these are whole rows, too."""
+        """Return the rows unchanged, since the rows taken here are whole rows as well."""
         return rows
 
     @cached_property
     def _combined_updates(self) -> tuple[pa.Table, list[ContestedEntity], int]:
-        """Entities that both sides updated: combined rows, contested ones, combined value count."""
+        """The combined rows, contested entities and combined value count of entities that both sides updated."""
         base_rows, our_rows, their_rows = self._updated_by_both()
         our_rows, their_rows = our_rows.combine_chunks(), their_rows.combine_chunks()
         changed_by_them, changed_by_us, clashing = {}, {}, {}
@@ -217,7 +217,7 @@ class TableSides:
         yield from self._combined_updates[1]
 
     def _contested_inserts_and_deletes(self) -> Iterator[ContestedEntity]:
-        """Inserted by both, or deleted on one side and changed on the other."""
+        """Yield entities that both sides inserted, or that one side deleted and the other changed."""
         our_changes, their_changes = self.ours, self.theirs
         for entity_id in _common_ids(our_changes.inserted, their_changes.inserted):
             our_row = find_row(our_changes.inserted, entity_id)
@@ -260,7 +260,7 @@ def changed_ids(changes: TableChanges) -> pa.Array:
 
 
 def find_row(table: pa.Table, entity_id: str) -> pa.Table | None:
-    """Return the row of an entity in a table sorted by id; None if absent."""
+    """Return an entity's row in a table sorted by id, or None if it is absent."""
     id_column = table["id"]
     lower, upper = 0, len(id_column)
     encoded_id = entity_id.encode()
@@ -294,7 +294,7 @@ def _row_by_side(our_row: pa.Table | None, their_row: pa.Table | None) -> dict[C
 
 
 def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str, Any]) -> pa.Table:
-    """Replace some values of our rows by theirs, column by column."""
+    """Replace some values of our rows with theirs, column by column."""
     row_count, columns = our_rows.num_rows, []
     for column_name in our_rows.column_names:
         both_values = pa.concat_arrays(

@@ -1,8 +1,8 @@
-"""Resolve conflicts: one side for all, for some kinds or types, or what a function answers.
+"""Conflict resolution: one side for all conflicts, for some kinds or types, or a function's answers.
 
-Choosing a side for a conflict chooses it for every entity involved. So an edge whose node was
-deleted is either deleted too, or restores the node; of two entities with the same unique value, the
-one of the chosen side stays. What still breaks a rule remains a conflict.
+Choosing a side for a conflict chooses it for every entity involved. For example, an edge whose node
+was deleted is either deleted too or restores the node, and of two entities with the same unique
+value, the chosen side's entity stays. Anything that still breaks a rule remains a conflict.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ _MAX_ROUNDS = 16  # resolving a conflict may uncover another one
 
 
 def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
-    """Return a strategy after checking its names; `type_names` are the types of the schema."""
+    """Check the names in a strategy and return it; `type_names` are the types of the schema."""
     if strategy is None or callable(strategy):
         return strategy
     if isinstance(strategy, str):
@@ -63,7 +63,7 @@ def describe_strategy(strategy: Strategy) -> Any:
 
 
 def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAnswer:
-    """Return a strategy's answer to a conflict; None leaves it. A kind wins over a type."""
+    """Return a strategy's answer to a conflict, or None to leave it; kinds take precedence over types."""
     if strategy is None or isinstance(strategy, str):
         return strategy
     if callable(strategy):
@@ -74,7 +74,7 @@ def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAns
 def resolve_conflicts(
     planner: MergePlanner, strategy: Strategy, decisions: Mapping[EntityKey, Decision] | None = None
 ) -> tuple[MergePlan, int]:
-    """Plan, resolve and plan again until no more is resolved; also return how many were."""
+    """Plan and resolve repeatedly until nothing more can be resolved; return the plan and the resolved count."""
     all_decisions = dict(decisions or {})
     plan, decided_count = planner.make_plan(all_decisions), 0
     for _ in range(_MAX_ROUNDS):
@@ -91,7 +91,7 @@ def record_answers(
     decisions: dict[EntityKey, Decision],
     answers: Sequence[tuple[DetectedConflict, ConflictAnswer]],
 ) -> int:
-    """Record answers; return how many resolve something new. Earlier decisions stay."""
+    """Record answers and return how many resolve something new; earlier decisions are kept."""
     new_decisions = 0
     for detected, conflict_answer in answers:
         decision_count = len(decisions)
@@ -116,7 +116,7 @@ def _check_side(choice: Any) -> Any:
 
 
 def _row_with_values(planner: MergePlanner, detected: DetectedConflict, property_values: Mapping[str, Any]) -> pa.Table:
-    """Return the entity with the given values; others are the target's, if it has the entity."""
+    """Return the entity with the given values; the rest are the target's values, if it has the entity."""
     table_key, entity_id = detected.involved_entities[0]
     table_sides = planner.table_sides(table_key)
     entity_type = type_for_key(planner.catalog, table_key)

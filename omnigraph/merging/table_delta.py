@@ -1,4 +1,4 @@
-"""What a merge writes to and removes from one table of the target, under some decisions."""
+"""The rows that a merge writes to and removes from one table of the target, given some decisions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
@@ -27,7 +27,7 @@ def make_table_delta(
     lookup: RecordingLookup,
     engine: OffloadEngine | None,
 ) -> TableDelta:
-    """Return what to write to and remove from one table of the target."""
+    """Return the rows to write to and remove from one table of the target."""
     inserted_rows, updated_rows, deleted_ids = table_sides.changes_to_take()
     choices = {entity_id: decision for (key, entity_id), decision in decisions.items() if key == table_sides.table_key}
     excluded_ids = {*choices, *(entity_id for key, entity_id in dropped_edges if key == table_sides.table_key)}
@@ -73,7 +73,7 @@ def _exclude_ids(
 
 
 def _apply_decisions(table_sides: TableSides, choices: Mapping[str, Decision]) -> tuple[list[pa.Table], list[str]]:
-    """Return rows to write and ids to remove, from the decisions about single entities."""
+    """Return the rows to write and the ids to remove according to decisions about single entities."""
     decided_rows: list[pa.Table] = []
     removed_ids = []
     for entity_id, decision in sorted(choices.items()):
@@ -87,7 +87,7 @@ def _apply_decisions(table_sides: TableSides, choices: Mapping[str, Decision]) -
 
 
 def _choice_changes_target(table_sides: TableSides, entity_id: str, side: Choice) -> bool:
-    """Whether a choice changes the target; an entity that neither side changed is equal on both."""
+    """Return whether a choice changes the target; an entity that neither side changed is equal on both."""
     if side == "theirs":
         return table_sides.is_changed(entity_id)
     return table_sides.granularity == "property" and entity_id in table_sides.contested_entities

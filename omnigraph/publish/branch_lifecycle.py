@@ -1,7 +1,8 @@
-"""Create, name and delete branches. The cost does not depend on the size of the tables.
+"""Create, name and delete branches, at a cost that does not depend on table size.
 
-A branch is a manifest dataset of its own plus a name. Creation needs an intent, because it refers
-to states that a cleanup could be about to remove. Deletion closes the manifest before the name.
+A branch consists of its own manifest dataset and a name. Creating one requires an intent, because the
+new branch refers to states that a cleanup may be about to remove. Deleting one closes the manifest
+first and then the name.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,16 +42,16 @@ from omnigraph.values import ids
 _MAX_FORK_ATTEMPTS = 4
 
 
-_INTENT_PARTS = ("json", "verdict")  # parts of an intent without a lease: it ends with its owner
+_INTENT_PARTS = ("json", "verdict")  # parts of an intent without a lease, which lasts as long as its owner
 
 
 TAG_CREATE = "tag_create"
 
 
-CREATE_OPERATIONS = ("branch_create", TAG_CREATE)  # operations whose intent creates a manifest and names it
+CREATE_OPERATIONS = ("branch_create", TAG_CREATE)  # operations whose intent creates and names a manifest
 
 
-IntentFactory = Callable[[str], Intent]  # builds the intent of a creation, given its starting commit
+IntentFactory = Callable[[str], Intent]  # builds a creation intent from its starting commit
 
 
 def create_branch(
@@ -75,7 +76,7 @@ def create_branch(
 
 
 def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> BranchState:
-    """Request the verdict, then create what the intent describes, or find it already created."""
+    """Request the verdict, then create what the intent describes, or return it if it was already created."""
     branch_state = branch_state_of(store, intent.facts["name"], _created_ulid(intent))
     with failures_as_unknown_effect():
         if intents.decide(store, intent, "publish") != "publish":
@@ -85,7 +86,7 @@ def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number
 
 
 def ref_directory(intent: Intent) -> str:
-    """Return the directory that holds the ref of what an intent creates."""
+    """Return the directory that holds the ref of the branch or tag that an intent creates."""
     return layout.TAGS if intent.operation == TAG_CREATE else layout.REFS
 
 
@@ -102,7 +103,7 @@ def _create_and_name(
         _discard_creation(store, intent)
         raise
     except BaseException as error:
-        # Before the name is taken nothing refers to the manifest, and nobody else will name it.
+        # Until the name is taken, nothing refers to the manifest, and no other process will name it.
         if not manifest_written or _is_name_rejected(store, intent, error):
             _discard_creation(store, intent)
         raise
@@ -110,7 +111,7 @@ def _create_and_name(
 
 
 def _is_name_rejected(store: Store, intent: Intent, error: BaseException) -> bool:
-    """Return whether the store rejects the name permanently, also for anyone who retries."""
+    """Return whether the store rejects the name permanently, so that no retry can succeed."""
     if not isinstance(error, Exception) or judge_failure(error) != "for_good":
         return False
     try:
@@ -123,8 +124,8 @@ def _is_name_rejected(store: Store, intent: Intent, error: BaseException) -> boo
 def _discard_creation(store: Store, intent: Intent) -> None:
     """Record that a manifest was never named, then remove the intent.
 
-    Without that record, a manifest whose intent is gone counts as named with a lost ref object.
-    If the record cannot be written, the intent stays and recovery ends the creation.
+    Without that record, a manifest without an intent would look like one whose ref object was lost.
+    If the record cannot be written, the intent stays and recovery discards the creation.
     """
     with suppress(StorageError, OSError):
         record_outcome(store, intent, "discarded")
@@ -132,7 +133,7 @@ def _discard_creation(store: Store, intent: Intent) -> None:
 
 
 def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: str) -> BranchState:
-    """The intent is over or to be discarded: the ref tells whether another process finished it."""
+    """Return the branch if its ref shows that another process created it; the intent itself is over or discarded."""
     with suppress(NotFound):
         if refs.find_ref(store, branch_state.name, directory).ulid == branch_state.ulid:
             return branch_state
@@ -140,7 +141,7 @@ def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: 
 
 
 def _write_manifest(store: Store, intent: Intent, state: GraphState, ref_number: int) -> LoadedManifest:
-    """Write the manifest of a new branch, or load the one that another wrote for this intent."""
+    """Write the manifest of a new branch, or load the one that another process wrote for this intent."""
     try:
         return create_manifest(store, _created_ulid(intent), forked_state(intent, state, ref_number))
     except UnsyncedError:
@@ -152,7 +153,7 @@ def _write_manifest(store: Store, intent: Intent, state: GraphState, ref_number:
 
 
 def _load_created_manifest(store: Store, intent: Intent) -> LoadedManifest:
-    """Load an existing manifest and sync it, because its writer may not have done so yet."""
+    """Load an existing manifest and sync it, because its writer may not have synced it yet."""
     manifest = read_manifest(store, _created_ulid(intent))
     sync_manifest(manifest)
     return manifest
@@ -161,7 +162,7 @@ def _load_created_manifest(store: Store, intent: Intent) -> LoadedManifest:
 def resume_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> None:
     """Resume an interrupted creation: write the manifest, then take the name.
 
-    Several processes may resume it at the same time: whoever writes the manifest, there is one.
+    Several processes may resume it at the same time; only one manifest is ever written.
     """
     already_written = manifest_exists(store, _created_ulid(intent))
     manifest = (
@@ -193,7 +194,7 @@ def forked_state(intent: Intent, state: GraphState, ref_number: int) -> GraphSta
 
 
 def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
-    """Name a manifest that is already written; a crash before this point leaves only garbage."""
+    """Name a manifest that was already written; a crash before this point leaves only garbage."""
     branch_name, parent_branch, fork_commit_id = (intent.facts["name"], intent.branch, intent.base_commit)
     ref = Ref(branch_name, _created_ulid(intent), ref_number, parent_branch, fork_commit_id, ref_directory(intent))
     if intent.operation == TAG_CREATE:
@@ -203,16 +204,16 @@ def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
     try:
         name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers))
     except AlreadyExists:
-        # Both saw a free name, and each now sees the other: neither may stay.
+        # Both creators found the name free, and each now sees the other, so neither name may stay.
         publish_closing_version(store, branch_state_of(store, branch_name, ref.ulid))
         refs.close_name(store, ref)
         raise
 
 
 def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
-    """Create the ref of a tag, with its author and message; tag names may overlap freely.
+    """Create the ref of a tag with its author and message; tag names may overlap freely.
 
-    Reads the highest number again before reporting success.
+    The highest number is read again before success is reported.
     """
     tag_facts = {"created_at": intent.created_at, "actor_id": intent.actor, "message": intent.message}
     refs.create_ref_object(store, ref, tag_facts)
@@ -221,7 +222,7 @@ def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
 
 
 def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = None) -> int:
-    """Return the number to take a name with; a leftover of an interrupted deletion is closed."""
+    """Return the ref number with which to claim a name, closing any leftover of an interrupted deletion."""
     ref_numbers = refs.list_highest_numbers(store)
     ref_number = ref_numbers.get(branch_name, 0)
     name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers, renamed_from))
@@ -245,7 +246,7 @@ def conflicting_names(
 
 
 def _release_if_closed(store: Store, branch_name: str) -> bool:
-    """Return whether the branch behind an open name is closed; if so, its name is released."""
+    """Return whether the branch behind an open name is closed, releasing the name if so."""
     try:
         open_branch(store, branch_name)
     except BranchNotFound:
@@ -262,12 +263,12 @@ def _created_ulid(intent: Intent) -> str:
 def arm_creation(
     store: Store, source_branch: BranchState, commit_id: str | None, build_intent: IntentFactory
 ) -> tuple[Intent, GraphState]:
-    """Arm an intent and return it with the state it protects, even if the source moves on."""
+    """Arm an intent and return it with the state that it protects, even if the source branch moves on."""
     for attempt in range(_MAX_FORK_ATTEMPTS):
         base_manifest = source_branch.last_known()
         intent = build_intent(commit_id or base_manifest.state.head.commit_id)
         intents.arm(store, intent)
-        # A source that never rests is forked at the commit the intent names, which still exists.
+        # On the last attempt, fork a busy source at the commit the intent names, which still exists.
         historical = commit_id is not None or attempt == _MAX_FORK_ATTEMPTS - 1
         with suppress(_SourceMovedError):
             return intent, _load_protected_state(store, source_branch, base_manifest, intent, historical=historical)
@@ -295,7 +296,7 @@ def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str,
 def _load_protected_state(
     store: Store, source_branch: BranchState, base_manifest: LoadedManifest, intent: Intent, *, historical: bool
 ) -> GraphState:
-    """Return the state to fork, verified to be out of a cleanup's reach now the intent is armed."""
+    """Return the state to fork, after verifying that the armed intent protects it from cleanup."""
     try:
         if historical:
             newest = source_branch.refresh()
@@ -304,7 +305,7 @@ def _load_protected_state(
             _check_not_erased(store, newest.state, state, intent.base_commit)
         else:
             check_head_not_queued(store, base_manifest.state, intent.base_commit)
-        newest = source_branch.refresh()  # if the branch was deleted, nothing protects what it named
+        newest = source_branch.refresh()  # if the branch was deleted, nothing protects the data it referenced
         if not historical:
             state = newest.state
         if newest.state.head.closed:
@@ -319,7 +320,7 @@ def _load_protected_state(
 
 
 def _check_not_erased(store: Store, newest_state: GraphState, past_state: GraphState, commit_id: str) -> None:
-    """Refuse a fork that would bring back a type that its source dropped with its history."""
+    """Refuse a fork that would bring back a type that the source branch dropped along with its history."""
     erased_locations = read_erased_directories(store, newest_state)
     erased_key = next(
         (table_key for table_key, entry in sorted(past_state.tables.items()) if entry.location in erased_locations),
@@ -334,7 +335,7 @@ def delete_branch(
 ) -> None:
     """Close a branch and release its name. Commits in the logs of other branches stay readable.
 
-    With `expected_head`, delete only if the branch is at that commit, so later work is kept.
+    With `expected_head`, delete the branch only if its head is that commit, so that later work is kept.
     """
     clean_name = name_conflicts.strip_name(branch_name)
     if clean_name == layout.MAIN:
@@ -345,7 +346,7 @@ def delete_branch(
 
 
 def close_ref(store: Store, ref: Ref, expected_head: str | None = None) -> None:
-    """Close the manifest behind a ref, then the ref; the second caller gets `NotFound`."""
+    """Close the manifest behind a ref, then the ref itself; a second caller gets `NotFound`."""
     already_closed = publish_closing_version(store, branch_state_of(store, ref.name, ref.ulid), expected_head)
     with failures_as_unknown_effect():
         refs.close_name(store, ref)

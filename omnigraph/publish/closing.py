@@ -1,7 +1,7 @@
-"""The closing version of a branch or tag: its last one, which nothing is ever published on.
+"""The closing version of a branch or tag: its final version, on which nothing is ever published.
 
-It is never removed, so a delayed swap fails on it. Owns the attempts to publish it beside other
-writers, and what is reported when the store did not answer.
+The closing version is never removed, so a delayed swap fails because of it. This module owns the
+attempts to publish it alongside other writers, and the report when the store does not answer.
 """
 
 from omnigraph.errors import BranchBusy, ConcurrentCommit
@@ -39,11 +39,11 @@ def publish_closing_version(store: Store, branch_state: BranchState, expected_he
 def _swap_closing_state(
     branch_state: BranchState, base: LoadedManifest, closing_state: GraphState, unresolved_swap: UnresolvedSwap
 ) -> bool:
-    """Swap, and verify before reporting; False means that the caller must look and try again."""
+    """Swap in the closing state and verify the result; return False if the caller must check and try again."""
     try:
         closed_manifest = swap_state(branch_state.store, base, closing_state)
     except SwapConflict:
-        unresolved_swap.mark_unanswered(base)  # perhaps lost to itself: the client of the store retries on its own
+        unresolved_swap.mark_unanswered(base)  # the conflict may be with itself: store clients retry on their own
         return False
     except SwapOutcomeUnknown as unsure:
         return _check_unanswered_swap(branch_state, base, unsure, unresolved_swap)
@@ -57,9 +57,9 @@ def _swap_closing_state(
 def _check_unanswered_swap(
     branch_state: BranchState, base: LoadedManifest, swap_error: SwapOutcomeUnknown, unresolved_swap: UnresolvedSwap
 ) -> bool:
-    """After an unanswered swap: raise an interrupt or a disk error if the branch is not closed.
+    """After an unanswered swap, raise the interrupt or disk error if the branch is not closed.
 
-    Whether it is closed, and by whom, is determined by the next attempt.
+    The next attempt determines whether the branch is closed, and by which process.
     """
     cause, disk_error = swap_error.__cause__, local_disk_error(branch_state.store, swap_error)
     if disk_error is None:

@@ -1,8 +1,8 @@
 """Recognise a repeated write by its idempotency key.
 
-The key is looked up in the branch state of every attempt, so a repetition that races with the
-original is recognised too. Only first-parent commits of the last 24 hours count, at most 4,096.
-A write without a key pays nothing.
+Each attempt looks up the key in the branch state, so a repetition that races with the original is
+recognised too. Only first-parent commits of the last 24 hours are searched, at most 4,096 of them.
+A write without a key incurs no cost.
 """
 
 from itertools import islice
@@ -18,14 +18,14 @@ from .plan import CommitMetadata
 
 _WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # microseconds
 _MAX_COMMITS = 4096
-_MAX_EXPIRED_IN_A_ROW = 64  # one publisher with a wrong clock must not end the search
+_MAX_EXPIRED_IN_A_ROW = 64  # a publisher with a wrong clock must not end the search early
 
 
 def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetadata) -> Commit | None:
-    """Return the commit that this key already produced, or None.
+    """Return the commit that was already published under this idempotency key, or None.
 
     Raises:
-        InputError: the key was used for another request; the caller confuses two writes.
+        InputError: the key was used for a different request, so the caller has mixed up two writes.
 
     """
     commit = None if metadata.idempotency_key is None else find_commit_by_key(store, state, metadata.idempotency_key)
@@ -33,7 +33,7 @@ def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetada
 
 
 def find_commit_by_key(store: Store, state: GraphState, key: str) -> Commit | None:
-    """Return the commit that was written under a key, whatever its request was."""
+    """Return the commit that was written under a key, regardless of its request."""
     oldest_time, expired_in_a_row = ids.now_micros() - _WINDOW_MICROS, 0
     first_parents = HistoryLog(store, state).first_parents(state.head.commit_id)
     for commit in islice(first_parents, _MAX_COMMITS):

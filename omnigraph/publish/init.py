@@ -1,7 +1,7 @@
-"""A new graph: claim the root, create the tables, store the schema, write the first manifest.
+"""Create a graph: claim the root, create the tables, store the schema, write the first manifest.
 
 The first manifest version is the commit point. An init interrupted before it leaves a claim and
-garbage that the next init ignores; after it the graph exists, and nothing is rolled back.
+garbage that the next init ignores. Once it is written, the graph exists and nothing is rolled back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ PROBE_NOTE = "this store was probed: of several creators of one name exactly one
 
 
 def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, actor: str | None = None) -> BranchState:
-    """Create a graph at an empty root. `force` takes over the claim of an interrupted init."""
+    """Create a graph at an empty root; `force` takes over the claim of an interrupted init."""
     _check_hash_collisions(contract.ir)
     if manifest_exists(store):
         raise AlreadyExists(f"a graph already exists at {store.root.uri}")
@@ -60,7 +60,7 @@ def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, act
         schema = write_schema(store, contract)
     stale_branches = branch_states_at(store)
     first_manifest = _create_first_manifest(store, _genesis_state(commit_id, tables, schema, actor, packed_checksums))
-    for stale_branch in stale_branches:  # only now: an init that loses must not invalidate the winner's branches
+    for stale_branch in stale_branches:  # not earlier: a losing init must not invalidate the winner's branches
         stale_branch.is_replaced = True
     main_branch = branch_state_of(store, layout.MAIN, layout.MAIN)
     main_branch.advance(first_manifest)
@@ -74,7 +74,7 @@ def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, act
 
 
 def _missing_directories(store: Store) -> list[Path]:
-    """Return the directories that will be created on the path to a local root."""
+    """Return the directories that must be created on the path to a local root."""
     root_path = Path(store.root.path)
     return (
         [directory for directory in (root_path, *root_path.parents) if not directory.exists()]
@@ -84,17 +84,17 @@ def _missing_directories(store: Store) -> list[Path]:
 
 
 def _sync_root_path(store: Store, created_directories: list[Path]) -> None:
-    """Sync the name of the root, and the directories created above it, against a power loss."""
+    """Sync the root's directory entry and any directories created above it, so that they survive a power loss."""
     if not store.root.is_local or store.durability != "fsync":
         return
     for directory in created_directories:
         sync_directory(directory.parent)
-    with suppress(PermissionError):  # the parent may be unlistable on purpose
+    with suppress(PermissionError):  # the parent directory may be deliberately unreadable
         sync_directory(Path(store.root.path).parent)
 
 
 def _check_hash_collisions(ir: SchemaIR) -> None:
-    """Refuse two types of one kind whose names have equal hashes: directories would look alike."""
+    """Refuse two types of the same kind whose names have equal hashes, since their directories would look alike."""
     names_by_hash: dict[tuple[str, str], str] = {}
     for graph_type in _list_types(ir):
         other_name = names_by_hash.setdefault((graph_type.kind, layout.fnv1a64(graph_type.name)), graph_type.name)
@@ -112,7 +112,7 @@ def _claim_root(store: Store, force: bool) -> None:
 
 @contextmanager
 def _release_claim_on_error(store: Store) -> Iterator[None]:
-    """Release the claim if the block raises: nothing was written after it yet."""
+    """Release the claim if the block raises, because nothing has been written after it yet."""
     try:
         yield
     except OmnigraphError:
@@ -122,7 +122,7 @@ def _release_claim_on_error(store: Store) -> Iterator[None]:
 
 
 def _check_no_leftovers(store: Store) -> None:
-    """Refuse branch names without a main manifest: they remain of an interrupted copy."""
+    """Refuse a root that has branch names but no main manifest, as an interrupted copy leaves it."""
     if refs.list_highest_numbers(store):
         raise AlreadyExists(
             f"{store.root.uri} holds part of a graph, perhaps of an interrupted copy",
@@ -135,7 +135,7 @@ def _list_types(ir: SchemaIR) -> list[NodeType | EdgeType]:
 
 
 def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> tuple[dict[TableKey, TableEntry], Mapping[str, Any]]:
-    """Create the empty tables of a schema; return them and their packed file checksums."""
+    """Create the empty tables of a schema; return their entries and packed file checksums."""
     created_tables: dict[TableKey, TableEntry] = {}
     files: dict[str, FileChecksum] = {}
     for graph_type in _list_types(ir):
@@ -150,7 +150,7 @@ def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> tuple[dict[Tab
 
 
 def _create_first_manifest(store: Store, state: GraphState) -> LoadedManifest:
-    """Create the first manifest, the commit point; if the outcome is unclear, ask the store."""
+    """Create the first manifest, which is the commit point; if the outcome is unclear, check the store."""
     try:
         return create_manifest(store, layout.MAIN, state)
     except UnsyncedError as error:
@@ -175,10 +175,10 @@ def _verify_first_manifest(store: Store, state: GraphState, error: Exception) ->
 
 
 def _missing_manifest_error(store: Store, error: Exception) -> OmnigraphError:
-    """Return the error for a missing manifest: on a local disk it cannot appear later, else it can.
+    """Return the error for a missing manifest, which can still appear later unless the disk is local.
 
-    The claim can be released: a first manifest that arrives late and one of another init exclude
-    each other.
+    The claim can be released, because a first manifest that arrives late and one written by another
+    init exclude each other.
     """
     with suppress(StorageError):
         store.objects.remove(layout.CLAIM)

@@ -1,8 +1,8 @@
-"""Intents: the record of what a long operation is about to do, written before it does it.
+"""Intents: records of what a long operation is about to do, written before it starts.
 
-Owns arming, leases, confirmation, the single verdict, removal, and the listing of intents. An
-intent protects what it refers to from cleanup, and lets others finish or discard the operation
-after its owner died. Nothing waits for an intent, and an unreadable one blocks nobody.
+This module owns arming, leases, confirmation, the single verdict, removal, and listing. An intent
+protects what it refers to from cleanup, and lets other processes finish or discard the operation
+after its owner has died. Nothing waits for an intent, and an unreadable intent blocks no one.
 """
 
 import logging
@@ -24,7 +24,7 @@ _log = logging.getLogger("omnigraph")
 LEASE_DURATION = timedelta(seconds=60)  # measured in store time
 RENEWAL_SECONDS = 20.0  # seconds
 INTENT_PARTS = ("json", "confirmed", "lease", "verdict")
-# Parts that make recovery skip an intent: nothing could resolve it, or it needs a newer release.
+# Parts that make recovery skip an intent, because it cannot be resolved or needs a newer release.
 SET_ASIDE_PART, NEWER_PART = MARKER_PARTS = ("set_aside", "newer")
 
 Verdict = Literal["publish", "discard"]
@@ -51,7 +51,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PendingIntent:
-    """An intent with the store times of its arming and of its last sign of life."""
+    """An intent with the store times at which it was armed and its lease was last renewed."""
 
     intent: Intent
     alive_at: datetime
@@ -66,9 +66,9 @@ class PendingIntent:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableIntent:
-    """An intent that cannot be read, and why.
+    """An intent that cannot be read, with the reason.
 
-    The error tells whether it is damaged, was written by a newer release, or may be readable later.
+    The error indicates whether it is damaged, was written by a newer release, or may be readable later.
     """
 
     id: str
@@ -81,7 +81,7 @@ class UnreadableIntent:
 class SetAsideIntent:
     """An intent that recovery could not resolve and skips until an operator decides.
 
-    `needs` is what a release must support to resolve it; such a release resolves it on its own.
+    `needs` lists what a release must support to resolve it; such a release resolves it automatically.
     """
 
     listed_intent: PendingIntent | UnreadableIntent
@@ -100,7 +100,7 @@ class SetAsideIntent:
         return self.listed_intent.intent if isinstance(self.listed_intent, PendingIntent) else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the operation as it is displayed; members that cannot be read are null."""
+        """Return the operation as displayed; members that cannot be read are null."""
         intent = self.intent
         return {
             "operation_id": self.id,
@@ -117,7 +117,7 @@ class SetAsideIntent:
 def arm(store: Store, intent: Intent) -> None:
     """Write an intent; its creation in store time counts as its first lease.
 
-    A failure has no effect: an intent that was neither confirmed nor decided is never carried out.
+    A failure has no effect, because an intent that was neither confirmed nor decided is never carried out.
     """
     try:
         with as_storage_errors("none"):
@@ -130,26 +130,26 @@ def arm(store: Store, intent: Intent) -> None:
 
 
 def renew(store: Store, intent: Intent) -> None:
-    """Renew the lease: show that the owner is alive."""
+    """Renew the lease to show that the owner is alive."""
     store.objects.write_lease(layout.intent_name(intent.id, "lease"), {"nonce": ids.new_nonce()})
 
 
 def confirm(store: Store, intent: Intent, staged_plan: Mapping[str, Any]) -> None:
-    """Write everything that was staged: from here on any process can finish the operation."""
+    """Store the staged plan; from this point on, any process can finish the operation."""
     confirmation_file = layout.intent_name(intent.id, "confirmed")
     if not store.objects.create_json(confirmation_file, staged_plan):
         raise StorageError(f"intent {intent.id} was already confirmed", kind="precondition")
 
 
 def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
-    """Return what was staged; None if the owner did not get that far."""
+    """Return the staged plan, or None if the owner did not get that far."""
     return store.objects.read_json(layout.intent_name(intent.id, "confirmed"))
 
 
 def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
-    """Request a verdict and return the one that holds, the first; None if the intent is over.
+    """Request a verdict and return the first one recorded, or None if the intent is over.
 
-    The intent is looked up again afterwards: a verdict that was removed could be created anew.
+    The intent is looked up again afterwards, because a verdict that was removed could be created anew.
     """
     verdict_file = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = requested_verdict
@@ -165,9 +165,9 @@ def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict 
 
 
 def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) -> None:
-    """Remove an intent that is decided and carried out: the intent first, its verdict last.
+    """Remove an intent that was decided and carried out, starting with the intent and ending with its verdict.
 
-    Its work is already done, so a failure is only logged; the next open removes the rest.
+    The work is already done, so a failure is only logged; the next open removes what remains.
     """
     try:
         for part in INTENT_PARTS:
@@ -181,7 +181,7 @@ def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) ->
 class IntentListing:
     """The result of a listing: intents, and parts whose intent is gone.
 
-    `unreadable` are those not set aside yet, `foreign_files` were written by other programs.
+    `unreadable` holds intents not yet set aside; `foreign_files` are files written by other programs.
     """
 
     pending: tuple[PendingIntent, ...]
@@ -192,9 +192,9 @@ class IntentListing:
 
 
 def list_intents(store: Store) -> IntentListing:
-    """List all intents and leftover parts: one request if there are none.
+    """List all intents and leftover parts; if there are none, this costs one request.
 
-    An unreadable intent is part of the result; only a failed listing raises.
+    Unreadable intents are included in the result; only a failed listing raises.
     """
     files_by_name = {stored_file.name: stored_file for stored_file in store.objects.list(layout.INTENTS)}
     parsed_names = {file_name: layout.parse_intent_name(file_name) for file_name in files_by_name}
@@ -236,7 +236,7 @@ def list_intents(store: Store) -> IntentListing:
 
 
 def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_time: datetime) -> None:
-    """Remove old parts whose intent is gone: without its intent a part decides nothing."""
+    """Remove old parts whose intent is gone; such parts no longer decide anything."""
     for leftover in leftovers:
         if (
             abs(current_time - leftover.modified) > LEASE_DURATION
@@ -246,7 +246,7 @@ def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_tim
 
 
 def set_aside_files(store: Store) -> list[ListedObject]:
-    """Return all files of intents that are set aside: a copy of the graph includes them."""
+    """Return all files of intents that were set aside; a copy of the graph includes them."""
     intent_files = store.objects.list(layout.INTENTS)
     stems = {intent_file.name: intent_file.name.rpartition(".")[0] for intent_file in intent_files}
     set_aside_stems = {stem for file_name, stem in stems.items() if file_name.rpartition(".")[2] in MARKER_PARTS}
@@ -254,7 +254,7 @@ def set_aside_files(store: Store) -> list[ListedObject]:
 
 
 def _find_marker(intent_ulid: str, file_names: Container[str]) -> str | None:
-    """Return the part that sets an intent aside, if there is one."""
+    """Return the part that sets an intent aside, or None."""
     marker_parts = (part for part in MARKER_PARTS if layout.intent_name(intent_ulid, part) in file_names)
     return next(marker_parts, None)
 
@@ -270,7 +270,7 @@ def _intent_file(part_file: str) -> str:
 def _read_intent(
     store: Store, intent_ulid: str, files_by_name: Mapping[str, ListedObject]
 ) -> PendingIntent | UnreadableIntent | None:
-    """Read an intent of a listing; None if its owner removed it after the listing."""
+    """Read a listed intent; return None if its owner removed it after the listing."""
     intent_file = layout.intent_name(intent_ulid)
     armed_at = files_by_name[intent_file].modified
     lease_file = files_by_name.get(layout.intent_name(intent_ulid, "lease"))
@@ -288,7 +288,7 @@ def _read_intent(
 
 
 def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str) -> SetAsideIntent:
-    """Read why an intent was set aside; a damaged marker still sets it aside."""
+    """Read why an intent was set aside; even a damaged marker sets it aside."""
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:
@@ -303,7 +303,7 @@ def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, 
 
 
 def store_time(store: Store) -> datetime:
-    """Return the time of the store's own clock: ages are differences between its times only."""
+    """Return the current time by the store's clock; ages are computed only from store times."""
     tick_file = f"{layout.INTENTS}/clock-{ids.new_ulid()}.tick"
     store.objects.create_bytes(tick_file, b"")
     try:
@@ -315,9 +315,9 @@ def store_time(store: Store) -> datetime:
 
 
 def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: datetime) -> bool:
-    """Return whether the owner has given no sign of life for the length of a lease.
+    """Return whether the owner has not renewed the lease for a full lease period.
 
-    A lease from the future is no sign of life: the clock of the store was set back, or the file
+    A lease dated in the future does not count, because the store's clock was set back or the file
     time was changed. A live owner renews it by the current clock.
     """
     return abs(current_time - listed_intent.alive_at) > LEASE_DURATION

@@ -1,6 +1,6 @@
-"""Record how an intent ended: the first record of an operation wins.
+"""Record how an intent ended; the first record of an operation wins.
 
-Owns the step from an intent to its recovery record. Listing the records is in `history`.
+This module converts an intent into its recovery record. Listing the records is part of `history`.
 """
 
 from omnigraph.history.recovery_records import OutcomeKind, RecoveryRecord, _store_record
@@ -17,6 +17,6 @@ def record_outcome(store: Store, intent: Intent, kind: OutcomeKind, error: str |
 
 
 def build_recovery_record(intent: Intent, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
-    """Build the record of an operation, dated now."""
+    """Build the recovery record of an operation, dated now."""
     operation_facts = (intent.operation, intent.branch, intent.actor, intent.commit_id, ids.now_micros())
     return RecoveryRecord(intent.id, kind, *operation_facts, error=error)

@@ -1,8 +1,8 @@
-"""The record of a long operation, and its stored form.
+"""The record of a long operation and its stored form.
 
-Owns the members of an intent, and the rejection of records that this release cannot read. It does
-no I/O. An operation that needs more than publishing its plan must raise `SCHEMA_VERSION`: older
-releases then keep it until a newer one resolves it.
+This module owns the members of an intent and rejects records that this release cannot read. It does
+no I/O. An operation that needs more than the publishing of its plan must raise `SCHEMA_VERSION`, so
+that older releases keep it until a newer one resolves it.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _MEMBER_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 class NewerReleaseError(StorageError):
-    """An operation of a newer release; `needs` is what a release must support to resolve it."""
+    """An operation written by a newer release; `needs` lists what a release must support to resolve it."""
 
     code = "StorageError"
     kind = "configuration"
@@ -43,8 +43,8 @@ class NewerReleaseError(StorageError):
 class Intent:
     """A long operation.
 
-    `commit_id` is the commit it will publish (None for a branch creation), `created_ulid` the ULID
-    of the branch or tag it will create, `facts` whatever its kind needs to finish it.
+    `commit_id` is the commit it will publish (None for a branch creation), `created_ulid` is the ULID
+    of the branch or tag it will create, and `facts` holds whatever this kind of operation needs to finish.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Intent:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the intent as it is stored; everything in it is relative to the root."""
+        """Return the intent in its stored form; all paths in it are relative to the root."""
         return {
             "schema_version": SCHEMA_VERSION,
             "operation_id": self.id,
@@ -80,9 +80,9 @@ class Intent:
 
     @classmethod
     def from_json(cls, stored_facts: Mapping[str, Any]) -> "Intent":
-        """Parse the intent of a stored object.
+        """Parse a stored intent.
 
-        Raises `NewerReleaseError` for one of a newer release, `StorageError` for a damaged one.
+        Raises `NewerReleaseError` if a newer release wrote it and `StorageError` if it is damaged.
         """
         schema_version = stored_facts.get("schema_version")
         if isinstance(schema_version, int) and schema_version > SCHEMA_VERSION:
@@ -119,7 +119,7 @@ def newer_release_error(operation_id: object, **needs: Any) -> NewerReleaseError
 
 
 def damaged_record_error(record_name: str) -> StorageError:
-    """Return the error for a record that differs from what was written."""
+    """Return the error for a record whose content differs from what was written."""
     message = f"the record of an unfinished operation, {record_name}, is damaged; it was kept"
     hint = "restore the file from a copy, then retry; or drop the operation"
     return StorageError(message, kind="permanent", effect="none", hint=hint)

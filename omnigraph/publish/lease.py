@@ -1,7 +1,7 @@
-"""The lease of a long operation: a sign of life that a thread renews beside the work.
+"""The lease of a long operation, which a background thread renews while the work runs.
 
-A lease that cannot be renewed ends nothing by itself: the owner finds out when it requests the
-verdict, and keeps trying until then.
+A lease that cannot be renewed does not end the operation by itself. The owner keeps trying until it
+requests the verdict, which shows whether the operation was discarded.
 """
 
 import logging
@@ -20,13 +20,13 @@ _log = logging.getLogger("omnigraph")
 
 
 def keep_lease_alive(store: Store, intent: Intent) -> AbstractContextManager[None]:
-    """Renew the lease of an intent while the block runs."""
+    """Renew an intent's lease while the block runs."""
     return renew_periodically(lambda: intents.renew(store, intent), intent.id, intents.RENEWAL_SECONDS)
 
 
 @contextmanager
 def renew_periodically(renew: Callable[[], None], lease_name: str, interval: float) -> Iterator[None]:
-    """Call `renew` every `interval` seconds while the block runs; a failure is only logged."""
+    """Call `renew` every `interval` seconds while the block runs; failures are only logged."""
     stopped = threading.Event()
 
     def renew_until_stopped() -> None:

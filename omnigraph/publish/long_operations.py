@@ -1,7 +1,7 @@
 """Long operations: stage under an intent, confirm, request the verdict, publish.
 
-Owns the life cycle of an operation that may outlive its process. A confirmed plan is published
-exactly once, by its owner or by recovery; one that cannot be published leaves a refusal in the log.
+This module owns the life cycle of an operation that may outlive its process. A confirmed plan is
+published exactly once, by its owner or by recovery. If it cannot be published, a refusal is logged.
 """
 
 import logging
@@ -49,10 +49,10 @@ def publish_long_operation(
 ) -> Commit | None:
     """Stage a long operation under the protection of an intent, and publish it once.
 
-    `intent_facts` are further members of the intent: a merge records its source there.
+    `intent_facts` are additional members of the intent; a merge, for example, records its source there.
 
-    Raises `RecoveryRequired` if it was confirmed and the store failed before it was published:
-    the next writer that opens the graph publishes it.
+    Raises `RecoveryRequired` if the store failed after the operation was confirmed but before it was
+    published. The next writer that opens the graph then publishes it.
     """
     base_manifest = branch_state.refresh()
     intent = _build_intent(branch_state, base_manifest, operation, commit_metadata, table_keys)
@@ -64,7 +64,7 @@ def publish_long_operation(
         return None
     with _require_recovery_on_failure(intent):
         if intents.decide(branch_state.store, intent, "publish") == "publish":
-            with _require_recovery_on_failure(intent, (ConcurrentCommit,)):  # decided, and too busy
+            with _require_recovery_on_failure(intent, (ConcurrentCommit,)):  # decided, but the branch is too busy
                 return finish_confirmed(branch_state, intent, lambda _: staged_plan)
         return _find_published_elsewhere(branch_state, intent)
 
@@ -77,16 +77,16 @@ def finish_confirmed(
 ) -> Commit:
     """Publish a confirmed operation; if that is impossible, publish a refusal and raise the cause.
 
-    `on_resolved` is called with what the log records (`finished`, `refused`, or `discarded` on a
-    deleted branch) before the intent is removed. A branch that is too busy decides nothing: the
-    intent stays.
+    `on_resolved` is called before the intent is removed, with the outcome that the log records:
+    `finished`, `refused`, or `discarded` on a deleted branch. If the branch is too busy, nothing is
+    decided and the intent stays.
     """
     publish_result: Commit | ClientError | None
     try:
         publish_result = _publish_intent(branch_state, intent, load_plan)
     except ConcurrentCommit:
         raise
-    except ClientError as error:  # a conflict, a failed requirement, a key of another request
+    except ClientError as error:  # a conflict, a failed requirement, or a key used for a different request
         publish_result = error
     logged_commit = find_intent_commit(branch_state.store, branch_state.last_known().state, intent) or publish_refusal(
         branch_state, intent
@@ -96,20 +96,20 @@ def finish_confirmed(
     if logged_commit is not None and logged_commit.operation != REFUSED_OPERATION:
         return logged_commit
     if isinstance(publish_result, Commit) and publish_result.id != intent.commit_id:
-        return publish_result  # the earlier commit of the same idempotency key
+        return publish_result  # the earlier commit with the same idempotency key
     if isinstance(publish_result, ClientError):
         raise publish_result
     raise ReadSetConflict(member="tables", expected=intent.base_commit)
 
 
 def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
-    """Publish the refusal under the same commit id, so that the plan is never published later.
+    """Publish a refusal under the same commit id, so that the plan is never published later.
 
-    Returns the commit in the log, which may be one that another process published; None on a
-    deleted branch.
+    Returns the commit in the log, which another process may have published, or None if the branch
+    was deleted.
     """
     refusal_metadata = CommitMetadata(actor=intent.actor)
-    with suppress(ReadSetConflict):  # deleted: nothing can be published there any more
+    with suppress(ReadSetConflict):  # the branch was deleted, so nothing can be published there any more
         _publish_intent(branch_state, intent, lambda _: PublishPlan(REFUSED_OPERATION), refusal_metadata)
     newest_state = branch_state.refresh().state
     logged_commit = find_intent_commit(branch_state.store, newest_state, intent)
@@ -119,7 +119,7 @@ def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
 
 
 def find_intent_commit(store: Store, state: GraphState, intent: Intent) -> Commit | None:
-    """Find the commit of an intent in a log: it can only be newer than the intent's base."""
+    """Find an intent's commit in a log; it can only be newer than the intent's base."""
     for commit in HistoryLog(store, state).first_parents(state.head.commit_id):
         if commit.id == intent.commit_id:
             return commit
@@ -134,12 +134,12 @@ def _publish_intent(
     load_plan: ConfirmedPlanFactory,
     commit_metadata: CommitMetadata | None = None,
 ) -> Commit | None:
-    """Publish under the identity of the intent, unless its commit is already in the base's log."""
+    """Publish under the intent's identity, unless its commit is already in the base's log."""
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         if find_intent_commit(txn.store, txn.base.state, intent) is not None:
             return None
-        # Its files are protected by the intent, whatever a cleanup did meanwhile.
+        # The intent protects the plan's files, even if a cleanup ran in the meantime.
         plan = replace(load_plan(txn), protected_by_intent=True)
         _check_still_applies(plan, txn, intent)
         return plan
@@ -150,7 +150,7 @@ def _publish_intent(
 
 
 def _check_still_applies(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
-    """Check that a plan staged on an old base holds on this one; it cannot be staged again."""
+    """Check that a plan staged on an older base still holds on this one; it cannot be staged again."""
     check_requirements(plan.requirements, txn)
     for table_key, staged_write in plan.writes.items():
         if not can_replay(staged_write, txn.table(table_key)):
@@ -188,7 +188,7 @@ def _build_intent(
 def _stage_and_confirm(
     branch_state: BranchState, base_manifest: LoadedManifest, intent: Intent, stage_plan: PlanStager
 ) -> PublishPlan | None:
-    """Stage and confirm; any failure here discards the intent."""
+    """Stage and confirm the operation; any failure discards the intent."""
     try:
         missing_files_explained = report_missing_files(branch_state.store, lambda: base_manifest.state.tables)
         with missing_files_explained, as_storage_errors("none"), keep_lease_alive(branch_state.store, intent):
@@ -208,7 +208,7 @@ def _stage_and_confirm(
 
 
 def _try_discard(store: Store, intent: Intent) -> bool:
-    """Discard a failed operation. If that fails, its lease expires and recovery decides."""
+    """Discard a failed operation; if that fails, its lease expires and recovery decides."""
     try:
         return _discard_intent(store, intent)
     except (StorageError, OSError) as error:
@@ -224,7 +224,7 @@ def _discard_intent(store: Store, intent: Intent) -> bool:
 
 
 def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Commit:
-    """The intent is over or to be discarded: the log tells whether another process published it."""
+    """Return the commit if the log shows that another process published it; the intent is over or discarded."""
     logged_commit = find_intent_commit(branch_state.store, branch_state.refresh().state, intent)
     if logged_commit is None or logged_commit.operation == REFUSED_OPERATION:
         raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")
@@ -235,7 +235,7 @@ def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Comm
 def _require_recovery_on_failure(
     intent: Intent, failures: tuple[type[Exception], ...] = (StorageError, OSError)
 ) -> Iterator[None]:
-    """After the confirmation a store failure decides nothing: report that recovery is pending."""
+    """Report pending recovery if the store fails after the confirmation, since that failure decides nothing."""
     try:
         yield
     except failures as error:

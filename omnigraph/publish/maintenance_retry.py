@@ -1,7 +1,7 @@
-"""Maintenance that runs next to writers: after each lost swap it rewrites fewer fragments.
+"""Maintenance that runs alongside writers and rewrites fewer fragments after each lost swap.
 
-A rewrite of many fragments loses to every update of one of them, and a busy table is never idle.
-Owns only how much is tried; it never waits and never blocks a writer.
+A rewrite of many fragments loses to an update of any one of them, and a busy table is never idle.
+This module only decides how much to try; it never waits and never blocks a writer.
 """
 
 from collections.abc import Callable
@@ -9,15 +9,15 @@ from collections.abc import Callable
 from omnigraph.publish.plan import PreparePlan, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 
-FIRST_RETRY_FRAGMENTS = 32  # fragments of the second try; every further try halves the number
+FIRST_RETRY_FRAGMENTS = 32  # fragments rewritten on the second attempt; each further attempt halves the number
 MIN_RETRY_FRAGMENTS = 2
 
-# Stages maintenance of at most that many fragments; None means no limit.
+# Stages maintenance of at most the given number of fragments; None means no limit.
 StageMaintenance = Callable[[WriteTxn, int | None], PublishPlan | None]
 
 
 def shrink_on_retry(stage: StageMaintenance) -> PreparePlan:
-    """Return a prepare function that stages everything first, and less on every retry."""
+    """Return a prepare function that stages everything at first and less on every retry."""
     attempt_count = 0
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:

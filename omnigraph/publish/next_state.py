@@ -1,7 +1,7 @@
 """Build what a swap makes visible: detached table versions, the commit, the next branch state.
 
-Everything here is written before the swap and referenced by no manifest yet, so that a crash
-leaves garbage only. Nothing here swaps.
+Everything here is written before the swap, when no manifest references it yet, so a crash leaves
+only garbage. Nothing in this module swaps a manifest.
 """
 
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class DetachedTable:
-    """A table with its new detached version: the entry it was based on, and the entry to publish.
+    """A table with a new detached version, its base entry, and the entry to publish.
 
     Plain Lance readers never see a detached version; only a branch manifest references it.
-    `file_checksums` are those of the files that the version adds.
+    `file_checksums` covers the files that the version adds.
     """
 
     base_entry: TableEntry
@@ -36,9 +36,9 @@ class DetachedTable:
 def rebase_tables(
     txn: WriteTxn, plan: PublishPlan, earlier_tables: Mapping[TableKey, DetachedTable]
 ) -> dict[TableKey, DetachedTable] | None:
-    """Write detached versions on top of the tables of this base; None if a change does not apply.
+    """Write detached versions on top of this base's tables, or return None if a change does not apply.
 
-    A table that has not moved since the last attempt keeps its detached version.
+    A table that has not changed since the last attempt keeps its detached version.
     """
     rebased_tables: dict[TableKey, DetachedTable] = {}
     for table_key, staged_change in plan.writes.items():
@@ -50,7 +50,7 @@ def rebase_tables(
             rebased_tables[table_key] = earlier_table
             continue
         table = txn.table(table_key)
-        # On a retry, maintenance that was attached to the write is dropped: it conflicts easily.
+        # On a retry, maintenance attached to the write is dropped, because it conflicts easily.
         applicable_change = replace(staged_change, prior_maintenance=()) if txn.is_retry else staged_change
         if not can_replay(applicable_change, table):
             return None
@@ -81,7 +81,7 @@ def _is_same_version(earlier_entry: TableEntry, current_entry: TableEntry) -> bo
 def build_commit(
     txn: WriteTxn, plan: PublishPlan, metadata: CommitMetadata, detached_tables: Mapping[TableKey, DetachedTable]
 ) -> Commit:
-    """Build the commit; the record of file checksums may be written here, before the swap."""
+    """Build the commit; this may write the file checksum record, which must happen before the swap."""
     changed_tables: dict[TableKey, TableEntry | None] = {
         table_key: detached_table.new_entry for table_key, detached_table in detached_tables.items()
     }

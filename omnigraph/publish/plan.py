@@ -1,7 +1,7 @@
-"""The plan of a write: effects on tables, and requirements on the state it is published on.
+"""The plan of a write: its effects on tables, and its requirements on the state it is published on.
 
-Owns the small objects of a write. After a lost swap every requirement is checked again on the next
-base; a plan that still holds is replayed there, otherwise it is prepared again.
+This module owns the small objects of a write. After a lost swap, every requirement is checked again
+on the next base. A plan that still holds is replayed there; otherwise a new one is prepared.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,13 +20,13 @@ from omnigraph.values.table_key import TableKey
 class PublishPlan:
     """Everything that one publish makes visible, complete before any of it is visible.
 
-    `writes` are staged changes by table key, `new_tables` the tables to register, `dropped_tables`
-    those to remove, `adopted_tables` existing versions taken over from another state. For a merge,
-    `incoming_commits` are the commits of the other branch, `merged_head` is its head, and
-    `details` says how conflicts were resolved.
-    `maintenance` keeps the content, so content ids stay. `gc_epoch` is the collector epoch in which
-    the files were staged, by default that of the base: a later epoch means that a collector may
-    have removed them. Files `protected_by_intent` are exempt, whatever the epoch.
+    `writes` are the staged changes by table key, `new_tables` are the tables to register,
+    `dropped_tables` are those to remove, and `adopted_tables` are existing versions taken over from
+    another state. For a merge, `incoming_commits` are the commits of the other branch, `merged_head`
+    is its head, and `details` records how conflicts were resolved.
+    `maintenance` means that the content, and therefore the content ids, stay the same. `gc_epoch` is
+    the collector epoch in which the files were staged, by default that of the base; in a later epoch
+    a collector may have removed them. With `protected_by_intent`, the epoch does not matter.
     """
 
     operation: str
@@ -48,8 +48,8 @@ class PublishPlan:
     def with_base_requirements(self, txn: WriteTxn) -> "PublishPlan":
         """Return the plan with its implicit assumptions about the base as explicit requirements.
 
-        The plan replaces tables, or assumes that they do not exist, so it has read them. Its files
-        are safe only in the collector epoch of the base.
+        A plan that replaces tables, or assumes that they do not exist, has read them. Its files are
+        safe only in the collector epoch of the base.
         """
         replaced_keys = sorted({*self.new_tables, *self.adopted_tables, *self.dropped_tables})
         base_requirements = tuple(
@@ -65,7 +65,7 @@ def _require_unchanged(table_key: TableKey, entry: TableEntry | None) -> Require
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """Author, message, and the idempotency key that identifies a repeated request."""
+    """The author, the message, and the idempotency key that identifies a repeated request."""
 
     actor: str | None = None
     message: str | None = None

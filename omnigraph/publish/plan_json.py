@@ -1,7 +1,7 @@
-"""Confirmed plans as JSON, so that another process can publish them after their owner died.
+"""Confirmed plans as JSON, so that another process can publish them after their owner has died.
 
-Owns the JSON form of a plan and of its requirements. It must hold everything that publishing uses:
-a missing member would go unnoticed until a recovery publishes the plan.
+This module owns the JSON form of a plan and of its requirements. It must include everything that
+publishing uses, because a missing member would go unnoticed until recovery publishes the plan.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ _REQUIREMENT_FACTORIES: dict[str, Callable[..., Requirement]] = {
 
 
 def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
-    """Return everything that was staged, as JSON."""
+    """Return everything that was staged, as JSON data."""
     return {
         "plan_version": PLAN_VERSION,
         "operation": plan.operation,
@@ -64,7 +64,7 @@ def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
 
 
 def plan_from_json(stored_plan: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
-    """Parse a plan; its files are protected by their intent, whatever the epoch."""
+    """Parse a plan; an intent protects its files, regardless of the collector epoch."""
     schema = stored_plan["schema"]
     return PublishPlan(
         stored_plan["operation"],
@@ -97,7 +97,7 @@ def requirement_from_json(encoded: Sequence[Any]) -> Requirement:
 
 
 def plan_version(stored_plan: Mapping[str, Any]) -> int:
-    """Return the version of the JSON form of a plan; the first releases wrote none."""
+    """Return the version of a plan's JSON form; the first releases did not record one."""
     version = stored_plan.get("plan_version", 1)
     if not isinstance(version, int):
         raise TypeError(f"plan_version is {version!r}")

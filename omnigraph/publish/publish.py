@@ -1,13 +1,13 @@
-"""The write protocol: pin a base, write detached table versions, swap the manifest, verify, ack.
+"""The write protocol: pin a base, write detached table versions, swap the manifest, verify, acknowledge.
 
-The only module that makes a write visible. The order is what makes it safe:
+This is the only module that makes a write visible. Safety depends on the order of the steps:
 
 1. Everything that the new state references is written first: data files, then detached table
-   versions, then log chunks. No manifest references them yet, so a crash leaves garbage only.
+   versions, then log chunks. No manifest references them yet, so a crash leaves only garbage.
 2. One compare-and-swap of the branch manifest makes all tables visible at once. It succeeds only
    on the exact base that the plan was checked on, so no concurrent write is overwritten.
 3. The newest manifest is read back before the write is acknowledged, because a store may apply a
-   swap and lose the answer. Only then does this process advance its cached branch state.
+   swap and lose the response. Only then does this process advance its cached branch state.
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ from .unresolved_swaps import UnresolvedSwap
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
 
-MAX_PREPARATIONS = 32  # plans per write; each lost race may need a fresh one
-PREPARATION_BUDGET_SECONDS = 60.0  # seconds for all preparations together
+MAX_PREPARATIONS = 32  # maximum plans per write; each lost race may require a new one
+PREPARATION_BUDGET_SECONDS = 60.0  # seconds allowed for all preparations together
 
 
 def publish(
@@ -48,18 +48,18 @@ def publish(
 ) -> Commit | None:
     """Prepare a write on the newest state and publish it, all tables at once.
 
-    Return the commit, the earlier commit with the same idempotency key, or None if there is
-    nothing to write. `conditions` are what the caller based its decision on: they are checked on
-    every base, and a failure is final. A plan whose own requirements fail is prepared again.
-    `identity` is the (commit id, creation time) that an intent recorded earlier: a recovered
-    operation keeps its commit id, so that it can be found in the log and never published twice.
+    Return the commit, the earlier commit with the same idempotency key, or None if there is nothing
+    to write. `conditions` are what the caller based its decision on; they are checked on every base,
+    and a failure is final. If a plan's own requirements fail, a new plan is prepared.
+    `identity` is the (commit id, creation time) that an intent recorded earlier. A recovered operation
+    keeps its commit id, so that it can be found in the log and is never published twice.
     """
     commit = _publish_with_retries(branch_state, prepare, metadata, conditions, identity)
     if commit is not None:
-        # Housekeeping comes last and only logs its failures: the write has already landed.
+        # Housekeeping comes last, and its failures are only logged, because the write has already landed.
         try:
             trim_when_due(branch_state.store, branch_state.ulid, commit.manifest_version)
-        except BaseException as interruption:  # an interrupted caller must learn that the write exists
+        except BaseException as interruption:  # an interrupted caller must be told that the write landed
             interruption.add_note(f"commit {commit.id} was written")
             raise
     return commit
@@ -72,16 +72,16 @@ def _publish_with_retries(
     conditions: Sequence[Requirement],
     identity: tuple[str, int] | None,
 ) -> Commit | None:
-    # One commit id for all attempts: a late swap of an earlier attempt is then recognized in the
-    # log as this very write, and publishing the write twice is impossible.
+    # All attempts share one commit id, so that a late swap from an earlier attempt is recognized in the
+    # log as this same write, which can then never be published twice.
     commit_id, created_at = identity or (ids.new_ulid(), ids.now_micros())
     unresolved_swap = UnresolvedSwap(f"commit {commit_id}")
     request = WriteRequest(branch_state, prepare, metadata or CommitMetadata(), conditions, unresolved_swap)
-    branch_state.recover_if_needed()  # recover crashed operations first, outside of the writer slot
+    branch_state.recover_if_needed()  # recover crashed operations first, outside the writer slot
     txn = WriteTxn(branch_state.store, branch_state.name, branch_state.last_known(), commit_id, created_at)
     missing_files_context = report_missing_files(branch_state.store, lambda: branch_state.last_known().state.tables)
     # The writer slot lets threads of this process take turns instead of racing for the swap.
-    # Against other processes only the swap itself decides.
+    # Between processes, only the swap itself decides.
     with (
         unresolved_swap.report_unknown_outcome(),
         branch_state.writer_slot(),
@@ -101,7 +101,7 @@ def _publish_with_retries(
 
 
 class _PrepareAgain:
-    """Result of an attempt whose plan no longer fits: prepare it again on a newer state."""
+    """The result of an attempt whose plan no longer fits and must be prepared again on a newer state."""
 
 
 def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | None:
@@ -115,13 +115,13 @@ def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | N
         check_requirements(request.conditions, txn)
         plan = request.prepare(txn)
     except (ClientError, StorageError, OSError) as error:
-        # The base comes from memory and may be outdated: a conflict may be resolved by now, and
-        # files may have been compacted away. Such a failure is final only on the newest state.
+        # The base comes from memory and may be outdated: the conflict may no longer exist, and files
+        # may have been compacted away. Such a failure is final only on the newest state.
         if _must_be_raised(error) or is_newest(txn.base):
             raise
         return _reload_and_prepare_again(branch_state)
     if plan is None:
-        # "Nothing to write" must not hide an earlier swap of this write that may still land.
+        # "Nothing to write" must not hide an earlier swap of this write that may still be applied.
         request.unresolved_swap.raise_if_unresolved()
         return None if is_newest(txn.base) else _reload_and_prepare_again(branch_state)
     try:
@@ -133,14 +133,14 @@ def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | N
 
 
 def _must_be_raised(failure: Exception) -> bool:
-    """Whether a failure must reach the caller: it may have written, or a reload cannot cure it."""
+    """Return whether a failure must reach the caller: it may have written, or a reload cannot fix it."""
     return isinstance(failure, StorageError) and (
         failure.effect != "none" or failure.kind in ("transient", "precondition")
     )
 
 
 def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None:
-    """Find the commit of this write, landed late, or an earlier one with its idempotency key."""
+    """Find this write's own commit, if it landed late, or an earlier one with its idempotency key."""
     base_manifest, existing_commit = txn.base, None
     if request.unresolved_swap.is_unresolved:
         existing_commit = HistoryLog(request.store, base_manifest.state).find(txn.commit_id)
@@ -148,11 +148,11 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
             request.unresolved_swap.observe_version(base_manifest)
     if existing_commit is None:
         existing_commit = find_replayed_commit(request.store, base_manifest.state, request.metadata)
-        # The base from memory may be cleaned up by now, or the whole graph may be gone. Refresh
-        # before the earlier commit is reported; the refresh raises in these cases.
+        # The cached base may have been cleaned up, or the whole graph may be gone. Refresh before
+        # reporting the earlier commit; the refresh raises in these cases.
         base_manifest = request.branch_state.refresh() if existing_commit is not None else base_manifest
     if existing_commit is not None:
-        sync_manifest(base_manifest)  # its writer may have crashed before it synced the version
+        sync_manifest(base_manifest)  # its writer may have crashed before syncing the version
         request.unresolved_swap.mark_resolved()
     return existing_commit
 
@@ -162,7 +162,7 @@ def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Com
     detached_tables: dict[TableKey, DetachedTable] = {}
     for attempt in range(MAX_SWAP_ATTEMPTS):
         if attempt:
-            # The first attempt was checked during preparation. This base is newer: another writer
+            # The first attempt was checked during preparation. This base is newer, and another writer
             # may have invalidated what the caller or the plan relied on.
             check_requirements(request.conditions, txn)
             if not _plan_still_holds(plan, txn):
@@ -175,8 +175,8 @@ def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Com
         is_published = swap_and_verify(request, txn.base, build_next_state(txn, plan, commit, detached_tables), commit)
         if is_published:
             return commit
-        # The swap may have landed without an answer and been overtaken since. Search the newer
-        # log before the next attempt: a second commit with the same id must never be published.
+        # The swap may have landed without a response and been superseded since. Search the newer log
+        # before the next attempt, because a second commit with the same id must never be published.
         txn = replace(txn, base=request.branch_state.last_known(), is_retry=True)
         existing_commit = _find_existing_commit(request, txn)
         if existing_commit is not None:
@@ -185,10 +185,10 @@ def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Com
 
 
 def _plan_still_holds(plan: PublishPlan, txn: WriteTxn) -> bool:
-    """Whether everything the plan has read is unchanged, and its staged files still exist.
+    """Return whether everything the plan has read is unchanged and its staged files still exist.
 
-    A raised epoch means that a collector fenced the branch after staging. Staged files are not
-    referenced by any state, so the collector may count them as garbage; they must be staged again.
+    A raised epoch means that a collector fenced the branch after staging. No state references staged
+    files, so the collector may treat them as garbage, and they must be staged again.
     """
     if not plan.protected_by_intent and plan.gc_epoch != txn.base.state.head.gc_epoch:
         return False

@@ -1,7 +1,7 @@
-"""Read leases: protect data from cleanup while it is read for a long time.
+"""Read leases, which protect data from cleanup during a long read.
 
-A read lease is an intent of the kind `read` whose lease is renewed beside the work. It never
-publishes anything; if its owner dies, whoever finds the intent discards it.
+A read lease is an intent of kind `read` whose lease is renewed while the read runs. It never
+publishes anything. If its owner dies, any process that finds the intent discards it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,11 +21,11 @@ from .intent import Intent
 from .lease import READ_OPERATION, keep_lease_alive
 
 ReadItem = TypeVar("ReadItem")
-LONG_READ_ROWS = 100_000  # entities; reading fewer takes far less time than the grace period of a cleanup
+LONG_READ_ROWS = 100_000  # entities; reading fewer takes far less time than a cleanup's grace period
 
 
 def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
-    """Build the intent of reading a snapshot of a branch; writes nothing."""
+    """Build the intent for reading a snapshot of a branch, without writing it."""
     return Intent(
         id=ids.new_ulid(),
         operation=READ_OPERATION,
@@ -43,8 +43,8 @@ def protect_snapshot(
 ) -> Iterator[None]:
     """Protect a snapshot of a branch while the block runs.
 
-    Raises `HistoryReclaimed` if it was already removed, `ConcurrentCommit` if a cleanup is about
-    to remove it.
+    Raises `HistoryReclaimed` if the snapshot was already removed, and `ConcurrentCommit` if a cleanup
+    is about to remove it.
     """
     intent = build_read_intent(branch_state, snapshot, actor)
     intents.arm(store, intent)
@@ -60,9 +60,9 @@ def protect_snapshot(
 def protect_while_reading(
     branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
 ) -> Iterator[ReadItem]:
-    """Yield items, protecting the snapshot from the first to the last if it is large.
+    """Yield items; if the snapshot is large, protect it until the last item has been read.
 
-    A reader that may not write to the store goes on without a lease and relies on no cleanup
+    A reader without write access to the store continues without a lease, and relies on no cleanup
     removing its data.
     """
     store = branch_state.store

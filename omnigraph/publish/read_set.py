@@ -1,7 +1,7 @@
-"""The read set of a caller: which content of each table it has read, the base of strict writes.
+"""The read set of a caller: the content of each table it has read, on which strict writes are based.
 
 A strict write (update, delete, overwrite) is based on what its caller has read. Maintenance since
-then is ignored; a logical change is a conflict.
+then is ignored, but a logical change is a conflict.
 """
 
 import threading
@@ -17,10 +17,10 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(slots=True)
 class UnchangedReads:
-    """The requirement of a strict write: the tables still have the content that was read.
+    """The requirement of a strict write that the tables still have the content that was read.
 
-    It records the base of its last check, because the read set may follow the write only where
-    that base had nothing unread.
+    The base of the last check is recorded, because the read set may advance past the write only for
+    tables in which that base had no unread changes.
     """
 
     contents: tuple[SameContent, ...] = ()
@@ -28,7 +28,7 @@ class UnchangedReads:
     commit_id: str | None = None
 
     def to_json(self) -> list[Any]:
-        """Return the contents that were read, as JSON data."""
+        """Return the requirement as JSON data."""
         return ["watch", [content.to_json() for content in self.contents]]
 
     @classmethod
@@ -49,7 +49,7 @@ class UnchangedReads:
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
-        """Whether this write published the commit; False for one found by its idempotency key."""
+        """Return whether this write published the commit; False for one found by its idempotency key."""
         return self.commit_id == commit.id
 
 
@@ -61,7 +61,7 @@ class ReadSet:
         self._tables = dict(tables)
 
     def record_read(self, tables: Mapping[TableKey, TableEntry]) -> None:
-        """Record that these tables were read; other tables were not."""
+        """Record that these tables were read; the entries of other tables stay unchanged."""
         with self._lock:
             self._tables = {**self._tables, **tables}
 
@@ -77,10 +77,10 @@ class ReadSet:
             )
 
     def record_write(self, commit: Commit, requirement: UnchangedReads) -> None:
-        """Follow a write of the same caller, except where it was applied to an unread change.
+        """Advance past a write by the same caller, except where it was applied on top of an unread change.
 
-        The earlier commit of an idempotency key is not followed: it was applied to a base without
-        this requirement, and it may be older than what was read since.
+        An earlier commit found by its idempotency key is skipped, because it was applied to a base that
+        was not checked against this requirement, and it may be older than what has been read since.
         """
         if not requirement.was_checked_for(commit):
             return

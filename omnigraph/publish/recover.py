@@ -1,8 +1,8 @@
-"""Crash recovery: settle operations whose owner is gone, or set them aside if that is hopeless.
+"""Crash recovery: settle operations whose owner is gone, or set them aside if that cannot succeed.
 
-Recovery runs when a graph is opened for writing and, at intervals, before a write. It is
-idempotent, nothing waits for it, and it touches only intents whose lease has expired. An operation
-that cannot be settled blocks neither the others nor the caller; only a failed listing is an error.
+Recovery runs when a graph is opened for writing and, at intervals, before a write. It is idempotent,
+nothing waits for it, and it touches only intents whose lease has expired. An operation that cannot be
+settled blocks neither other operations nor the caller; only a failed listing is an error.
 """
 
 import logging
@@ -29,10 +29,10 @@ from .settle import can_settle, settle_operation
 
 RecoveryResult = TypeVar("RecoveryResult")
 UNFINISHED_FILE_AGE = timedelta(hours=1)  # age at which a temporary file that was never renamed is removed
-# Directories of control objects; the root itself holds only claims. Table files, log chunks and
-# schemas are many: leftovers among them are the collector's job.
+# Directories of control objects; the root itself holds only claims. Table files, log chunks and schemas
+# are too numerous to list here, so the collector removes leftovers among them.
 _CONTROL_DIRECTORIES = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
-RECOVERY_INTERVAL_SECONDS = 5.0  # seconds between two recoveries of one root by one process
+RECOVERY_INTERVAL_SECONDS = 5.0  # minimum seconds between two recoveries of a root by the same process
 _log = logging.getLogger("omnigraph")
 _last_recovery: dict[str, float] = {}
 _roots_in_recovery: set[str] = set()
@@ -40,7 +40,7 @@ _lock = threading.Lock()
 
 
 def recover(store: Store) -> list[RecoveryRecord]:
-    """Settle every intent whose lease has expired; costs one listing when there is none."""
+    """Settle every intent whose lease has expired; if there is none, this costs one listing."""
     intent_listing = intents.list_intents(store)
     unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
     settleable = [
@@ -57,7 +57,7 @@ def recover(store: Store) -> list[RecoveryRecord]:
     try:
         with as_storage_errors("none"):
             store_time = intents.store_time(store)
-    except StorageError as error:  # a full or read-only disk; a write would report the same
+    except StorageError as error:  # a full or read-only disk; a write would report the same error
         _log.warning("recovery of unfinished operations was skipped: %s", error.message)
         return []
     outcomes = _settle_expired(store, intent_listing, store_time)
@@ -69,7 +69,7 @@ def recover(store: Store) -> list[RecoveryRecord]:
 def recover_when_due(store: Store, *, interval: float | None = None) -> list[RecoveryRecord]:
     """Run `recover`, unless this process has just done so for this root.
 
-    A failed recovery does not count: the error reaches the caller, and the next call tries again.
+    A failed recovery does not count; the error reaches the caller, and the next call tries again.
     """
     root_identity = store.root.identity
     if not _begin_recovery(root_identity, RECOVERY_INTERVAL_SECONDS if interval is None else interval):
@@ -85,12 +85,12 @@ def recover_when_due(store: Store, *, interval: float | None = None) -> list[Rec
 
 
 def install_recovery_hook(branch_state: BranchState) -> None:
-    """Run recovery before every write to a branch, whenever it is due."""
+    """Make every write to a branch run recovery first, whenever it is due."""
     branch_state.recover_if_needed = partial(recover_when_due, branch_state.store)
 
 
 def _begin_recovery(root_identity: str, interval_seconds: float) -> bool:
-    """Return whether recovery is due; the caller must then run it. Never wait for a running one."""
+    """Return whether recovery is due, in which case the caller must run it; never wait for a running one."""
     now = ids.monotonic()
     with _lock:
         last_started = _last_recovery.get(root_identity)
@@ -111,7 +111,7 @@ def _end_recovery(root_identity: str, started_at: float | None) -> None:
 
 
 def _settle_expired(store: Store, intent_listing: IntentListing, store_time: datetime) -> list[RecoveryRecord | None]:
-    """Settle operations whose lease has expired; first those that an older release set aside."""
+    """Settle operations whose lease has expired, starting with those that an older release set aside."""
     settleable = [
         listed_intent.listed_intent
         for listed_intent in intent_listing.set_aside
@@ -127,9 +127,9 @@ def _settle_expired(store: Store, intent_listing: IntentListing, store_time: dat
 
 
 def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside: bool = False) -> RecoveryRecord | None:
-    """Settle one operation. Log any failure; set the operation aside if the failure is permanent.
+    """Settle one operation, logging any failure; if the failure is permanent, set the operation aside.
 
-    An unclear failure is permanent only if it happens twice while the store responds.
+    An unclear failure counts as permanent only if it happens twice while the store responds.
     """
     for is_last_try in (False, True):
         try:
@@ -149,7 +149,7 @@ def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside:
 
 
 def _store_responds(store: Store) -> bool:
-    """Whether the store creates, lists and removes an object: then the failure is not an outage."""
+    """Return whether the store can create, list and remove an object, which rules out an outage."""
     try:
         with as_storage_errors("none"):
             intents.store_time(store)
@@ -165,7 +165,7 @@ def _try_set_aside(
 
 
 def _set_aside_unreadable(store: Store, intent_listing: IntentListing, store_time: datetime) -> None:
-    """Set aside damaged intents and those of a newer release; keep what may be readable later."""
+    """Set aside intents that are damaged or were written by a newer release; keep those that may be readable later."""
     for unreadable_intent in intent_listing.unreadable:
         if intents.is_expired(unreadable_intent, store_time) and judge_failure(unreadable_intent.error) == "for_good":
             _try_set_aside(store, unreadable_intent, unreadable_intent.error)
@@ -176,13 +176,13 @@ def _remove_leftovers(
 ) -> None:
     _run_logging_failure("leftovers", partial(intents.sweep_leftovers, store, intent_listing.leftovers, store_time))
     for unfinished_file in unfinished_files:
-        # Nothing reads temporary names. A writer that is still filling one will get an error.
+        # No code reads temporary names. A writer that is still writing such a file gets an error.
         if store_time - unfinished_file.modified > UNFINISHED_FILE_AGE:
             _run_logging_failure(unfinished_file.name, partial(store.objects.remove, unfinished_file.name))
 
 
 def _run_logging_failure(subject: str, action: Callable[[], RecoveryResult]) -> RecoveryResult | None:
-    """Run an action that the next recovery can repeat; a failure is only logged."""
+    """Run an action that the next recovery can repeat, logging any failure."""
     try:
         with as_storage_errors("unknown"):
             return action()

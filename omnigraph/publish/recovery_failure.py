@@ -1,7 +1,7 @@
 """Decide whether a failed recovery of one operation is worth another attempt.
 
-Decides by error type and `errno`, never by message text. It must never call a failure permanent
-that can pass by itself: the store is down, the disk is full, a permission is missing.
+The decision is based on the error type and `errno`, never on the message text. A failure that can pass
+by itself, such as an outage, a full disk or a missing permission, must never be classified as permanent.
 """
 
 import errno
@@ -12,25 +12,25 @@ from omnigraph.errors import OmnigraphError, StorageError
 from .intent_record import NewerReleaseError
 
 Prospect = Literal["for_good", "later", "unclear"]
-# Errors that this name or file causes at every attempt, in any process.
+# Errors that recur for this name or file on every attempt, in any process.
 _PERMANENT_ERRNOS = frozenset(
     {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL}
 )
-# Errors of a machine that is short of a resource, or of a mount that is gone for now.
+# Errors of a machine that is short of a resource, or of a mount that is temporarily unavailable.
 _TEMPORARY_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EIO})
 
 
 def judge_failure(error: Exception) -> Prospect:
-    """Predict what another attempt would bring.
+    """Predict the result of another attempt.
 
-    "unclear" is permanent only if a second attempt fails as well while the store responds.
+    An "unclear" failure is permanent only if a second attempt also fails while the store responds.
 
     >>> judge_failure(StorageError(kind="transient")), judge_failure(StorageError(kind="unknown"))
     ('later', 'unclear')
     >>> judge_failure(StorageError(kind="permanent")), judge_failure(KeyError("name"))
     ('for_good', 'for_good')
     """
-    if isinstance(error, NewerReleaseError):  # this release will never understand it
+    if isinstance(error, NewerReleaseError):  # this release can never settle the operation
         return "for_good"
     if isinstance(error, StorageError):
         return _judge_storage_error(error)

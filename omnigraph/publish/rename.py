@@ -1,10 +1,10 @@
 """Rename a branch: open the new name, verify it, then close the old one.
 
 Both names lead to the same manifest, so open handles are not affected. The rename is recorded in an
-intent: after a crash between the two steps both names exist, and the next read-write open closes
-the old one. Of several concurrent renames, the one that closes the old name wins. The old name must
-never be closed before the new one is proved to lead to the branch; otherwise a store that lost
-the new name would make the branch unreachable.
+intent: after a crash between the two steps both names exist, and the next read-write open closes the
+old one. If several renames run concurrently, the one that closes the old name wins. The old name must
+never be closed before the new one is proved to lead to the branch; otherwise, a store that lost the
+new name would make the branch unreachable.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _INTENT_PARTS = ("json", "verdict")
 
 
 class NameNotVisibleError(StorageError):
-    """A ref object was written, but the store does not return it; the branch keeps its old name."""
+    """A ref object was written, but the store does not return it, so the branch keeps its old name."""
 
     code = "StorageError"
     kind = "permanent"
@@ -41,7 +41,7 @@ class NameNotVisibleError(StorageError):
 def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | None = None) -> BranchState:
     """Rename a branch; open handles keep working, whichever name they were opened with.
 
-    Raises `BranchNotFound`, or `AlreadyExists` if the new name exists or conflicts with another.
+    Raises `BranchNotFound`, or `AlreadyExists` if the new name exists or conflicts with an existing one.
     """
     old_name, new_name = name_conflicts.strip_name(name), name_conflicts.check_new_ref_name(requested_name)
     if old_name == layout.MAIN:
@@ -63,7 +63,7 @@ def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | 
 
 
 def _finish_own_rename(store: Store, intent: Intent) -> None:
-    """Finish one's own rename; retire the intent as soon as the outcome is known."""
+    """Finish a rename that this process started, retiring the intent as soon as the outcome is known."""
     try:
         with as_storage_errors("unknown"):
             finish_rename(store, intent)
@@ -83,8 +83,8 @@ def _finish_own_rename(store: Store, intent: Intent) -> None:
 def finish_rename(store: Store, intent: Intent) -> None:
     """Open the new name and close the old one; several processes may do so at once.
 
-    Steps that are done already are skipped. Raises `AlreadyExists`, `BranchNotFound` or
-    `NameNotVisibleError` if the rename is impossible: then the new name is closed again, and the
+    Steps that are already done are skipped. Raises `AlreadyExists`, `BranchNotFound` or
+    `NameNotVisibleError` if the rename is impossible. In that case, the new name is closed again and the
     old one is unchanged.
     """
     old_ref, new_ref = rename_refs(intent)
@@ -100,9 +100,9 @@ def finish_rename(store: Store, intent: Intent) -> None:
 
 
 def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
-    """Refuse names that conflict by now, and branches that were deleted.
+    """Refuse new names that now conflict, and branches that have been deleted.
 
-    Unless the old name is closed already, the new one must lead to the branch.
+    Unless the old name is already closed, the new one must lead to the branch.
     """
     highest_numbers = refs.list_highest_numbers(store)
     if highest_numbers.get(old_ref.name, 0) > old_ref.number:
@@ -120,7 +120,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
 
 
 def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[str, int]) -> None:
-    """The new name was closed since: close the old one only if a third name leads to the branch."""
+    """Raise unless a third name leads to the branch; called if the new name was closed in the meantime."""
     for open_name, number in highest_numbers.items():
         if number % 2 and open_name != old_ref.name:
             ref = refs.read_ref(store, open_name, number)
@@ -130,7 +130,7 @@ def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[
 
 
 def _has_old_name_only(store: Store, intent: Intent) -> bool:
-    """Whether a failed rename changed nothing; False if that cannot be determined."""
+    """Return whether a failed rename changed nothing; False if that cannot be determined."""
     old_ref, new_ref = rename_refs(intent)
     try:
         return refs.is_ref_visible(store, old_ref) and not _may_be_open(store, new_ref)
@@ -139,7 +139,7 @@ def _has_old_name_only(store: Store, intent: Intent) -> bool:
 
 
 def _may_be_open(store: Store, ref: Ref) -> bool:
-    """Whether a name may be open; a name that the store cannot even look up is not."""
+    """Return whether a name may be open; a name that the store cannot look up at all is not."""
     try:
         return refs.find_open_ref(store, ref.name, ref.directory) is not None
     except Exception as error:

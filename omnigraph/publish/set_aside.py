@@ -1,9 +1,9 @@
-"""Operations that recovery could not settle: set aside, list, retry, drop.
+"""Operations that recovery could not settle: set them aside, list, retry or drop them.
 
-A marker next to an intent tells recovery to leave it alone. The intent and its parts stay as they
-are and keep protecting what they reference. A marker decides nothing: any process that can settle
-the operation may still do so. Markers are written once and removed after their intent, so a crash
-at any point is harmless.
+A marker next to an intent makes recovery skip it. The intent and its parts stay unchanged and keep
+protecting what they reference. A marker decides nothing, and any process that can settle the operation
+may still do so. Markers are written once and are removed after their intent, so a crash at any point
+is harmless.
 """
 
 from dataclasses import replace
@@ -31,10 +31,10 @@ from .withdraw import withdraw_operation
 def set_operation_aside(
     store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
 ) -> RecoveryRecord | None:
-    """Leave an operation alone from now on; None if it was ended by another process meanwhile.
+    """Set an operation aside, so that recovery skips it; return None if another process has ended it.
 
-    The audit record is written before the marker: after a crash between the two, recovery simply
-    tries again. The other order could leave a marker that nobody was told about.
+    The audit record is written before the marker, so that after a crash between the two, recovery simply
+    tries again. The reverse order could leave a marker that was never reported.
     """
     if store.objects.read(layout.intent_name(operation.id)) is None:
         return None
@@ -52,9 +52,9 @@ def set_operation_aside(
 
 
 def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
-    """List operations that recovery leaves alone, including unreadable ones it will set aside.
+    """List the operations that recovery skips, including unreadable ones that it will set aside.
 
-    Oldest first.
+    The oldest operation comes first.
     """
     intent_listing = intents.list_intents(store)
     unreadable_operations = [
@@ -64,9 +64,9 @@ def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
 
 
 def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
-    """Settle an operation that was set aside; None if it was over already.
+    """Settle an operation that was set aside; return None if it was already over.
 
-    Raises what settling raises; the operation then stays set aside.
+    Any error raised while settling is passed on, and the operation then stays set aside.
     """
     operation = find_set_aside_operation(store, operation_id).listed_intent
     if isinstance(operation, UnreadableIntent):
@@ -80,7 +80,7 @@ def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
 
 
 def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> RecoveryRecord:
-    """Give an operation up for good and record that; a cleanup removes what it staged.
+    """Drop an operation permanently and record that; a cleanup removes what it staged.
 
     An operation that turns out to have been carried out is recorded as finished.
     """
@@ -99,7 +99,7 @@ def drop_operation(store: Store, operation_id: str, actor: str | None = None) ->
 
 
 def describe_error(error: Exception) -> str:
-    """Describe an error on one line, as records store it."""
+    """Describe an error on one line, as stored in records."""
     if isinstance(error, StorageError):
         return error.message
     first_line = str(error).partition("\n")[0]
@@ -113,7 +113,7 @@ def _set_aside_outcome(operation: PendingIntent | UnreadableIntent, error_text: 
 
 
 def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
-    """Find one operation that is set aside; raise `NotFound` if there is none."""
+    """Find an operation that was set aside; raise `NotFound` if there is none."""
     for operation in list_set_aside_operations(store):
         if operation.id == operation_id:
             return operation
@@ -125,6 +125,6 @@ def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
 
 
 def _remove_intent_files(store: Store, operation_id: str) -> None:
-    """Remove an intent, then its parts: without the intent they decide nothing."""
+    """Remove an intent, then its parts, which decide nothing without the intent."""
     for part in (*intents.INTENT_PARTS, *intents.MARKER_PARTS):
         store.objects.remove(layout.intent_name(operation_id, part))

@@ -1,7 +1,7 @@
-"""Settle one operation whose owner is gone: finish it if that was decided, else discard it.
+"""Settle one operation whose owner is gone: finish it if that was decided, otherwise discard it.
 
-Owns how each kind of operation is finished. Several processes may settle the same operation at
-once, and again after any crash. Whatever settling raises, the intent stays in place.
+This module owns how each kind of operation is finished. Several processes may settle the same operation
+at once, and again after any crash. If settling raises an error, the intent stays in place.
 """
 
 from collections.abc import Mapping
@@ -40,8 +40,8 @@ def settle_operation(
 ) -> RecoveryRecord | None:
     """Finish or discard one operation and record that; None if there is nothing to report.
 
-    `was_set_aside`: objects that the operation references may have been removed while its record
-    was unreadable, so they are checked first.
+    If `was_set_aside` is true, objects that the operation references may have been removed while its
+    record was unreadable, so they are checked first.
     """
     intent = pending.intent
     if intent.operation == READ_OPERATION:  # a read lease has no effect, so its end is not reported
@@ -49,8 +49,8 @@ def settle_operation(
         return None
     if intent.commit_id is None and intent.operation not in _WITHOUT_COMMIT:
         raise newer_release_error(intent.id, operation=intent.operation)
-    # The verdict comes first, and only one can ever be written. Without it, an owner that is
-    # merely slow could publish what recovery discards.
+    # Request the verdict first; only one can ever be written. Otherwise, an owner that is merely slow
+    # could publish what recovery discards.
     verdict = intents.decide(store, intent, "publish" if pending.confirmed else "discard")
     if verdict is None:
         return None
@@ -64,7 +64,7 @@ def settle_operation(
 
 
 def can_settle(needs: Mapping[str, Any]) -> bool:
-    """Whether this release can settle an operation that a newer release left behind.
+    """Return whether this release can settle an operation that a newer release left behind.
 
     >>> can_settle({"schema_version": 1}), can_settle({"plan_version": 99}), can_settle({})
     (True, False, False)
@@ -114,7 +114,7 @@ def _finish_publish(store: Store, intent: Intent) -> RecoveryRecord | None:
             branch_state, intent, read_confirmed_plan, lambda kind: recorded.append(record_outcome(store, intent, kind))
         )
     except ClientError:
-        if not recorded:  # otherwise it was refused, and the refusal is recorded
+        if not recorded:  # otherwise the operation was refused, and the refusal is recorded
             raise
     return recorded[0] if recorded else None
 
@@ -133,7 +133,7 @@ def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
 def _retire_finished_or_raise(branch_state: BranchState, intent: Intent) -> None:
     """Retire an intent that was finished elsewhere, or that a power loss partly brought back.
 
-    Anything else is damage that a person must judge.
+    Anything else is damage that an operator must assess.
     """
     if branch_state.store.objects.read(layout.intent_name(intent.id)) is None:
         return
@@ -159,7 +159,7 @@ def _read_plan(intent: Intent, confirmation: Mapping[str, Any], txn: WriteTxn) -
     try:
         return plan_from_json(confirmation, txn)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, ClientError):  # the table does not exist: a result, not damage
+        if isinstance(error, ClientError):  # the table does not exist, which is an outcome rather than damage
             raise
         raise _unreadable_plan_error(intent) from error
 
@@ -171,7 +171,7 @@ def _unreadable_plan_error(intent: Intent) -> StorageError:
 
 
 def _check_staged_files(store: Store, intent: Intent, plan: PublishPlan) -> None:
-    """Refuse to publish if staged files are lost: the branch could not be read afterwards."""
+    """Refuse to publish if staged files are lost, because the branch would be unreadable afterwards."""
     staged_names = [
         staged_name for staged_change in plan.writes.values() for staged_name in staged_change.written_files
     ]
@@ -195,7 +195,7 @@ def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> Re
     forked_state = _forked_state(store, intent)
     if was_set_aside and forked_state is not None:
         check_state_retained(store, forked_state, intent.base_commit)
-    # An odd number means that the name is taken: by this operation before a crash, or by another.
+    # An odd number means that the name is taken, either by this operation before a crash or by another one.
     ref_number += ref_number % 2 == 0
     is_created = forked_state is not None and _create_and_name(store, intent, forked_state, ref_number)
     return _record_and_retire(store, intent, "finished" if is_created else "discarded")
@@ -213,7 +213,7 @@ def _repair_and_check_closed(store: Store, intent: Intent) -> bool:
     created_ulid = intent.created_ulid or ""
     try:
         return read_manifest(store, created_ulid).state.head.closed
-    except TornVersionError:  # never acknowledged, so it is created again
+    except TornVersionError:  # the version was never acknowledged, so it is created again
         set_aside_torn_versions(store, intent.facts["name"], created_ulid)
         return False
     except GraphNotInitialized:

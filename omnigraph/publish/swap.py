@@ -1,7 +1,7 @@
 """Swap the manifest of a branch and verify the outcome.
 
-A store may apply a swap and lose the answer, so the answer of a swap is never trusted: the commit
-is looked up in the newest log before a write is acknowledged, or reported as not written.
+A store may apply a swap and lose the response, so the response to a swap is never trusted. The commit
+is looked up in the newest log before a write is acknowledged or reported as not written.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ MAX_SWAP_ATTEMPTS = 5  # swaps of one plan, each on a newer base, before it is p
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """The parts of a write that stay the same over all attempts."""
+    """The parts of a write that stay the same across all attempts."""
 
     branch_state: BranchState
     prepare: PreparePlan
@@ -42,10 +42,10 @@ class WriteRequest:
 def swap_and_verify(
     request: WriteRequest, base_manifest: LoadedManifest, next_state: GraphState, commit: Commit
 ) -> bool:
-    """Swap the manifest and verify; True means that the commit is in the log.
+    """Swap the manifest and verify the outcome; return True if the commit is in the log.
 
-    Never report the outcome of the swap alone. A client library may repeat a request whose answer
-    was lost, and the repetition then loses to its own first try: even a conflict can mean success.
+    The outcome of the swap alone is never reported. A client library may repeat a request whose response
+    was lost, and the repetition then loses to the first request, so even a conflict can mean success.
     """
     try:
         published_manifest = swap_state(request.store, base_manifest, next_state)
@@ -54,14 +54,14 @@ def swap_and_verify(
             return verify_commit_landed(request, base_manifest.state, commit)
     except SwapOutcomeUnknown as unknown_outcome:
         return _resolve_unknown_swap(request, base_manifest, commit, unknown_outcome)
-    # If an interrupt arrives before verification ends, the caller hears "unknown", not "failed".
+    # If an interrupt arrives before verification ends, the reported outcome is "unknown", not "failed".
     request.unresolved_swap.mark_unanswered(base_manifest)
     with failures_as_unknown_effect():
         still_newest = is_newest(published_manifest)
         request.unresolved_swap.mark_resolved()
         if not still_newest:
             return verify_commit_landed(request, base_manifest.state, commit)
-    # Memory last: a state that is cached before it is verified could be shown and then vanish.
+    # Update the cache last: a state cached before it is verified could be shown and then vanish.
     request.branch_state.advance(published_manifest)
     return True
 
@@ -74,29 +74,29 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
         try:
             logged_commit = _find_in_newer_log(branch_state, base_state, newest_manifest.state, commit.id)
         except HistoryReclaimed:
-            # Chunks were merged and collected since the read. On a deleted branch they stay gone,
-            # so retrying is pointless there.
+            # Chunks were merged and collected since the read. On a deleted branch they cannot come back,
+            # so retrying is pointless.
             require_open_branch(branch_state, newest_manifest.state)
             continue
         if logged_commit is None:
-            # A newer version without the commit uses up the version number of the swap: it can
-            # never land any more, and only now "not written" is certain.
+            # A newer version without the commit uses up the swap's version number, so the swap can never
+            # be applied any more. Only now is "not written" certain.
             request.unresolved_swap.observe_version(newest_manifest)
             require_open_branch(branch_state, newest_manifest.state)
             return False
         try:
             sync_manifest(newest_manifest)  # another process may have swapped it and crashed before its sync
         except AbsentError:
-            continue  # superseded and cleaned up; the next version contains the commit, too
+            continue  # superseded and cleaned up; the next version also contains the commit
         request.unresolved_swap.mark_resolved()
         return _require_own_commit(logged_commit, commit)
     raise StorageError(f"the log of branch {branch_state.name} cannot be read", kind="permanent")
 
 
 def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
-    """Return True if the logged commit is ours; raise if it is a refusal under our commit id.
+    """Return True if the logged commit is this write's own; raise if it is a refusal under the same id.
 
-    Recovery by another process may have given the operation up and recorded that.
+    Recovery in another process may have given up on the operation and recorded a refusal.
     """
     if logged_commit.operation != own_commit.operation:
         raise ReadSetConflict(
@@ -109,7 +109,7 @@ def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
 def _find_in_newer_log(
     branch_state: BranchState, base_state: GraphState, newest_state: GraphState, commit_id: str
 ) -> Commit | None:
-    """Find a commit in the newest log; chunks that the base already had cannot contain it."""
+    """Find a commit in the newest log, skipping chunks that the base already had."""
     base_chunks = {chunk.name for chunk in base_state.chunks}
     newer_state = replace(
         newest_state, chunks=tuple(chunk for chunk in newest_state.chunks if chunk.name not in base_chunks)
@@ -126,18 +126,18 @@ def require_open_branch(branch_state: BranchState, state: GraphState) -> None:
 def _resolve_unknown_swap(
     request: WriteRequest, base_manifest: LoadedManifest, commit: Commit, unknown_outcome: SwapOutcomeUnknown
 ) -> bool:
-    """Find out what became of a swap that got no answer.
+    """Determine the outcome of a swap that got no response.
 
-    Retrying with the same commit id is safe, so most cases just return whether it landed. An
-    interrupt of the caller and an error of a local disk are raised instead: the one must not be
-    swallowed, the other would only repeat.
+    Retrying with the same commit id is safe, so most cases just return whether the swap was applied. A
+    caller's interrupt and a local disk error are raised instead, because the interrupt must not be
+    swallowed and the disk error would only recur.
     """
     cause, disk_refusal = (unknown_outcome.__cause__, local_disk_error(request.store, unknown_outcome))
-    if disk_refusal is None:  # a local disk that refused has nothing in flight
+    if disk_refusal is None:  # after a local disk error, no swap is in flight
         request.unresolved_swap.mark_unanswered(base_manifest)
     with failures_as_unknown_effect():
         if is_from_replaced_graph(base_manifest):
-            # The root was removed and created again. The log there says nothing about our swap.
+            # The root was removed and created again, so its log says nothing about this swap.
             message = f"another graph was created at {request.store.root.uri}"
             raise StorageError(message, kind="permanent")
         is_published = verify_commit_landed(request, base_manifest.state, commit)

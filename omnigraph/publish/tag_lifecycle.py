@@ -1,7 +1,7 @@
 """Create and delete tags.
 
-A tag is created like a branch, with an intent, because the commit it names could be about to be
-cleaned up. Deletion closes the manifest first, so a crashed creation cannot bring the tag back.
+A tag is created like a branch, with an intent, because a cleanup may be about to remove the commit it
+names. Deletion closes the manifest first, so that a crashed creation cannot bring the tag back.
 """
 
 from omnigraph.errors import AlreadyExists, NotFound
@@ -27,7 +27,7 @@ def create_tag(
 ) -> Tag:
     """Tag the head of a branch, or a past commit of any branch.
 
-    Raises `HistoryReclaimed` for a commit whose state was cleaned up.
+    Raises `HistoryReclaimed` if the commit's state was cleaned up.
     """
     tag_name = name_conflicts.check_new_ref_name(name, "tag")
     with as_storage_errors("none"):
@@ -50,7 +50,7 @@ def delete_tag(store: Store, name: str) -> None:
 
 
 def free_tag_number(store: Store, new_name: str) -> int:
-    """Return the number to create a tag under; close a name that a crashed deletion left open."""
+    """Return the ref number for creating a tag, closing a name that a crashed deletion left open."""
     highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
     number = highest_numbers.get(new_name, 0)
     if number % 2 and _is_tag_open(store, new_name, number):

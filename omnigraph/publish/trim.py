@@ -1,8 +1,8 @@
-"""Trim old manifest versions after a publish, so that opening a branch stays quick.
+"""Trim old manifest versions after a publish, so that opening a branch stays fast.
 
-The log holds the whole history, so nothing needs an old manifest version: a process that still has
-one reloads. The newest version always stays. Versions go oldest first, so that no version remains
-below a removed one.
+The log holds the whole history, so old manifest versions are not needed; a process that still uses one
+reloads. The newest version always stays. Versions are removed oldest first, so that none remains below
+a removed one.
 """
 
 import logging
@@ -19,19 +19,19 @@ from omnigraph.storage.store import Store
 _log = logging.getLogger("omnigraph")
 _FRAGMENT_PATTERN = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 _TRANSACTION_PATTERN = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
-# How long a manifest version outlives its successor: readers that opened it finish in that time.
+# How long a manifest version is kept after it is superseded, so that readers that opened it can finish.
 DEFAULT_GRACE = timedelta(minutes=60)
-TRIM_INTERVAL = 64  # publishes of a branch between two trims
-# Versions kept at most on a disk, however recent: opening a branch lists them all.
+TRIM_INTERVAL = 64  # number of publishes on a branch between two trims
+# Maximum number of versions kept on a disk, however recent, because opening a branch lists them all.
 MAX_LOCAL_VERSIONS = 1024
-_MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # versions that one publish removes
+_MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # maximum number of versions removed by one publish
 
 
 def fragments_of_version(store: Store, version_file: str, present_names: Set[str]) -> list[str]:
-    """Return the present fragments that a manifest version references; empty if it is gone.
+    """Return the existing fragments that a manifest version references; empty if the version is gone.
 
-    Searches the bytes of the version. The byte before a name is its length and may look like a
-    part of it; a version may reference a file more than once.
+    The bytes of the version are searched. The byte before a name is its length and may look like part
+    of the name, and a version may reference a file more than once.
     """
     version_bytes = store.objects.read(version_file) or b""
     manifest_directory = owning_directory(version_file)
@@ -48,11 +48,11 @@ def _possible_fragment_names(version_bytes: bytes) -> Iterator[bytes]:
 
 
 def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
-    """After every `TRIM_INTERVAL` publishes of a branch, remove old or surplus versions.
+    """After every `TRIM_INTERVAL` publishes on a branch, remove old or surplus versions.
 
-    A graph that is never cleaned up then keeps only the versions of the grace period, and on a
-    disk few enough to open quickly. Return the number of removed versions. Failures are only
-    logged: the write has landed and must not fail.
+    A graph that is never cleaned up thus keeps only the versions of the grace period and, on a disk, few
+    enough to open quickly. Return the number of removed versions. Failures are only logged, because the
+    write has landed and must not fail.
     """
     if manifest_version % TRIM_INTERVAL:
         return 0
@@ -64,8 +64,8 @@ def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
 
 
 def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -> int:
-    """Remove versions oldest first, then their files: no version may remain below a removed one."""
-    # Imported late, so that the first write of a process does not pay for it.
+    """Remove versions, oldest first, then their files, so that no version remains below a removed one."""
+    # Imported late, so that the first write of a process does not pay for the import.
     from omnigraph.storage.file_removal import remove_files, sort_for_removal
 
     files_by_version = {
@@ -103,7 +103,7 @@ def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -
 
 
 def _files_named_in(manifest_directory: str, version_bytes: bytes) -> Iterator[str]:
-    """Return the files that a version references; the byte before a name is its length."""
+    """Yield the files that a version references; the byte before a name is its length."""
     for subdirectory, pattern in (("data", _FRAGMENT_PATTERN), ("_transactions", _TRANSACTION_PATTERN)):
         for name_match in pattern.finditer(version_bytes):
             matched_name = name_match.group()

@@ -1,7 +1,7 @@
-"""Open manifests below `__branches/` that no open ref references, and why.
+"""Find open manifests below `__branches/` that no open ref references, and determine why.
 
-A crashed creation leaves such a manifest: it was never named and is garbage. Any other one has lost
-its ref object or its closing version. This module only reads; callers decide what to do.
+A crashed creation leaves such a manifest, which was never named and is garbage. Any other such manifest
+has lost its ref object or its closing version. This module only reads; callers decide what to do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,9 +31,10 @@ UnnamedStatus = Literal["never_named", "ref_lost", "closing_lost", "unknown", "u
 class UnnamedManifest:
     """An open manifest without a name.
 
-    `never_named` is garbage. `ref_lost` had a name. `closing_lost` was deleted, but the version
-    that closed it is missing. `unknown` was never written to, and nothing tells whether it had a
-    name: an older release created it, or the record of its creation is lost.
+    The status `never_named` means garbage, and `ref_lost` means that it had a name. `closing_lost` means
+    that it was deleted, but the version that closed it is missing. `unknown` means that it was never
+    written to and may or may not have had a name, because an older release created it or the record of
+    its creation is lost.
     """
 
     ulid: str
@@ -50,7 +51,7 @@ class UnnamedManifest:
 
     @property
     def label(self) -> str:
-        """How findings refer to the branch or tag: by name, or else by ULID."""
+        """The label for the branch or tag in findings: its name, or its ULID if it has none."""
         return f"tag {self.name or self.ulid}" if self.kind == "tag" else self.name or self.ulid
 
     @property
@@ -59,7 +60,7 @@ class UnnamedManifest:
         return self.manifest.state.head.commit_id if self.manifest is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as reports show it."""
+        """Return the manifest as shown in reports."""
         return {
             "manifest": self.directory,
             "status": self.status,
@@ -71,7 +72,7 @@ class UnnamedManifest:
 
 @dataclass(frozen=True, slots=True)
 class DamagedRef:
-    """The highest ref object of a name, which opens it but cannot be parsed."""
+    """The highest-numbered ref object of a name, which opens the name but cannot be parsed."""
 
     ref_directory: str
     name: str
@@ -86,7 +87,7 @@ class DamagedRef:
 
 @dataclass(frozen=True, slots=True)
 class RefListing:
-    """All refs at one moment: highest numbers, ULIDs of open names, damaged ref objects."""
+    """All refs at one moment: the highest numbers, the ULIDs of open names, and damaged ref objects."""
 
     highest_numbers: Mapping[str, Mapping[str, int]]
     named_ulids: frozenset[str]
@@ -96,11 +97,11 @@ class RefListing:
 def find_manifests_without_ref(
     store: Store, ulids: Iterable[str] | None = None
 ) -> tuple[list[UnnamedManifest], RefListing]:
-    """Return every open manifest, of those given, that no name leads to, and the refs as listed.
+    """Return those of the given manifests that are open but not referenced by any name, and the listed refs.
 
-    The reading order matters with live operations: a creation arms its intent before it writes
-    the manifest and removes the intent after naming it; a deletion closes the manifest before the
-    name. Listing manifests, then intents, then names never takes a live branch for a lost one.
+    The order of reads matters while other operations run. A creation arms its intent before it writes
+    the manifest and removes the intent after naming it; a deletion closes the manifest before the name.
+    Listing manifests, then intents, then names never mistakes a live branch for a lost one.
     """
     existing_ulids = sorted(list_manifest_ulids(store) if ulids is None else ulids)
     busy_ulids = _busy_ulids(store)
@@ -117,13 +118,13 @@ def find_manifests_without_ref(
 
 
 def list_manifest_ulids(store: Store) -> set[str]:
-    """List the manifests below `__branches/` that have a version; costs one listing."""
+    """List the manifests below `__branches/` that have a version; this costs one listing."""
     path_parts = (listed_file.name.split("/") for listed_file in store.objects.list(layout.BRANCHES))
     return {parts[1] for parts in path_parts if len(parts) > 3 and parts[2] == "_versions"}
 
 
 def _busy_ulids(store: Store) -> set[str]:
-    """Return the ULIDs that an intent is about to name or rename, including intents set aside."""
+    """Return the ULIDs that an intent is about to name or rename, including intents that were set aside."""
     intent_listing = intents.list_intents(store)
     waiting_intents = [
         *intent_listing.pending,
@@ -141,7 +142,7 @@ def _busy_ulids(store: Store) -> set[str]:
 
 
 def list_refs_consistently(store: Store) -> RefListing:
-    """List the refs at one moment: two equal listings in a row prove that nothing changed."""
+    """List the refs as of one moment; two equal listings in a row prove that nothing changed."""
     previous_numbers: dict[str, dict[str, int]] = {}
     for _ in range(_MAX_LISTINGS):
         highest_numbers = {
@@ -163,7 +164,7 @@ def list_refs_consistently(store: Store) -> RefListing:
 
 
 def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
-    """Read a manifest unless it is closed; one torn by a power loss was never named."""
+    """Read a manifest unless it is closed; a manifest torn by a power loss was never named."""
     try:
         manifest = read_manifest(store, ulid)
     except (GraphNotInitialized, TornVersionError):
@@ -175,7 +176,7 @@ def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
 
 @dataclass(frozen=True, slots=True)
 class _RefObject:
-    """One ref object, of any number, that can be parsed."""
+    """A ref object of any number that can be parsed."""
 
     ref_directory: str
     name: str
@@ -199,7 +200,7 @@ def _read_ref_objects(store: Store) -> list[_RefObject]:
 
 
 def _classify(store: Store, unnamed: UnnamedManifest, ref_objects: Sequence[_RefObject]) -> UnnamedManifest:
-    """Find out why no name leads to an open manifest."""
+    """Determine why no name leads to an open manifest."""
     if unnamed.manifest is None:
         return unnamed
     state, ulid = unnamed.manifest.state, unnamed.ulid
@@ -220,7 +221,7 @@ def _classify(store: Store, unnamed: UnnamedManifest, ref_objects: Sequence[_Ref
 
 
 def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str | None:
-    """Return the last known name of a manifest; None after a rename to an unknown name."""
+    """Return the last known name of a manifest, or None after a rename to an unknown name."""
     state = manifest.state
     rename_refs = [ref for ref in own_refs if str(ref.facts.get("nonce")).startswith("renamed-")]
     latest_rename = max(rename_refs, key=lambda ref: str(ref.facts["nonce"]), default=None)
@@ -234,16 +235,16 @@ def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str 
 
 
 def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject]) -> bool:
-    """Whether the last name was closed by a deletion, which closes the manifest first.
+    """Return whether a deletion closed the last name, which means that it closed the manifest first.
 
-    A failed rename closes the new name in the same way, so any other name proves nothing.
+    A failed rename closes the new name in the same way, so any other closed name proves nothing.
     """
     deletion_nonce = f"deleted-{ulid}"
     return any(ref.name == last_name and ref.facts.get("nonce") == deletion_nonce for ref in own_refs)
 
 
 def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
-    """Whether the intent of its creation still exists: then recovery has not ended it yet."""
+    """Return whether the creation intent still exists, in which case recovery has not ended it yet."""
     origin = unnamed.manifest.state.origin if unnamed.manifest is not None else None
     return origin is not None and store.objects.read(intent_name(origin.operation_id)) is not None
 
@@ -251,8 +252,8 @@ def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
 def _classify_by_audit(store: Store, operation_id: str) -> UnnamedStatus:
     """Classify a manifest by the audit record of its creation.
 
-    Only a discarded creation is known to have named nothing. A dropped one may have been carried
-    out before its record was damaged.
+    Only a discarded creation is certain to have named nothing. A dropped one may have been carried out
+    before its record was damaged.
     """
     try:
         audit_record = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")

@@ -1,7 +1,7 @@
-"""Unresolved swaps: the store did not answer, so a swap may still be applied.
+"""Unresolved swaps, which may still be applied because the store did not respond.
 
-Tracks such swaps of one operation. "Nothing happened" must not be reported until a newer version
-without them was read, because that version occupies their version number for good.
+This module tracks the unresolved swaps of one operation. "Nothing happened" must not be reported until
+a newer version without them has been read, because that version permanently takes their version number.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from omnigraph.storage.store import Store
 
 
 class UnresolvedSwap:
-    """The unresolved swaps of one operation; `operation_label` names it, such as "commit X"."""
+    """The unresolved swaps of one operation, which `operation_label` names, for example "commit X"."""
 
     def __init__(self, operation_label: str) -> None:
         self.operation_label = operation_label
@@ -26,16 +26,16 @@ class UnresolvedSwap:
         return self._base_version is not None
 
     def mark_unanswered(self, base_manifest: LoadedManifest) -> None:
-        """Note a swap on this base that got no answer, or a conflict that may be with itself."""
+        """Record a swap on this base that got no response, or a conflict that may be with itself."""
         self._base_version = max(base_manifest.version, self._base_version or 0)
 
     def observe_version(self, newest_manifest: LoadedManifest) -> None:
-        """Note a state that lacks the swap; one newer than its base proves it was not applied."""
+        """Process a version without the swap; if it is newer than the swap's base, the swap was not applied."""
         if self._base_version is not None and newest_manifest.version > self._base_version:
             self._base_version = None
 
     def mark_resolved(self) -> None:
-        """Clear the record: the outcome is known."""
+        """Clear the record, because the outcome is known."""
         self._base_version = None
 
     @contextmanager
@@ -62,6 +62,6 @@ class UnresolvedSwap:
 
 
 def local_disk_error(store: Store, swap_error: SwapOutcomeUnknown) -> OSError | None:
-    """Return the error of a local disk that refused the swap: nothing is still in flight."""
+    """Return the error if a local disk refused the swap, in which case nothing is still in flight."""
     cause = swap_error.__cause__
     return cause if store.root.is_local and isinstance(cause, OSError) else None

@@ -1,7 +1,7 @@
 """Withdraw an operation that was decided but could not be carried out.
 
-Its owner may be merely suspended and wake up later. Each kind of operation is therefore blocked in
-a way that makes a late owner fail. An operation that was carried out after all is left alone.
+The owner may be merely suspended and resume later. Each kind of operation is therefore blocked in a way
+that makes a late owner fail. An operation that was carried out after all is left unchanged.
 """
 
 import logging
@@ -26,9 +26,9 @@ _log = logging.getLogger("omnigraph")
 
 
 def withdraw_operation(store: Store, intent: Intent) -> bool:
-    """Make sure that no process carries an operation out; True if one has already.
+    """Ensure that no process carries out an operation; return True if one already has.
 
-    Raises if withdrawing may succeed later: the store is down, or the branch is busy.
+    Raises if a later attempt may succeed, for example when the store is down or the branch is busy.
     """
     if intent.operation == READ_OPERATION or _obtain_verdict(store, intent) != "publish":
         return False
@@ -36,7 +36,7 @@ def withdraw_operation(store: Store, intent: Intent) -> bool:
         with as_storage_errors("unknown"):
             return _block_late_owner(store, intent)
     except Exception as error:
-        # What fails permanently here would also fail for a process that carries it out.
+        # A step that fails permanently here would also fail for a process that carries out the operation.
         if judge_failure(error) == "later":
             raise
         _log.warning("operation %s is dropped without blocking its owner: %s", intent.id, error)
@@ -44,7 +44,7 @@ def withdraw_operation(store: Store, intent: Intent) -> bool:
 
 
 def _obtain_verdict(store: Store, intent: Intent) -> str | None:
-    """Return the verdict; one that cannot be read counts as a verdict to publish."""
+    """Return the verdict; an unreadable verdict counts as a verdict to publish."""
     try:
         return intents.decide(store, intent, "discard")
     except StorageError as error:
@@ -58,7 +58,7 @@ def _block_late_owner(store: Store, intent: Intent) -> bool:
         return _block_creation(store, intent)
     if intent.operation == RENAME:
         return _block_rename(store, intent)
-    if intent.commit_id is None:  # of a newer release; this one does not know what it does
+    if intent.commit_id is None:  # from a newer release; this release cannot tell what it does
         return False
     branch_state = branch_state_of(store, intent.branch, intent.branch_ulid)
     logged_commit = publish_refusal(branch_state, intent)
@@ -66,7 +66,7 @@ def _block_late_owner(store: Store, intent: Intent) -> bool:
 
 
 def _block_creation(store: Store, intent: Intent) -> bool:
-    """Close the manifest, unless the name leads to it: then the branch or tag was created."""
+    """Close the manifest, unless the name leads to it, which means that the branch or tag was created."""
     created_name, created_ulid = intent.facts["name"], intent.created_ulid or ""
     try:
         open_ref = refs.find_open_ref(store, created_name, ref_directory(intent))
@@ -76,13 +76,13 @@ def _block_creation(store: Store, intent: Intent) -> bool:
         open_ref = None
     if open_ref is not None and open_ref.ulid == created_ulid:
         return True
-    with suppress(GraphNotInitialized):  # it was never created
+    with suppress(GraphNotInitialized):  # the manifest was never created
         publish_closing_version(store, branch_state_of(store, created_name, created_ulid))
     return False
 
 
 def _block_rename(store: Store, intent: Intent) -> bool:
-    """Close the new name, unless the old one was closed: then the branch was renamed."""
+    """Close the new name, unless the old one was closed, which means that the branch was renamed."""
     old_ref, new_ref = rename_refs(intent)
     if refs.find_highest_number(store, old_ref.name) > old_ref.number:
         return True

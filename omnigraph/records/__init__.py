@@ -1,4 +1,4 @@
-"""Frozen records: the dataclasses of the languages, quick to define.
+"""Frozen records: dataclasses for the language packages that are fast to define.
 
-At the bottom of the package; imports nothing of it.
+This package is at the bottom of the import graph and imports nothing else from `omnigraph`.
 """

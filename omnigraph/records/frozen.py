@@ -1,8 +1,9 @@
 """Frozen dataclasses that are fast to define.
 
-The language packages define about 150 small classes. `dataclasses` compiles six functions for each,
-which took a quarter of the start-up time of a command. `record` compiles all of them in one go.
-The result is a frozen dataclass as far as `fields`, `replace`, `match` and type checkers can tell.
+The language packages define about 150 small classes. `dataclasses` compiles six functions for each
+of them, which used to take a quarter of a command's start-up time. `record` compiles the functions
+of a class in one go. The result behaves as a frozen dataclass for `fields`, `replace`, `match` and
+type checkers.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ def record(cls: RecordClass, /) -> RecordClass: ...
 def record(*, slots: bool = True) -> Callable[[RecordClass], RecordClass]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: Any = None, /, *, slots: bool = True) -> Any:
-    """Turn a class into a frozen dataclass; `slots=False` allows cached properties.
+    """Turn a class into a frozen dataclass; pass `slots=False` to allow cached properties.
 
     >>> @record
     ... class Point:

@@ -1,5 +1,5 @@
-"""The rules of a valid graph: one evaluator for mutations, loads and merges.
+"""The rules that a valid graph satisfies, with a single evaluator for mutations, loads and merges.
 
-Each of them passes in the changes it wants to make. The rules look at those changes and at the
-stored rows they need, never at the whole graph. Read first: `delta.py` and `check.py`.
+Each operation passes in the changes that it wants to make. The rules read only those changes and
+the stored rows that they affect, never the whole graph. Read first: `delta.py` and `check.py`.
 """

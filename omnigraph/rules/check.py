@@ -1,7 +1,7 @@
-"""The evaluator: applies every rule to a delta, in a fixed order.
+"""The evaluator, which applies every rule to a delta in a fixed order.
 
-Rows first, then keys and uniqueness, then endpoints, then cardinality. A mutation stops at the
-first violation, a load collects all; both get the delta back with the stored rows it replaces.
+Row rules come first, then keys and uniqueness, endpoints, and cardinality. A mutation stops at the
+first violation and a load collects all of them; both get back the delta with the stored rows it replaces.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def check_delta(
 
 
 def _check_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
-    """Yield violations that the delta alone shows."""
+    """Yield the violations that can be detected from the delta alone."""
     for table_delta in delta.tables.values():
         if not table_delta.row_rules_checked:
             yield from row_violations(

@@ -1,8 +1,8 @@
-"""Which columns of a type get which kind of index, as the schema declares. Builds none.
+"""The indexes that the schema declares for a type's columns; nothing is built here.
 
-Vector indexes are separate: they may have to wait until there is enough data to build them from.
-So are full-text indexes, which may exist beside another index of their column and which small
-writes never build.
+Vector indexes are listed separately, since they may have to wait until there is enough data to
+build them. Full-text indexes are listed separately too: they can coexist with another index on the
+same column, and small writes never build them.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ _BTREE_KINDS = ("btree", "bitmap")  # both are stored as a BTREE index
 
 
 def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the columns that get a scalar index, with its kind: `BTREE`, or `NGRAM` for strings.
+    """Return the columns that get a scalar index and its kind: `BTREE`, or `NGRAM` for strings.
 
-    These are ids, endpoints, and single-valued constraint columns. Storage filters by one index
-    per column; an index for equality takes precedence.
+    These are ids, endpoints, and single-valued constraint columns. Storage uses one index per
+    column to filter; an equality index takes precedence.
     """
     endpoint_columns = ("src", "dst") if isinstance(entity_type, EdgeType) else ()
     kind_by_column = dict.fromkeys(("id", *endpoint_columns), "BTREE")
@@ -42,7 +42,7 @@ def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the vector columns that get an index, with its kind, which names the metric."""
+    """Return the vector columns that get an index and its kind, which includes the metric."""
     index_constraints = (
         constraint
         for constraint in entity_type.constraints
@@ -59,7 +59,7 @@ def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the full-text indexes of a type, by their storage keys."""
+    """Return a type's full-text indexes by storage key."""
     return {
         text_index_key(column_name): TEXT_INDEX_KIND
         for constraint in _index_constraints(entity_type, "fulltext")
@@ -68,12 +68,12 @@ def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return all indexes of a type and their kinds, by their storage keys."""
+    """Return the kinds of all indexes of a type by storage key."""
     return scalar_indexes(entity_type) | vector_indexes(entity_type) | fulltext_indexes(entity_type)
 
 
 def shadowed_ngram_indexes(entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
-    """Return declared ngram indexes that an equality index shadows, as (property, reason)."""
+    """Return the declared ngram indexes that an equality index shadows, as (property, reason) pairs."""
     kind_by_column = scalar_indexes(entity_type)
     shadowed_reason = "ngram: the column has an index for equal values, and storage filters by one per column"
     ngram_columns = [

@@ -1,7 +1,7 @@
-"""The changes an operation wants to make: rows written and rows removed, table by table.
+"""The changes that an operation wants to make: the rows written to and removed from each table.
 
-Owns the form that rules check and that staging writes. Decides nothing: `identity` finds out which
-rows exist already, `check` what is allowed.
+Owns the form in which rules check changes and staging writes them. Makes no decisions: `identity`
+determines which rows already exist, and `check` determines what is allowed.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from omnigraph.values.table_key import TableKey
 
-NEW_ROW = -1  # certainly new: the id was just generated
-UNRESOLVED_ROW = -2  # must be looked up
+NEW_ROW = -1  # the row is known to be new because its id was just generated
+UNRESOLVED_ROW = -2  # the row must still be looked up
 
 Positions = npt.NDArray[np.int64]
 Addresses = npt.NDArray[np.uint64]
@@ -24,18 +24,19 @@ Addresses = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class TableDelta:
-    """The changes of one table.
+    """The changes to one table.
 
-    `row_versions` are all written rows in order. Of each id the last one counts, at the positions
-    `latest_positions`; earlier ones must still obey the row rules. `input_lines` are their line
-    numbers in the input. `row_ids` and `addresses` belong to the rows that count: those of the
-    stored row each replaces, or `NEW_ROW`, or `UNRESOLVED_ROW`. `removed_rows` are stored rows to
-    remove (id, `_rowid`, `_rowaddr`, and src and dst of edges); `replaced_edges` are the stored
-    copies of replaced edges.
+    `row_versions` holds all written rows in order. The last version of each id is the one that is
+    stored; `latest_positions` holds the positions of these versions. Earlier versions must still
+    obey the row rules. `input_lines` holds the line numbers of the versions in the input. `row_ids`
+    and `addresses` are aligned with the last versions: each is that of the stored row being
+    replaced, or `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows` holds the stored rows to remove (id,
+    `_rowid`, `_rowaddr`, and for edges src and dst); `replaced_edges` holds the stored copies of
+    replaced edges.
 
-    `replaces_table`: no other row stays. `rejects_existing`: an id that exists is a conflict.
-    `from_records`: the versions are records of one input, none of which may repeat a key.
-    `row_rules_checked`: the row rules were already applied to every version.
+    With `replaces_table`, no other row is kept. With `rejects_existing`, an existing id is a
+    conflict. With `from_records`, the versions are records of one input and must not repeat a key.
+    With `row_rules_checked`, the row rules have already been applied to every version.
     """
 
     table_key: TableKey
@@ -53,27 +54,27 @@ class TableDelta:
 
     @cached_property
     def rows(self) -> pa.Table:
-        """The rows that count, one per id, in the order of their last version."""
+        """The rows to store, one per id, in the order of their last versions."""
         all_latest = len(self.latest_positions) == self.row_versions.num_rows
         return self.row_versions if all_latest else self.row_versions.take(pa.array(self.latest_positions))
 
     @cached_property
     def ids(self) -> pa.Array:
-        """The ids of the rows that count."""
+        """The ids of the rows to store."""
         return as_single_array(self.rows["id"])
 
     @cached_property
     def removed_ids(self) -> pa.Array:
-        """The ids of stored rows that are removed."""
+        """The ids of the stored rows to remove."""
         return NO_IDS if self.removed_rows is None else as_single_array(self.removed_rows["id"])
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing would change."""
+        """Whether the delta changes nothing."""
         return not (self.replaces_table or self.row_versions.num_rows or len(self.removed_ids))
 
     def input_line(self, version_index: int) -> int | None:
-        """Return the input line of a version."""
+        """Return the input line of a row version."""
         return None if self.input_lines is None else int(self.input_lines[version_index])
 
 
@@ -82,16 +83,16 @@ NO_IDS = pa.array([], pa.string())
 
 @dataclass(frozen=True)
 class Delta:
-    """The changes of one operation by table key; tables not listed do not change.
+    """The changes of one operation by table key; tables that are not listed do not change.
 
-    `edges_cascaded`: the removed rows include the edges of all removed nodes.
+    With `edges_cascaded`, the removed rows include the edges of all removed nodes.
     """
 
     tables: Mapping[TableKey, TableDelta] = field(default_factory=dict)
     edges_cascaded: bool = False
 
     def get(self, table_key: TableKey) -> TableDelta | None:
-        """Return the changes of one table, if there are any."""
+        """Return the changes to a table, or None if there are none."""
         return self.tables.get(table_key)
 
 
@@ -113,7 +114,7 @@ def build_table_delta(
     input_lines: Positions | None = None,
     from_records: bool = False,
 ) -> TableDelta:
-    """Build a delta of written rows; `mode` says whether ids are new, may exist, or must not.
+    """Build a delta of written rows; `mode` determines whether ids are new, may exist, or must not exist.
 
     >>> rows = pa.table({"id": ["a", "b", "a"]})
     >>> build_table_delta("node:N", rows, "upsert").ids.to_pylist()

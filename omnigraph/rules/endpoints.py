@@ -1,6 +1,6 @@
-"""Every edge must have both its nodes in the final state of an operation.
+"""The rule that both nodes of every edge must exist in the final state of an operation.
 
-Checks written edges, and stored edges of removed nodes. Makes one lookup per node type, no matter
+Checks written edges and the stored edges of removed nodes. Makes one lookup per node type, no matter
 how many edge types point to it.
 """
 
@@ -25,12 +25,12 @@ _FIELD_BY_COLUMN = {"src": "from", "dst": "to"}
 
 
 def endpoint_columns(edge_type: EdgeType) -> tuple[EndpointColumn, EndpointColumn]:
-    """Return both endpoints of an edge type."""
+    """Return the two endpoint columns of an edge type."""
     return (edge_type, "src", TableKey.node(edge_type.source)), (edge_type, "dst", TableKey.node(edge_type.target))
 
 
 def endpoint_violations(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
-    """Yield written edges without a node, then stored edges that would lose one."""
+    """Yield written edges that lack a node, followed by stored edges that would lose one."""
     removed_by_key = {
         node_key: _removed_node_ids(delta.get(node_key), lookup) for node_key in _endpoint_node_keys(catalog, delta)
     }
@@ -91,7 +91,7 @@ def _find_dangling(
 def dangling_violation(
     catalog: Catalog, endpoint: EndpointColumn, edge_row: Mapping[str, Any], input_line: int | None
 ) -> Violation:
-    """Return the violation of an edge (`id`, `src` and `dst`) that lacks this endpoint."""
+    """Return the violation for an edge (`id`, `src` and `dst`) whose given endpoint does not exist."""
     edge_type, column, node_key = endpoint
     endpoint_id, type_name = edge_row[column], node_key.type_name
     return Violation(
@@ -109,7 +109,7 @@ def dangling_violation(
 
 
 def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
-    """Explain how an endpoint is written, or what to do if it was written correctly."""
+    """Return a hint on how to write an endpoint, or on what to do if it was written correctly."""
     node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
     rule = f"`{field_name}` is the id of a {type_name}"
     if node_type is None or node_type.key is None:
@@ -125,7 +125,7 @@ def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: s
 
 
 def _canonical_id(node_type: NodeType, key_type: PropertyType, endpoint_text: str) -> str | None:
-    """Return the id of a key that was written in a readable form, such as a date."""
+    """Return the id for a key that was written in a readable form, such as a date."""
     try:
         is_number = key_type.scalar.is_float or key_type.scalar in _INTEGER_SCALARS
         parsed = (
@@ -147,7 +147,7 @@ def _existing_endpoint_ids(
     lookup: Lookup,
     removed_by_key: dict[TableKey, pa.Array],
 ) -> pa.Array:
-    """Return the endpoint ids of written edges that exist in the final state."""
+    """Return the endpoint ids of written edges whose nodes exist in the final state."""
     written_columns = [
         (delta.tables[TableKey.edge(edge_type.name)], column)
         for edge_type, column, target_key in endpoints

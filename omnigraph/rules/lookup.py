@@ -1,7 +1,7 @@
-"""Lookups of stored rows, a batch of values each; never one per row.
+"""Lookups of stored rows, each for a batch of values rather than a single row.
 
-Owns the protocol through which rules read a graph. Every answer belongs to what the write has
-read, so `RecordingLookup` records a requirement for each: it must still hold at commit time.
+Owns the protocol through which rules read a graph. Every result is part of the write's read set, so
+`RecordingLookup` records a requirement that the result is still the same at commit time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from omnigraph.values.table_key import TableKey
 
 
 class Lookup(Protocol):
-    """What rules may read of the committed state."""
+    """The operations through which rules read the committed state."""
 
     def find(
         self,
@@ -28,15 +28,15 @@ class Lookup(Protocol):
         *,
         with_row_ids: bool = False,
     ) -> pa.Table:
-        """Return stored rows whose columns have one of these values, with row ids if requested."""
+        """Return the stored rows whose columns have one of the given values, with row ids if requested."""
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return all stored rows of a table."""
+        """Return the given columns of all stored rows of a table."""
 
 
 @dataclass(slots=True)
 class RecordingLookup:
-    """Reads the base version of a write and records every answer as a requirement."""
+    """A lookup that reads the base version of a write and records every result as a requirement."""
 
     txn: WriteTxn
     requirements: list[Requirement] = field(default_factory=list)
@@ -49,7 +49,7 @@ class RecordingLookup:
         *,
         with_row_ids: bool = False,
     ) -> pa.Table:
-        """Look up rows, skipping empty tables; the answer becomes a requirement."""
+        """Look up rows and record the result as a requirement; empty tables are skipped."""
         entry = self.txn.base.state.tables[table_key]
         table = self.txn.table(table_key)
         if entry.row_count:
@@ -61,7 +61,7 @@ class RecordingLookup:
         return matching_rows
 
     def select(self, table_key: TableKey, columns: Sequence[str], storage_filter: Any) -> pa.Table:
-        """Return rows that pass a storage filter, with row ids; requires an unchanged table."""
+        """Return rows that pass a storage filter, with row ids, and require the table to stay unchanged."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
         table = self.txn.table(table_key)
@@ -70,7 +70,7 @@ class RecordingLookup:
         return read_rows(table, columns, storage_filter, with_row_ids=True)
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return whole columns; requires an unchanged table."""
+        """Return whole columns, and require the table to stay unchanged."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
         return read_rows(self.txn.table(table_key), columns)

@@ -1,7 +1,7 @@
-"""Rules of single rows: required values, enums, ranges, patterns, vectors, finite numbers.
+"""Rules for single rows: required values, enums, ranges, patterns, vectors and finite numbers.
 
-Works on Arrow data without reading a graph, so that any process can check any part of the data.
-Arrow already guarantees the types. Null passes every rule except `required`.
+These rules work on Arrow data without reading a graph, so any process can check any part of the
+data. Arrow already guarantees the types. Null passes every rule except `required`.
 """
 
 import math
@@ -21,13 +21,13 @@ from .violation import Rule, Violation
 
 RowContainer = Any  # a table or a record batch
 ReasonFormatter = Callable[[Any], str]
-BrokenRule = tuple[Rule, str, pa.Array, ReasonFormatter]  # rule, property, mask of broken rows, reason
+BrokenRule = tuple[Rule, str, pa.Array, ReasonFormatter]  # rule, property, mask of failing rows, reason
 
 
 def row_violations(
     entity_type: NodeType | EdgeType, rows: RowContainer, input_lines: Positions | None = None
 ) -> Iterator[Violation]:
-    """Yield every row rule that a batch breaks, in row order."""
+    """Yield a violation for every row rule that a batch breaks, in row order."""
     broken_rows = [
         (int(row_index), rule, property_name, reason)
         for rule, property_name, broken_mask, reason in _find_broken_rules(entity_type, rows)
@@ -47,7 +47,7 @@ def row_violations(
 
 
 def _find_broken_rules(entity_type: NodeType | EdgeType, rows: RowContainer) -> Iterator[BrokenRule]:
-    """Yield the rules that at least one row breaks, each with a mask of those rows."""
+    """Yield each rule that at least one row breaks, with a mask of the rows that break it."""
     for declared_property in entity_type.properties:
         for rule, broken_mask, reason in _check_property(
             declared_property, as_single_array(rows.column(declared_property.name))
@@ -83,7 +83,7 @@ def _check_property(
 
 
 def _has_bad_element(column: pa.Array) -> pa.Array:
-    """Return a mask of rows with an element that is null or not a finite number."""
+    """Return a mask of rows in which some element is null or not a finite number."""
     elements = column.flatten()
     is_bad = pc.is_null(elements)
     if pa.types.is_floating(elements.type):
@@ -117,7 +117,7 @@ def _check_constraint(constraint: Range | Check, column: pa.Array, entity_type: 
 
 
 def _exact_bounds(range_constraint: Range, scalar: ScalarType) -> tuple[Any, Any]:
-    """Return the bounds as exact column values: no integer passes through a float."""
+    """Return the bounds as exact column values; integers are never converted through a float."""
     if scalar.is_integer:
         type_minimum, type_maximum = RANGES[scalar]
         lower_bound = None if range_constraint.low is None else math.ceil(range_constraint.low)
@@ -130,7 +130,7 @@ def _exact_bounds(range_constraint: Range, scalar: ScalarType) -> tuple[Any, Any
 
 
 def _is_unsatisfiable(range_constraint: Range, scalar: ScalarType) -> bool:
-    """Return whether the bounds lie outside of the type, so that no value satisfies them."""
+    """Return whether the bounds lie outside the type's range, so that no value satisfies them."""
     type_minimum, type_maximum = RANGES[scalar]
     return (range_constraint.low is not None and range_constraint.low > type_maximum) or (
         range_constraint.high is not None and range_constraint.high < type_minimum

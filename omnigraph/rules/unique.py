@@ -1,7 +1,7 @@
-"""`@key` and `@unique`: no two entities share a tuple in the final state of an operation.
+"""The `@key` and `@unique` rules: no two entities share a tuple in the final state of an operation.
 
-A null member exempts a row. A value that the same operation frees may be reused. The key of a node
-is its id, so a stored row with the same key is the same row and is not looked up.
+A row with a null member is exempt. A value that the same operation frees may be reused. A node's id
+is derived from its key, so a stored row with the same key is the same row and is not looked up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _FIRST_POSITION, _POSITION_COUNT = f"{_POSITION}_min", f"{_POSITION}_count"
 
 
 def repeated_records(entity_type: NodeType | EdgeType, table_delta: TableDelta) -> Iterator[Violation]:
-    """Yield records of one input that repeat a tuple, even for the same id."""
+    """Yield the records of an input that repeat a tuple, even if they have the same id."""
     if table_delta.from_records and table_delta.row_versions.num_rows > 1:
         for unique_columns in _unique_column_groups(entity_type):
             yield from _find_repeated(
@@ -33,7 +33,7 @@ def repeated_records(entity_type: NodeType | EdgeType, table_delta: TableDelta) 
 
 
 def unique_violations(entity_type: NodeType | EdgeType, table_delta: TableDelta, lookup: Lookup) -> Iterator[Violation]:
-    """Yield rows of the final state that share a tuple: both written, or one of them stored."""
+    """Yield rows that share a tuple in the final state, whether both are written or one is stored."""
     for unique_columns in _unique_column_groups(entity_type):
         if table_delta.rows.num_rows > 1 and not table_delta.from_records:
             latest_lines = (
@@ -45,7 +45,7 @@ def unique_violations(entity_type: NodeType | EdgeType, table_delta: TableDelta,
 
 
 def rule_columns(entity_type: NodeType | EdgeType) -> list[str]:
-    """Return the columns that rules across rows read: ids, endpoints, keys, `@unique` members."""
+    """Return the columns that cross-row rules read: ids, endpoints, keys and `@unique` members."""
     endpoint_columns = ["src", "dst"] if isinstance(entity_type, EdgeType) else []
     return list(
         dict.fromkeys(
@@ -132,7 +132,7 @@ def _find_stored_holders(
 
 
 def _complete_tuples(rows: pa.Table, unique_columns: Sequence[str]) -> pa.Table:
-    """Return the tuples without nulls, with their positions; both float zeros are one value."""
+    """Return the tuples without nulls and their positions; 0.0 and -0.0 count as the same value."""
     normalized = {column_name: _normalize_zeros(as_single_array(rows[column_name])) for column_name in unique_columns}
     tuples = pa.table({**normalized, _POSITION: np.arange(rows.num_rows, dtype=np.int64)})
     for column_name in unique_columns:
@@ -151,7 +151,7 @@ def _normalize_zeros(column: pa.Array) -> pa.Array:
 
 
 def _lookup_values(values: pa.Array) -> pa.Array:
-    """Return the values to look up; a zero may be stored with either sign."""
+    """Return the values to look up; zero is included with both signs, since either may be stored."""
     distinct_values = values.unique()
     if not pa.types.is_floating(values.type):
         return distinct_values

@@ -1,6 +1,6 @@
-"""A broken rule: the rule, the entity, and the error to raise.
+"""A violation: the rule that was broken, the entity, and the error to raise.
 
-A mutation raises the first violation, a load reports all, a merge lists them as conflicts.
+A mutation raises the first violation, a load reports all of them, and a merge lists them as conflicts.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ _CONFLICT_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that an entity breaks. `input_line` is its line in the input, if there is one.
+    """A rule that an entity breaks; `input_line` is the entity's line in the input, if any.
 
-    `required_id` is the node or edge source whose rejected input lines may be the actual cause.
-    `edge_text` shows both endpoints of an edge.
+    `required_id` is a node or edge source for which input lines may have been rejected, in which case
+    the rejection is the actual cause. `edge_text` shows both endpoints of an edge.
     """
 
     rule: Rule
@@ -41,7 +41,7 @@ class Violation:
 
     @property
     def type_name(self) -> str:
-        """Name of the type."""
+        """The name of the entity's type."""
         return self.type_key.type_name
 
     @property

@@ -1,6 +1,6 @@
-"""Arrow tables as bytes in one cell, so that they pass through Spark without a Spark schema.
+"""Arrow tables as bytes in one cell, so that they can pass through Spark without a Spark schema.
 
-Used only for cells of DataFrames, by tasks and by the driver that reads them.
+Used only for DataFrame cells, by tasks and by the driver that reads them.
 """
 
 import pyarrow as pa
@@ -20,5 +20,5 @@ def pack_table(table: pa.Table) -> bytes:
 
 
 def unpack_table(data: bytes) -> pa.Table:
-    """Read a table from such bytes."""
+    """Read a table from bytes created by `pack_table`."""
     return pa.ipc.open_stream(data).read_all()

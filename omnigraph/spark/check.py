@@ -1,7 +1,7 @@
-"""Check the rules that need all records of a load, as Spark joins over the reports of its tasks.
+"""Check the rules that involve all records of a load, as Spark joins over its task reports.
 
-Covers duplicates, uniqueness, endpoints and cardinality, with the semantics defined in `rules`.
-Spark finds the records that break a rule; the driver turns them into violations.
+These are duplicates, uniqueness, endpoints and cardinality, with the semantics defined in `rules`.
+Spark finds the records that break a rule; the driver converts them to violations.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[int]]:
-    """Return the violations that need all records, and the positions of replaced records."""
+    """Return the violations of rules that involve all records, and the positions of replaced records."""
     violations: list[Violation] = []
     lost_endpoints, duplicate_free_keys = lost_endpoint_violations(context)
     repeated_ids = _find_repeated_ids(context, context.input_keys - duplicate_free_keys)
@@ -52,7 +52,7 @@ PositionsById = dict[tuple[int, str], list[int]]
 
 
 def _find_repeated_ids(context: LoadCheckContext, table_keys: frozenset[TableKey]) -> PositionsById:
-    """Ids that several records have, with their positions in order."""
+    """Return the ids that several records have, with their positions in order."""
     if not table_keys:
         return {}
     id_rows = context.key_rows(*sorted(table_keys)).where("id is not null").select("type", "id", "spot")
@@ -63,7 +63,7 @@ def _find_repeated_ids(context: LoadCheckContext, table_keys: frozenset[TableKey
 
 
 def _find_duplicate_groups(rows: "DataFrame", group_columns: list[str]) -> list[tuple[tuple[Any, ...], list[int]]]:
-    """Groups of more than one row, with their positions.
+    """Return groups of more than one row, with their positions.
 
     Only hashes are exchanged and counted; rows with equal hashes are then compared by value.
     """
@@ -140,7 +140,7 @@ def _column_or_columns(columns: tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 def _held_value_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> list[Violation]:
-    """Unique values held by a stored entity that the load does not replace."""
+    """Return violations for unique values of stored entities that the load does not replace."""
     violations = [
         report.violation
         for report in select_reports(context.collected, HeldValueReport)

@@ -1,4 +1,4 @@
-"""What the checks of a bulk load share: the load, the snapshot, and the rows that tasks reported."""
+"""Shared context of the checks of a bulk load: the load, the snapshot, and the reported rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadCheckContext:
-    """Everything the rules read: the reports of tasks, and the base snapshot.
+    """Everything that the rules read: the task reports and the base snapshot.
 
     `collected` are the reports that the driver collected from `task_reports`.
     """
@@ -34,7 +34,7 @@ class LoadCheckContext:
     snapshot: Snapshot
     task_reports: "DataFrame"
     collected: Sequence[TaskReport]
-    input_keys: frozenset[TableKey]  # table keys that the input names
+    input_keys: frozenset[TableKey]  # table keys that occur in the input
     staged_fragments: Mapping[TableKey, Sequence[StagedFragment]]  # written fragments by table key
     reported_keys: frozenset[TableKey]  # table keys with records that exist only in task reports
     unwritten_keys: frozenset[TableKey]  # table keys with records that are in no fragment
@@ -49,9 +49,9 @@ class LoadCheckContext:
         return type_for_key(self.load_job.schema_ir.catalog, self.load_job.table_keys[type_number])
 
     def key_rows(self, *table_keys: TableKey) -> "DataFrame":
-        """Ids, endpoints and positions of the records of some types, with the columns of `KEY_ROWS`.
+        """Return ids, endpoints and positions of the records of some types, with the columns of `KEY_ROWS`.
 
-        Generated ids are null: no other record can refer to them.
+        Generated ids are null, because no other record can refer to them.
         """
         frames = []
         if self.reported_keys & set(table_keys):
@@ -61,7 +61,7 @@ class LoadCheckContext:
         return reduce(lambda a, b: a.unionAll(b), frames)
 
     def tuple_rows(self) -> "DataFrame":
-        """The `@unique` tuples of all records, with the columns of `TUPLE_ROWS`."""
+        """Return the `@unique` tuples of all records, with the columns of `TUPLE_ROWS`."""
         reported_tuples = TUPLE_ROWS.select_from(self.task_reports)
         unique_keys = [
             key for key in self.input_keys if unique_groups(type_for_key(self.load_job.schema_ir.catalog, key))
@@ -88,7 +88,7 @@ class LoadCheckContext:
         return scan(self.spark, self.snapshot, table_key, columns)
 
     def has_stored_rows(self, table_key: TableKey) -> bool:
-        """Whether a type has stored rows."""
+        """Return whether a type has stored rows."""
         return table_key in self.load_job.filled_keys
 
 

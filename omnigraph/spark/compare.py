@@ -1,8 +1,8 @@
-"""Tasks of a merge on Spark: list rows that may differ, compare them, write rows to the target.
+"""Tasks of a merge on Spark: list rows that may differ, compare them, and write rows to the target.
 
-Runs on executors, with the same comparison and storage code as a merge in one process. Only ids and
-row ids are shuffled; values are read where they are compared, a piece at a time. Publishes nothing.
-Needs no pyspark itself: `merge` ships its functions.
+The tasks run on executors, with the same comparison and storage code as a merge in one process.
+Only ids and row ids are shuffled; values are read where they are compared, one piece at a time.
+Nothing is published here. This module itself does not import pyspark: `merge` ships its functions.
 """
 
 import json
@@ -32,12 +32,12 @@ from .pinned_graph import PinnedGraph
 
 BASE, OURS, THEIRS = "base", "ours", "theirs"
 SOURCE, TARGET = "source", "target"
-# Row ids of an entity that may have changed: in the base and on the side, for each side.
+# Row ids of an entity that may have changed: for each side, the row id in the base and on the side.
 ROW_ID_COLUMNS = ("was_ours", "ours", "was_theirs", "theirs")
 ENTRY_DDL = ", ".join(["id string", *(f"{name} bigint" for name in ROW_ID_COLUMNS)])
 RESULT_DDL = "kind string, data binary"
 _ENTRY_SCHEMA = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in ROW_ID_COLUMNS)])
-_PIECE_ROWS = 8_192  # rows compared together
+_PIECE_ROWS = 8_192  # rows that are compared together
 _MAX_ROWS, _MAX_BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits of a fragment
 Batches = Iterator[pa.RecordBatch]
 BatchFunction = Callable[[Batches], Batches]
@@ -46,9 +46,10 @@ BoolMask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class DifferingFragments:
-    """Fragments in which a side differs from the base.
+    """Fragments in which one side differs from the base.
 
-    `only_deletions`: both fragments have the same data files and differ only in deleted rows.
+    `only_deletions` means that both fragments have the same data files and differ only in deleted
+    rows.
     """
 
     side: str
@@ -61,8 +62,8 @@ class DifferingFragments:
 class ThreeWayTable:
     """One table in three versions: base, ours and theirs.
 
-    `rule_columns` are the columns that rules about all rows read; `initial_values` fill columns
-    that the base did not have.
+    `rule_columns` are the columns read by rules that involve all rows; `initial_values` fill
+    columns that the base did not have.
     """
 
     pinned_graph: PinnedGraph
@@ -77,9 +78,9 @@ class ThreeWayTable:
 
 
 def make_candidate_task(pinned_graph: PinnedGraph, fragment_sets: Sequence[DifferingFragments]) -> BatchFunction:
-    """Make the Spark function that lists the rows that may have changed, for fragment set numbers.
+    """Return the Spark function that lists, by fragment set number, the rows that may have changed.
 
-    The shipped function yields batches of `ENTRY_DDL`.
+    The returned function yields batches of `ENTRY_DDL`.
     """
 
     def run(batches: Batches) -> Batches:
@@ -116,11 +117,12 @@ def _candidate_entries(pinned_graph: PinnedGraph, fragment_set: DifferingFragmen
 
 
 def make_compare_task(three_way: ThreeWayTable) -> BatchFunction:
-    """Make the Spark function that compares matched entries and yields one table per result kind.
+    """Return the Spark function that compares matched entries and yields one table per result kind.
 
-    `insert`, `update`: rows that only the other side changed; `delete`: ids of rows that it
-    removed; `broken`: taken rows that violate a rule of a row. `clash`: row ids, in all versions,
-    of entities that both sides changed differently. `added`: edges that the target added.
+    `insert` and `update` are rows that only the other side changed, `delete` are ids of rows that
+    it removed, and `broken` are rows taken from it that violate a row rule. `clash` holds row ids,
+    in all versions, of entities that both sides changed differently. `added` are edges that the
+    target added.
     """
 
     def run(batches: Batches) -> Batches:
@@ -164,7 +166,7 @@ def _compare_entries(three_way: ThreeWayTable, entries: pa.RecordBatch) -> Batch
 
 
 def _taken_rows(three_way: ThreeWayTable, kind: str, row_ids: pa.Array) -> Batches:
-    """Rows taken from the other side, checked row by row: they may never have been validated."""
+    """Return the rows taken from the other side, with each row checked, as it may never have been validated."""
     source_table = three_way.pinned_graph.table(THEIRS)
     source_rows = _read_rows(source_table, row_ids).cast(row_schema(source_table.schema))
     rule_rows = source_rows.select(three_way.rule_columns).append_column(SOURCE_ROW_ID, row_ids)
@@ -181,7 +183,7 @@ def _valid_mask(column: pa.Array) -> BoolMask:
 
 
 def _changed_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array) -> BoolMask:
-    """Which entities a side changed: a row exists in one version only, or its values differ."""
+    """Mask the entities that a side changed: a row exists in only one version, or its values differ."""
     in_base, in_side = _valid_mask(base_row_ids), _valid_mask(side_row_ids)
     in_both = pa.array(np.flatnonzero(in_base & in_side))
     changed = in_base ^ in_side
@@ -205,7 +207,7 @@ def _same_values_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Arra
 def _clashing_mask(
     three_way: ThreeWayTable, changed_by_both: BoolMask, our_row_ids: pa.Array, their_row_ids: pa.Array
 ) -> BoolMask:
-    """Which of the entities that both sides changed differ between the sides."""
+    """Mask the entities that both sides changed but with different results."""
     in_ours, in_theirs = _valid_mask(our_row_ids), _valid_mask(their_row_ids)
     clashing = changed_by_both & (in_ours ^ in_theirs)
     common_positions = pa.array(np.flatnonzero(changed_by_both & in_ours & in_theirs))
@@ -226,7 +228,7 @@ def _result_batch(kind: str, result_rows: pa.Table) -> pa.RecordBatch:
 
 
 def make_write_task(pinned_graph: PinnedGraph) -> BatchFunction:
-    """Make the Spark function that writes rows as fragments of the target table.
+    """Return the Spark function that writes rows as fragments of the target table.
 
     Its input columns are `row`, the row id in the source, and `kept`, the row id to keep in the
     target or a negative number.

@@ -1,6 +1,6 @@
-"""Diagnosis of what Spark needs of a machine, for `omnigraph doctor`.
+"""Diagnose whether a machine meets the requirements of Spark, for `omnigraph doctor`.
 
-Lives here because only this package knows which Java a session starts with.
+The module is in this package because the choice of the Java for a session is made here.
 """
 
 import os
@@ -13,7 +13,7 @@ from .session import OLDEST_JAVA, find_java
 
 
 def diagnose_java() -> EnvironmentDiagnosis:
-    """Diagnose the Java that a session would start with."""
+    """Diagnose the Java installation that a session would use."""
     java_path = find_java(os.environ, Path(sys.prefix))
     if java_path is not None:
         return EnvironmentDiagnosis("java", "ok", str(java_path))

@@ -1,4 +1,4 @@
-"""Check the endpoints and the cardinality of loaded edges, as Spark joins or index lookups."""
+"""Check the endpoints and cardinality of loaded edges, with Spark joins or index lookups."""
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
@@ -13,11 +13,11 @@ from omnigraph.spark.endpoint_lookup import EndpointLookup, NodeIdSource, endpoi
 from omnigraph.spark.report_rows import REPLACED_EDGE_ROWS
 from omnigraph.values.table_key import TableKey
 
-_LOOKUP_RATIO = 4  # with this many times more stored nodes than loaded edges, look ids up instead of reading
+_LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges from which ids are looked up instead of read
 
 
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:
-    """Look up edges without a node in an index of ids; also return types without repeated ids."""
+    """Find edges without a node by index lookups; also return the types without repeated ids."""
     edge_types = {
         TableKey.edge(edge_type.name): edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -55,7 +55,7 @@ def _endpoint_violation(context: LoadCheckContext, edge_type: EdgeType, lost_row
 
 
 def _node_id_source(context: LoadCheckContext, node_key: TableKey) -> NodeIdSource:
-    """Where to find the ids that a node type has after the load."""
+    """Return where to find the ids that a node type has after the load."""
     fragments = context.staged_fragments.get(node_key, ())
     is_replaced = context.replaces_types and node_key in context.input_keys
     stored_count = 0 if is_replaced else context.snapshot.tables[node_key].row_count
@@ -70,7 +70,7 @@ def _node_id_source(context: LoadCheckContext, node_key: TableKey) -> NodeIdSour
 
 
 def dangling_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> Iterator[Violation]:
-    """Edges without a node, for node types that have records in no fragment."""
+    """Return violations for edges without a node, for node types with records that are in no fragment."""
     edge_types = [
         edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -90,7 +90,7 @@ def dangling_violations(context: LoadCheckContext, replaced_positions: frozenset
 def _find_missing_ids(
     context: LoadCheckContext, node_key: TableKey, endpoints: list[EndpointColumn], replaced_positions: frozenset[int]
 ) -> list[str]:
-    """Ids that written edges use and that no node has after the load."""
+    """Return the ids that written edges use but that no node has after the load."""
     used_ids = [
         drop_replaced(context.key_rows(TableKey.edge(edge_type.name)), replaced_positions).selectExpr(f"{column} as id")
         for edge_type, column, _ in endpoints
@@ -124,7 +124,7 @@ def _violations_at_missing_nodes(
 
 
 def orphan_violations(context: LoadCheckContext) -> Iterator[Violation]:
-    """Stored edges that remain although an overwrite removes their node."""
+    """Return violations for stored edges whose node an overwrite removes."""
     if not context.replaces_types:
         return
     for edge_type in context.load_job.schema_ir.catalog.edges:
@@ -147,7 +147,7 @@ def _stored_edges_without_node(
 
 
 def cardinality_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> Iterator[Violation]:
-    """Yield edges beyond the bounds of their type; stored edges of the same source count too."""
+    """Yield violations of cardinality bounds, including stored edges of the same source in the counts."""
     bounded_edges = {
         edge_key: edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -169,7 +169,7 @@ def cardinality_violations(context: LoadCheckContext, replaced_positions: frozen
 def _count_loaded_edges(
     context: LoadCheckContext, edge_types: Mapping[TableKey, EdgeType], replaced_positions: frozenset[int]
 ) -> Iterator[Violation]:
-    """Cardinality violations of types without stored edges: only loaded edges count."""
+    """Return cardinality violations of types without stored edges, where only loaded edges count."""
     from pyspark.sql import functions as f
 
     edges_by_number = {
@@ -195,7 +195,7 @@ def _outside_bounds_sql(edge_type: EdgeType) -> str:
 def _count_all_edges(
     context: LoadCheckContext, edge_type: EdgeType, replaced_positions: frozenset[int]
 ) -> Iterator[Violation]:
-    """Sources with too few or too many edges after the load, stored edges included."""
+    """Return sources with too few or too many edges after the load, including stored edges."""
     from pyspark.sql import functions as f
 
     edge_key = TableKey.edge(edge_type.name)

@@ -1,8 +1,8 @@
 """Look up the endpoints of loaded edges among all ids of their node types, without moving edges.
 
-Executors look every endpoint up in an index of the ids, which each machine builds once and maps
+Executors look up every endpoint in an index of the ids, which each machine builds once and maps
 into memory. Only endpoints without a node are returned. Node types with records that were not
-written to fragments are left to `check`.
+written to fragments are handled by `check`.
 """
 
 import shutil
@@ -39,17 +39,17 @@ LOST_ENDPOINT_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class NodeIdSource:
-    """Where the ids of a node type are: in fragments of the load, and among stored rows."""
+    """The locations of a node type's ids: fragments of the load, and stored rows."""
 
     node_key: TableKey
     staged_fragments: Sequence[StagedFragment]
-    indexed_stored_ids: int  # number of stored ids that belong in the index
+    indexed_stored_ids: int  # number of stored ids to include in the index
     looks_up_stored: bool  # whether stored ids are looked up in the table instead
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointLookup:
-    """What a task needs to look up endpoints.
+    """The data that a task needs to look up endpoints.
 
     `endpoint_columns` maps an edge key to its endpoint columns and the node key of each.
     """
@@ -60,14 +60,14 @@ class EndpointLookup:
     endpoint_columns: Mapping[TableKey, Sequence[tuple[str, TableKey]]]
 
     def open_index(self, node_key: TableKey) -> IdIndex:
-        """Open the index of a node type's ids on this machine, building it if needed."""
+        """Open the index of a node type's ids on this machine, and build it if needed."""
         id_source = self.id_sources[node_key]
         id_count = id_source.indexed_stored_ids + sum(fragment.row_count for fragment in id_source.staged_fragments)
         index_folder = scratch_folder(self.load_id) / node_key.replace(":", "-")
         return open_id_index(index_folder, id_count, lambda: _read_ids(self.pinned_graph, id_source))
 
     def find_lost(self, node_key: TableKey, id_index: IdIndex, endpoint_ids: pa.Array) -> Any:
-        """Return the positions of endpoints that no node has."""
+        """Return the positions of endpoints for which there is no node."""
         missing_positions = id_index.missing_positions(endpoint_ids)
         if not len(missing_positions) or not self.id_sources[node_key].looks_up_stored:
             return missing_positions
@@ -104,8 +104,8 @@ def find_lost_endpoints(
 ) -> tuple[list[dict[str, Any]], frozenset[TableKey]]:
     """Return every endpoint without a node, and the node types that may contain an id twice.
 
-    `edge_fragments` are the staged fragments of edges; `reported_edges` are the other edge records,
-    whose column `type` is the index of a table key.
+    `edge_fragments` are the staged fragments of edges; `reported_edges` are the remaining edge
+    records, whose column `type` is the index of a table key.
     """
     lost_frame: DataFrame = map_staged_fragments(
         spark, edge_fragments, lambda item: _lost_in_fragment(lookup, item), LOST_ENDPOINT_DDL
@@ -132,7 +132,7 @@ def remove_scratch_folders(spark: "SparkSession", load_id: str) -> None:
 
 
 def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batches:
-    """Lost endpoints of a fragment; its ids are read only if there are any."""
+    """Return the lost endpoints of a fragment, whose ids are read only if there are any."""
     lost_by_column: list[tuple[str, Any]] = []
     indexes = {node_key: lookup.open_index(node_key) for _, node_key in lookup.endpoint_columns[fragment.table_key]}
     yield from (_repeated_type_row(node_key) for node_key, id_index in indexes.items() if id_index.may_repeat_ids)
@@ -156,7 +156,7 @@ def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batch
 
 
 def _make_report_task(lookup: EndpointLookup, table_keys: Sequence[TableKey]) -> Any:
-    """Make the Spark function that finds lost endpoints of reported edges."""
+    """Return the Spark function that finds lost endpoints of reported edges."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
@@ -195,5 +195,5 @@ def _lost_endpoint_rows(fragment: StagedFragment, column: str, edge_rows: pa.Tab
 
 
 def endpoint_columns_of(edge_type: EdgeType) -> list[tuple[str, TableKey]]:
-    """Both endpoints of an edge type: the column, and the key of the node type it refers to."""
+    """Return the two endpoint columns of an edge type, each with the key of the node type it refers to."""
     return [(column, node_key) for _, column, node_key in endpoint_columns(edge_type)]

@@ -1,8 +1,9 @@
-"""The executor of maintenance on Spark: tables, files and versions as jobs of executors.
+"""The Spark executor for maintenance, which runs work on tables, files and versions as Spark jobs.
 
-Lives here because its jobs run in Spark tasks. They write files that no version names; the driver
-turns them into versions, holds the claim of a cleanup and makes every decision. A task that fails
-midway leaves nothing visible, and has removed only files that the delete queue still lists.
+It is in this package because its jobs run in Spark tasks. They write files that no version
+references; the driver turns these files into versions, holds the claim of a cleanup and makes every
+decision. A task that fails midway leaves nothing visible, and has removed only files that the
+delete queue still lists.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,16 +29,16 @@ from .jobs import run_jobs
 from .pinned_graph import PinnedGraph, pin_graph
 from .session import parallelism
 
-_SEGMENT_ROWS = 1 << 22  # rows of an index segment
-_GROUPS_PER_SLOT = 4  # groups of files per task that can run at once
-_VERSIONS_PER_JOB = 64  # table versions that one job reads
-_FILES_PER_JOB = 512  # files that one job removes
+_SEGMENT_ROWS = 1 << 22  # rows per index segment
+_GROUPS_PER_SLOT = 4  # groups of files per concurrent task
+_VERSIONS_PER_JOB = 64  # table versions read by one job
+_FILES_PER_JOB = 512  # files removed by one job
 _JOBS_PER_ROUND = 64  # jobs between two checks of the driver's claim
 
 
 @dataclass(frozen=True, slots=True)
 class SparkExecutor:
-    """`Executor` of `omnigraph.maintenance`, on a Spark session."""
+    """The `Executor` of `omnigraph.maintenance` on a Spark session."""
 
     spark: Any
     name: str = "spark"
@@ -45,7 +46,7 @@ class SparkExecutor:
     reads_ahead: bool = True
 
     def compact_fragments(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
-        """Run tasks that compact fragments."""
+        """Run compaction tasks."""
         pinned_graph, located_jobs = _locate_jobs(store, jobs)
         return run_jobs(self.spark, partial(_compact_fragments, pinned_graph), located_jobs)
 
@@ -55,14 +56,14 @@ class SparkExecutor:
         return run_jobs(self.spark, partial(_build_segment, pinned_graph), located_jobs)
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
-        """Read files and compare them with their checksums, a few large groups of them per task."""
+        """Read files and compare them with their checksums, in a few large groups per task."""
         groups = _group_by_size(expected_checksums, parallelism(self.spark))
         pinned_graph = pin_graph(store, {})
         results = run_jobs(self.spark, partial(_verify_group, pinned_graph), groups)
         return {name: reason for result in results for name, reason in result.items()}
 
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
-        """List every file below these directories; each job lists one subdirectory of a table."""
+        """List every file below the given directories; each job lists one subdirectory of a table."""
         listed_files, subdirectories = _list_levels(store, directories, 2)
         list_job = partial(_list_directory, pin_graph(store, {}))
         for job_files in run_jobs(self.spark, list_job, subdirectories, short=True):
@@ -80,7 +81,7 @@ class SparkExecutor:
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files, all of one rank before those of the next."""
+        """Remove files, finishing each rank before the next."""
         remove_job = partial(_remove_group, pin_graph(store, {}))
         for rank_names in group_by_rank(file_names):
             for round_jobs in _split_into_chunks(list(_split_into_chunks(rank_names, _FILES_PER_JOB)), _JOBS_PER_ROUND):
@@ -91,7 +92,7 @@ class SparkExecutor:
 
 
 def _group_by_size(files: FileChecksums, task_slots: int) -> list[dict[str, FileChecksum]]:
-    """Files in groups of about the same size, the largest files first."""
+    """Return the files in groups of similar size, with the largest files first."""
     groups: list[dict[str, FileChecksum]] = [{} for _ in range(max(1, _GROUPS_PER_SLOT * task_slots))]
     heap = [(0, number) for number in range(len(groups))]
     for name, checksum in sorted(files.items(), key=lambda item: -item[1].size):
@@ -102,23 +103,23 @@ def _group_by_size(files: FileChecksums, task_slots: int) -> list[dict[str, File
 
 
 def _verify_group(pinned_graph: PinnedGraph, files: FileChecksums) -> dict[str, str]:
-    """Job of an executor: verify one group of files."""
+    """Verify one group of files, as a job on an executor."""
     return verify_files(pinned_graph.store(), files)
 
 
 def _locate_jobs(store: Store, jobs: Sequence[tuple[Table, Any]]) -> tuple[PinnedGraph, list[tuple[str, Any]]]:
-    """Pin the tables of jobs, and replace each table by its location, which can be shipped."""
+    """Pin the tables of jobs, and replace each table with its location, which can be shipped."""
     pinned_tables = {table.location: (table.location, table.version) for table, _ in jobs}
     return pin_graph(store, pinned_tables), [(table.location, job) for table, job in jobs]
 
 
 def _compact_fragments(pinned_graph: PinnedGraph, job: tuple[str, str]) -> str:
-    """Job of an executor: compact fragments of a table."""
+    """Compact fragments of a table, as a job on an executor."""
     return run_task(pinned_graph.store(), pinned_graph.table(job[0]), job[1])
 
 
 def _build_segment(pinned_graph: PinnedGraph, job: tuple[str, SegmentBuild]) -> IndexSegment | None:
-    """Job of an executor: build an index segment of a table."""
+    """Build an index segment of a table, as a job on an executor."""
     return build_segment(pinned_graph.store(), pinned_graph.table(job[0]), job[1])
 
 
@@ -138,12 +139,12 @@ def _split_into_chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any
 
 
 def _list_directory(pinned_graph: PinnedGraph, directory: str) -> list[ListedObject]:
-    """Job of an executor: list the files below a directory."""
+    """List the files below a directory, as a job on an executor."""
     return pinned_graph.store().objects.list(directory)
 
 
 def _read_versions(pinned_graph: PinnedGraph, versions: Sequence[VersionKey]) -> list[tuple[VersionKey, VersionFiles]]:
-    """Job of an executor: read the files of table versions, without the unreadable ones."""
+    """Read the file lists of table versions, as a job on an executor; skip unreadable versions."""
     readable_versions: list[tuple[VersionKey, VersionFiles]] = []
     for version in versions:
         try:
@@ -154,7 +155,7 @@ def _read_versions(pinned_graph: PinnedGraph, versions: Sequence[VersionKey]) ->
 
 
 def _remove_group(pinned_graph: PinnedGraph, file_names: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Job of an executor: remove files; return each name with its error, if any."""
+    """Remove files, as a job on an executor; return each name with its error, if any."""
     removals: list[tuple[str, str | None]] = []
     remove_files(pinned_graph.store(), file_names, lambda file_name, error: removals.append((file_name, error)))
     return removals

@@ -1,7 +1,7 @@
-"""Export a snapshot to files in parallel: NDJSON that loads back, Parquet, or plain Lance datasets.
+"""Export a snapshot to files in parallel: NDJSON that can be loaded again, Parquet, or plain Lance.
 
-Tasks write parts under scratch names; the driver renames them once all are complete, so that a
-failed export leaves nothing that looks like a finished one. The graph is only read.
+Tasks write parts under temporary names; the driver renames them once all are complete, so a failed
+export leaves nothing that looks like a finished one. The graph is only read.
 """
 
 import os
@@ -45,7 +45,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote: entities and files by table key, and the seconds of each step."""
+    """The result of an export: entities and files by table key, and the seconds of each step."""
 
     form: ExportFormat
     commit_id: str
@@ -55,13 +55,13 @@ class Exported:
 
     @property
     def total(self) -> int:
-        """The number of all entities."""
+        """The total number of entities."""
         return sum(self.rows.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ExportTask:
-    """What a task that writes one part needs."""
+    """The data that a task needs to write one part."""
 
     pinned_graph: PinnedGraph
     table_key: TableKey
@@ -85,9 +85,10 @@ def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
 ) -> Exported:
     """Write a snapshot to an empty or absent folder, as `nodes/<Type>` and `edges/<Type>`.
 
-    `ordered` sorts each type by id, part by part, so that equal snapshots produce equal rows in
-    equal order. Plain Lance writes one dataset per type. A read lease keeps a cleanup from removing
-    what is read. `branch_state` is the branch of the snapshot; `progress` is called type by type.
+    `ordered` sorts each type by id across its parts, so that equal snapshots produce equal rows in
+    equal order. Plain Lance writes one dataset per type. A read lease prevents a cleanup from
+    removing the data being read. `branch_state` is the branch of the snapshot; `progress` is called
+    for each type.
     """
     if file_format not in get_args(ExportFormat):
         expected = ", ".join(get_args(ExportFormat))
@@ -167,7 +168,7 @@ def _export_fragments(spark: "SparkSession", task: ExportTask, stored_table: Any
 
 
 def _export_ordered(spark: "SparkSession", snapshot: Snapshot, task: ExportTask) -> "DataFrame":
-    """Let Spark sort ids with row ids; each task fetches the rows of its range in that order."""
+    """Sort ids and row ids on Spark; each task then fetches the rows of its range in that order."""
 
     def run(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -213,7 +214,7 @@ def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.
 
 
 class CountingBatches:
-    """Batches cast to one schema, counted as they pass."""
+    """Batches cast to one schema and counted as they pass through."""
 
     def __init__(self, schema: pa.Schema, batches: Batches) -> None:
         self.schema, self.batches, self.row_count = schema, batches, 0

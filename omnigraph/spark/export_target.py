@@ -1,6 +1,6 @@
-"""The target of an export: a folder on a disk that all workers share, or a prefix on S3.
+"""The target of an export: a folder on a disk shared by all workers, or an S3 prefix.
 
-Shipped to the tasks of an export, which write their parts through it.
+It is shipped to the tasks of an export, which write their parts through it.
 """
 
 import os
@@ -24,11 +24,11 @@ class ExportTarget:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def full_path(self, name: str) -> str:
-        """Return the full path or address of a file inside."""
+        """Return the full path or URI of a file in the folder."""
         return f"{self.path}/{name}" if self.scheme == "file" else f"s3://{self.path}/{name}"
 
     def claim_empty_folder(self) -> None:
-        """Create the folder; raise `InputError` if it contains anything."""
+        """Create the folder; raise `InputError` if it is not empty."""
         from pyarrow.fs import FileSelector
 
         with _WriteErrorContext(self):
@@ -64,13 +64,13 @@ class ExportTarget:
 
 
 def parse_export_target(folder: str | os.PathLike[str]) -> ExportTarget:
-    """Parse a path or an `s3://` address."""
+    """Parse a path or an `s3://` URI."""
     root = parse_root(folder)
     return ExportTarget(root.scheme, root.path, root.options)
 
 
 class _WriteErrorContext:
-    """Turns write errors into `InputError` that name the target."""
+    """Converts write errors to `InputError`s that name the target."""
 
     def __init__(self, target: ExportTarget) -> None:
         self.target = target

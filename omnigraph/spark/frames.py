@@ -1,4 +1,4 @@
-"""Snapshots in Spark: node and edge types of a snapshot as DataFrames."""
+"""Snapshots in Spark: the node and edge types of a snapshot as DataFrames."""
 
 import os
 from collections.abc import Sequence
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparkGraph:
-    """One snapshot bound to a Spark session; each of its DataFrames shows that snapshot."""
+    """A snapshot bound to a Spark session; all of its DataFrames show that snapshot."""
 
     session: "SparkSession"
     snapshot: Snapshot
     branch_state: BranchState | None = None
 
     def nodes(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
-        """Return the nodes of a type: id and properties."""
+        """Return the nodes of a type, with id and properties."""
         return self._scan_table(TableKey.node(name), columns, where)
 
     def edges(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
-        """Return the edges of a type: id, src, dst and properties."""
+        """Return the edges of a type, with id, src, dst and properties."""
         return self._scan_table(TableKey.edge(name), columns, where)
 
     def table(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
-        """Return the table of a node or edge type; the node type wins if both exist.
+        """Return the table of a node or edge type; the node type takes precedence if both exist.
 
         `where` is an Arrow expression, which Lance applies before rows reach Spark.
         """
@@ -50,10 +50,11 @@ class SparkGraph:
         ordered: bool = False,
         progress: Any = None,
     ) -> Exported:
-        """Write the snapshot to an empty folder in parallel: NDJSON, Parquet or plain Lance.
+        """Write the snapshot to an empty folder in parallel, as NDJSON, Parquet or plain Lance.
 
-        `ordered` sorts each type by id. `progress` is called with the number of finished and of
-        known tasks; if it has a method `step`, that is called with a `StepProgress` instead.
+        `ordered` sorts each type by id. `progress` is called with the number of finished tasks and
+        the number of known tasks. If it has a method `step`, that method is called with a
+        `StepProgress` instead.
         """
         return export_on_spark(
             self.session,

@@ -1,9 +1,9 @@
-"""An index of all ids of a node type, in files that every process of a machine maps into memory.
+"""An index of all ids of a node type, in files that every process on a machine maps into memory.
 
-Owns the format: the sorted hashes, where each hash prefix starts among them, and the ids in the
-same order. The first process builds the index, others wait for it; a hash match is confirmed by
-comparing texts. The index is split into shards, so that building it needs bounded memory.
-Tasks of `endpoint_lookup` build and read it.
+This module owns the format: the sorted hashes, the position where each hash prefix starts, and the
+ids in the same order. The first process builds the index while others wait for it; a hash match is
+confirmed by comparing the strings. The index is split into shards, so that building it needs
+bounded memory. The tasks of `endpoint_lookup` build and read it.
 """
 
 import fcntl
@@ -19,14 +19,14 @@ import pyarrow as pa
 
 from .text_hashes import Int64Array, TextArray, UInt64Array, hash_texts, texts_equal
 
-SHARD_IDS = 16_000_000  # ids of one shard
-_LOOKUP_TEXTS = 1 << 16  # texts looked up together, so that they stay in the processor's cache
+SHARD_IDS = 16_000_000  # ids per shard
+_LOOKUP_TEXTS = 1 << 16  # strings looked up together, so that they fit in the processor's cache
 ReadIds = Callable[[], Iterable[pa.Array]]
 
 
 @dataclass(frozen=True, slots=True)
 class IdIndexShard:
-    """One mapped shard of an index; `prefix_starts` is where the hashes of each prefix start."""
+    """A memory-mapped shard of an index; `prefix_starts` is where the hashes of each prefix start."""
 
     hashes: UInt64Array
     prefix_starts: npt.NDArray[np.uint32]
@@ -34,7 +34,7 @@ class IdIndexShard:
     has_repeated_hash: bool
 
     def missing_mask(self, texts: TextArray, text_hashes: UInt64Array) -> npt.NDArray[np.bool_]:
-        """Return which of the texts are not among the ids."""
+        """Return a mask of the strings that are not among the ids."""
         if not len(self.hashes):
             return np.ones(len(texts), bool)
         prefix_shift = np.uint64(64 - (len(self.prefix_starts) - 1).bit_length())
@@ -61,11 +61,11 @@ class IdIndex:
 
     @property
     def may_repeat_ids(self) -> bool:
-        """Whether two ids may be equal: some hash occurs twice."""
+        """Whether two ids may be equal, because some hash occurs twice."""
         return any(shard.has_repeated_hash for shard in self.shards)
 
     def missing_positions(self, text_column: pa.Array) -> Int64Array:
-        """Return the positions of texts that are not among the ids."""
+        """Return the positions of the strings that are not among the ids."""
         starts = range(0, len(text_column), _LOOKUP_TEXTS)
         position_arrays = [
             start + self._missing_in_slice(TextArray.from_arrow(text_column.slice(start, _LOOKUP_TEXTS)))
@@ -86,7 +86,7 @@ class IdIndex:
 
 
 def assign_shards(text_hashes: UInt64Array, shard_count: int) -> UInt64Array:
-    """Return the shard of each hash: its low bits select the shard, its high bits the prefix."""
+    """Return the shard of each hash: the low bits select the shard, and the high bits the prefix."""
     return text_hashes % np.uint64(shard_count)
 
 
@@ -103,7 +103,7 @@ def open_id_index(folder: Path, id_count: int, read_ids: ReadIds) -> IdIndex:
 
 
 def _build_shard(folder: Path, shard_number: int, shard_count: int, read_ids: ReadIds) -> None:
-    """Write one shard; its JSON file comes last, because it marks the shard as complete."""
+    """Write one shard; its JSON file is written last, because it marks the shard as complete."""
     id_arrays: list[pa.Array] = []
     hash_arrays: list[UInt64Array] = []
     for id_column in read_ids():

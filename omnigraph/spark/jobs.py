@@ -1,8 +1,8 @@
 """Run independent jobs on executors: plain data in, plain data out, each result exactly once.
 
 A job may run twice if its task is lost, so running it twice must be harmless; only one of its
-results is returned. Inputs travel inside the function that Spark ships, because plans and logs must
-not show them.
+results is returned. Inputs are captured in the function that Spark ships, because they must not
+appear in plans and logs.
 """
 
 import pickle
@@ -23,15 +23,15 @@ JobInput = TypeVar("JobInput")
 JobResult = TypeVar("JobResult")
 _RESULT_DDL = "number bigint, data binary"
 _MAX_JOBS_PER_ROUND = 4_096  # jobs sent at once
-_TASKS_PER_SLOT = 4  # tasks of short jobs per task that can run at once
+_TASKS_PER_SLOT = 4  # tasks of short jobs per concurrent task
 
 
 def run_jobs(
     spark: "SparkSession", work: Callable[[JobInput], JobResult], jobs: Sequence[JobInput], *, short: bool = False
 ) -> list[JobResult]:
-    """Return the results in the order of the jobs; raise `ServerError` if a job fails for good.
+    """Return the results in job order; raise `ServerError` if a job fails permanently.
 
-    Each job is one task, unless `short`: then a task runs several.
+    Each job is one task; if `short`, a task runs several jobs.
     """
     results: list[JobResult] = []
     with translate_spark_errors(spark):

@@ -1,8 +1,9 @@
 """A load on Spark: stage and check everything, then publish once under an intent, or not at all.
 
-Tasks write fragments that no manifest names; the driver checks the rules that need all records and
-hands one plan to `history`. A driver that crashes before the confirmation leaves only files for
-retention; one that crashes after it leaves an intent that the next opening of the graph finishes.
+Tasks write fragments that no manifest references; the driver checks the rules that involve all
+records and passes one plan to `history`. A driver that crashes before the confirmation leaves only
+files for retention to remove; one that crashes after it leaves an intent, which is completed when
+the graph is next opened.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -67,17 +68,17 @@ if TYPE_CHECKING:
     from .staged_fragments import StagedFragment
 
 MAX_ATTEMPTS = 3
-_MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # bytes of a piece
+_MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # bytes per piece
 _NUMBERS_PER_FRAME = 1 << 16  # piece numbers reserved for the partitions of one DataFrame
 StepNameCallback = Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)
 class BulkLoad:
-    """What to load and how: files, DataFrames by type, the mode, dry run or write.
+    """What to load and how: files or DataFrames by type, the mode, and whether it is a dry run.
 
-    `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit a
-    fragment. `on_step` is called with the name of each step.
+    `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit the size
+    of a fragment. `on_step` is called with the name of each step.
     """
 
     mode: LoadMode
@@ -101,7 +102,7 @@ def load_on_spark(
     commit_metadata: CommitMetadata | None = None,
     requirements: Sequence[Requirement] = (),
 ) -> LoadOutcome:
-    """Load in bulk as one commit; return the problems if there are any.
+    """Load in bulk as one commit; return the problems, if any.
 
     If another writer published first, the load is staged again on the newer head; an overwrite is
     not retried.
@@ -132,7 +133,7 @@ def _begin_transaction(branch_state: BranchState) -> WriteTxn:
 
 
 class LoadAttempt:
-    """One attempt: the reports of its tasks, and what the driver derives from them."""
+    """An attempt: its task reports, and what the driver derives from them."""
 
     def __init__(
         self, spark: "SparkSession", branch_state: BranchState, bulk_load: BulkLoad, requirements: Sequence[Requirement]
@@ -174,7 +175,7 @@ class LoadAttempt:
 
     def remove_scratch(self) -> None:
         """Remove the indexes that executors built for this attempt."""
-        with suppress(Exception):  # a Spark session that ended has removed them already
+        with suppress(Exception):  # a Spark session that has ended has already removed them
             remove_scratch_folders(self.spark, self.load_id)
 
     def _begin_step(self, step_name: str, row_estimate: int = 0) -> None:
@@ -182,7 +183,7 @@ class LoadAttempt:
         self.bulk_load.on_step(step_name)
 
     def stage(self, txn: WriteTxn) -> PublishPlan | None:
-        """Do everything up to the publish; None if there is nothing to write, or a problem."""
+        """Do everything before the publish; return None if there is a problem or nothing to write."""
         check_requirements(self.requirements, txn)
         snapshot = manifest_snapshot(txn.store, self.branch_state, txn.base)
         load_job, estimate = self.make_job(snapshot), estimate_input(self.bulk_load.input_files)
@@ -225,7 +226,7 @@ class LoadAttempt:
         )
         if self.problems or self.bulk_load.dry_run:
             return None
-        if replaced_positions:  # some records are replaced by later ones: write again without them
+        if replaced_positions:  # some records are replaced by later ones, so write again without them
             second_reports = self.run_tasks(replace(load_job, skipped_positions=replaced_positions), pieces)
             collected = collect_reports(second_reports)
             second_reports.unpersist()
@@ -286,7 +287,7 @@ class LoadAttempt:
         return min(max(task_share, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES)
 
     def run_tasks(self, load_job: LoadJob, pieces: Sequence[InputPiece]) -> "DataFrame":
-        """Run all tasks and persist their reports: a task that ran again would write again."""
+        """Run all tasks and persist their reports, because a task that ran again would write again."""
         from pyspark import StorageLevel
 
         report_frames = []
@@ -307,7 +308,7 @@ class LoadAttempt:
         return all_reports.persist(StorageLevel.DISK_ONLY)
 
     def _count_records(self, collected: Sequence[TaskReport]) -> frozenset[TableKey]:
-        """Count the records of each type; return the keys of the types that the input names."""
+        """Count the records of each type; return the keys of the types in the input."""
         truncated_keys = set()
         for report in select_reports(collected, RecordCountReport):
             key = report.table_key

@@ -1,8 +1,9 @@
 """Merges with too many changes for one process: Spark compares their tables and writes rows.
 
 Executors read only the fragments that differ, match rows by id in one shuffle of ids and row ids,
-and compare and write values where they are read. The driver receives ids, the columns that rules
-about all rows need, and clashing rows; conflicts and the publish are handled as in any merge.
+and compare and write values where they are read. The driver receives ids, clashing rows, and the
+columns needed by rules that involve all rows; conflicts and the publish are handled as in any
+merge.
 """
 
 import json
@@ -56,14 +57,14 @@ from .scan import group_fragments
 from .session import spark_session, spark_session_if_available, translate_spark_errors
 from .versions import check_versions
 
-SPARK_MIN_ROWS = 2_000_000  # changed rows of both sides together from which Spark is used
+SPARK_MIN_ROWS = 2_000_000  # total number of changed rows on both sides from which Spark is used
 THRESHOLD_VARIABLE = "OMNIGRAPH_MERGE_SPARK_ROWS"
 _MIN_TABLE_ROWS = 10_000  # tables with fewer changed rows are always compared in this process
 _log = logging.getLogger("omnigraph")
 
 
 def spark_row_threshold() -> int:
-    """Read `OMNIGRAPH_MERGE_SPARK_ROWS`: the changed rows from which a merge runs on Spark."""
+    """Read `OMNIGRAPH_MERGE_SPARK_ROWS`, the number of changed rows from which a merge runs on Spark."""
     setting = os.environ.get(THRESHOLD_VARIABLE) or str(SPARK_MIN_ROWS)
     if not setting.isdecimal():
         raise ConfigError(f"{THRESHOLD_VARIABLE} must be a number of rows, not '{setting}'")
@@ -72,7 +73,7 @@ def spark_row_threshold() -> int:
 
 @dataclass(slots=True)
 class SparkMerge:
-    """Compares and writes tables of a merge on Spark: all of them if `forced`, else large ones."""
+    """Compares and writes tables of a merge on Spark: all tables if `forced`, otherwise large ones."""
 
     session: Any = None
     forced: bool = False
@@ -96,7 +97,7 @@ class SparkMerge:
         return frozenset(key for key, row_count in changed_rows.items() if row_count >= _MIN_TABLE_ROWS)
 
     def compare(self, merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> OffloadedSides:
-        """Return what both sides changed in a table."""
+        """Return the changes that both sides made to a table."""
         entity_type = type_for_key(merge_inputs.target_snapshot.schema.ir.catalog, table_key)
         snapshots = {
             BASE: merge_inputs.base_snapshot,
@@ -116,7 +117,7 @@ class SparkMerge:
     def write(
         self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
     ) -> list[Mapping[str, Any]]:
-        """Write rows of one table as fragments of another; rows with a row id to keep retain it."""
+        """Write rows of one table as fragments of another; keep the row ids that are given."""
         spark = self._checked_session()
         pinned_graph = pin_graph(store, {SOURCE: _pinned_version(source_table), TARGET: _pinned_version(target_table)})
         write_order = np.lexsort((row_ids, kept_row_ids >= 0))
@@ -140,7 +141,7 @@ class SparkMerge:
             set_numbers = spark.range(0, len(fragment_sets), 1, len(fragment_sets))
             entries = set_numbers.mapInArrow(make_candidate_task(three_way.pinned_graph, fragment_sets), ENTRY_DDL)
             matched_entries = entries.groupBy("id").agg(*(sql.max(column).alias(column) for column in ROW_ID_COLUMNS))
-            # Sort by row id, so that neighbouring rows are read together.
+            # Sort by row id, so that adjacent rows are read together.
             read_order = sql.coalesce("theirs", "ours", "was_theirs", "was_ours")
             result_rows = (
                 matched_entries.sortWithinPartitions(read_order)
@@ -163,7 +164,7 @@ def _pinned_version(table: Table) -> tuple[str, int]:
 
 
 def _max_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
-    """Upper bound of the changed rows, computed without opening a table."""
+    """Return an upper bound of the number of changed rows, without opening a table."""
     return sum(
         2 * snapshot.tables[table_key].row_count
         for snapshot in (merge_inputs.base_snapshot, merge_inputs.target_snapshot, merge_inputs.source_snapshot)
@@ -171,7 +172,7 @@ def _max_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
 
 
 def _count_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
-    """Count the rows of both sides that have to be compared."""
+    """Count the rows on both sides that must be compared."""
     return sum(
         count_rows_to_compare(merge_inputs.base_snapshot, side_snapshot, table_key)
         for side_snapshot in (merge_inputs.target_snapshot, merge_inputs.source_snapshot)
@@ -179,7 +180,7 @@ def _count_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
 
 
 def _differing_fragments(merge_inputs: MergeInputs, table_key: TableKey) -> list[DifferingFragments]:
-    """The fragments in which the sides differ from the base, grouped for tasks."""
+    """Return the fragments in which the sides differ from the base, grouped for tasks."""
     base_table, fragment_sets = merge_inputs.base_snapshot.table(table_key), []
     for side, snapshot in ((OURS, merge_inputs.target_snapshot), (THEIRS, merge_inputs.source_snapshot)):
         side_table = snapshot.table(table_key)
@@ -254,7 +255,7 @@ def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Tabl
 def _clashing_changes(
     merge_inputs: MergeInputs, table_key: TableKey, three_way: ThreeWayTable, clashing_rows: pa.Table, side: str
 ) -> TableChanges:
-    """The changes of one side to entities that both sides changed differently, with all values."""
+    """Return one side's changes to entities that both sides changed differently, with all values."""
     base_table = merge_inputs.base_snapshot.table(table_key)
     side_table = _snapshot_of_side(merge_inputs, side).table(table_key)
     full_schema = row_schema(side_table.schema)
@@ -269,7 +270,7 @@ def _clashing_changes(
 def _parallel_candidates(
     merge_inputs: MergeInputs, table_key: TableKey, added_edges: pa.Table, inserted_rows: pa.Table
 ) -> tuple[pa.Table, pa.Table]:
-    """Edges that each side added between nodes for which the other side added one too."""
+    """Return the edges that each side added between nodes where the other side also added an edge."""
     our_table = merge_inputs.target_snapshot.table(table_key)
     their_table = merge_inputs.source_snapshot.table(table_key)
     if not added_edges.num_rows or not inserted_rows.num_rows:
@@ -283,7 +284,7 @@ def _parallel_candidates(
 
 
 def _endpoint_texts(rows: pa.Table) -> pa.Array:
-    """Both endpoints as one text; callers compare the rows, so a chance collision is harmless."""
+    """Return both endpoints as one string; callers compare the rows, so a collision is harmless."""
     endpoint_texts: pa.ChunkedArray = pc.binary_join_element_wise(rows["src"], rows["dst"], "\0")
     return endpoint_texts.combine_chunks()
 

@@ -1,8 +1,8 @@
-"""Read leases of Spark jobs: a cleanup must not remove what their tasks read.
+"""Read leases of Spark jobs, which prevent a cleanup from removing what their tasks read.
 
 The driver holds a lease for the duration of a call. Spark does not report when a DataFrame is no
-longer used, so each task of a DataFrame renews its lease, which expires after the last task. Where
-nothing may be written there is no lease, and the read continues without one.
+longer used, so each task of a DataFrame renews its lease, which expires after the last task. If the
+store is not writable, there is no lease, and the read continues without one.
 """
 
 import logging
@@ -44,9 +44,9 @@ class DataFrameLease:
 
     @contextmanager
     def keep_alive(self) -> Iterator[None]:
-        """Protect what a task reads while the block runs, and until the lease expires.
+        """Protect the data that a task reads while the block runs, and until the lease expires.
 
-        Raises `HistoryReclaimed` if the table version was already removed.
+        Raises `HistoryReclaimed` if the table version has already been removed.
         """
         store = self.pinned_graph.store()
         with ExitStack() as exit_stack:
@@ -69,7 +69,7 @@ class DataFrameLease:
         return run
 
     def _renew_or_recreate(self, store: Store) -> None:
-        """Renew the lease, or recreate it: after a pause a cleanup may have removed it."""
+        """Renew the lease, or recreate it, since a cleanup may have removed it after a pause."""
         intent_name, intent_json = layout.intent_name(self.intent.id), self.intent.to_json()
         for _ in range(2):
             if store.objects.create_json(intent_name, intent_json):
@@ -81,13 +81,13 @@ class DataFrameLease:
 
 
 def lease_for_table(branch_state: BranchState, snapshot: Snapshot, table_key: TableKey) -> DataFrameLease:
-    """Return a lease on one table of a snapshot; nothing is written before a task reads."""
+    """Return a lease on one table of a snapshot; nothing is written until a task reads."""
     intent = build_read_intent(_branch_of_snapshot(snapshot, branch_state), snapshot)
     return DataFrameLease(pin_graph(snapshot.store, {}), intent, snapshot.tables[table_key])
 
 
 def _branch_of_snapshot(snapshot: Snapshot, branch_state: BranchState | None) -> BranchState:
-    """Return the branch of a snapshot: a handle may read a commit of another branch."""
+    """Return the branch of a snapshot, since a handle may read a commit of a different branch."""
     if branch_state is not None and branch_state.name == snapshot.branch:
         return branch_state
     try:
@@ -101,7 +101,7 @@ def _branch_of_snapshot(snapshot: Snapshot, branch_state: BranchState | None) ->
 @contextmanager
 def snapshot_lease(snapshot: Snapshot, branch_state: BranchState | None = None) -> Iterator[None]:
     """Protect everything that a snapshot shows while the block runs."""
-    # A read-only handle must not write, not even a lease: open a writable store.
+    # A read-only handle must not write, not even a lease, so open a writable store.
     store = pin_graph(snapshot.store, {}).store()
     with ExitStack() as exit_stack:
         try:

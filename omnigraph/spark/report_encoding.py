@@ -1,7 +1,8 @@
-"""Errors, problems and violations as JSON text, so that tasks can report them to the driver.
+"""Errors, problems and violations as JSON, so that tasks can report them to the driver.
 
-Belongs to Spark: within one process they are passed as objects. JSON has fewer types than Python,
-so a value of another type is an object with one member: `{"$date": "2024-01-31"}`.
+This encoding is specific to Spark: within one process they are passed as objects. JSON has fewer
+types than Python, so a value of any other type is an object with one member: `{"$date":
+"2024-01-31"}`.
 """
 
 import json
@@ -20,7 +21,7 @@ from omnigraph.rules.violation import Violation
 from omnigraph.values.table_key import TableKey
 
 _ERROR_SETTINGS = ("hint", "effect", "retryable", "status", "request_id")
-# A datetime is a date too, so it comes first.
+# A datetime is also a date, so it must come first.
 _SCALAR_CODECS: Mapping[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     bytes: ("$bytes", lambda value: b64encode(value).decode(), b64decode),
     datetime: ("$datetime", datetime.isoformat, datetime.fromisoformat),
@@ -37,7 +38,7 @@ _DECODERS = {name: decode for name, _, decode in _SCALAR_CODECS.values()}
 
 
 def encode_json(value: Any) -> str:
-    """Return a value as JSON text that `decode_json` restores, with its types.
+    """Return a value as a JSON string from which `decode_json` restores it, including its types.
 
     >>> decode_json(encode_json({"day": date(2024, 1, 31), "pair": (1, b"x")}))
     {'day': datetime.date(2024, 1, 31), 'pair': (1, b'x')}
@@ -46,7 +47,7 @@ def encode_json(value: Any) -> str:
 
 
 def decode_json(text: str) -> Any:
-    """Restore a value."""
+    """Restore a value from its JSON string."""
     return _untag_value(json.loads(text))
 
 
@@ -81,13 +82,13 @@ def _untag_value(tagged: Any) -> Any:
 
 
 def error_members(error: ClientError) -> dict[str, Any]:
-    """Return an error as plain members: its class, message, facts and what it was given besides."""
+    """Return an error as plain members: its class, message, details and remaining arguments."""
     settings = {name: error.__dict__[name] for name in _ERROR_SETTINGS if name in error.__dict__}
     return {"class": type(error).__name__, "message": error.message, "facts": error.details, "settings": settings}
 
 
 def error_from_members(members: Mapping[str, Any]) -> ClientError:
-    """Restore an error; an unknown class means that tasks run another version of this package."""
+    """Restore an error; an unknown class means that tasks run a different version of this package."""
     error_class = _client_errors().get(members["class"])
     if error_class is None:
         raise InternalError(f"a task reported an unknown class of error: {members['class']!r}")
@@ -96,7 +97,7 @@ def error_from_members(members: Mapping[str, Any]) -> ClientError:
 
 def _client_errors() -> dict[str, type[ClientError]]:
     error_classes = [ClientError]
-    for error_class in error_classes:  # grows while it is read
+    for error_class in error_classes:  # the list grows during iteration
         error_classes += error_class.__subclasses__()
     return {error_class.__name__: error_class for error_class in error_classes}
 
@@ -118,5 +119,5 @@ def violation_members(violation: Violation) -> dict[str, Any]:
 
 
 def violation_from_members(members: Mapping[str, Any]) -> Violation:
-    """Restore a violation; JSON has only strings, so the table key is made again."""
+    """Restore a violation, converting the table key back from a string."""
     return Violation(**{**members, "type_key": TableKey(members["type_key"])})

@@ -1,8 +1,8 @@
-"""Reports with a row per record: Arrow batches with a schema of their own for each kind.
+"""Reports with one row per record: Arrow batches with a separate schema for each kind.
 
-Spark joins and counts these rows, the driver never collects them. They share one DataFrame with the
-other reports of a task, whose columns are all columns of all kinds: a batch is widened by nulls
-before it leaves the task, and narrowed when rows of its kind are selected.
+Spark joins and counts these rows; the driver never collects them. They share one DataFrame with the
+other reports of a task, which has the columns of all kinds: a batch is padded with nulls before it
+leaves the task, and narrowed when rows of its kind are selected.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SPARK_TYPES = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}
-# The columns of the DataFrame: `kind`, then those of reports per record, then those of others.
+# The columns of the DataFrame: `kind`, then those of per-record reports, then the remaining ones.
 REPORT_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
@@ -34,7 +34,7 @@ REPORT_SCHEMA = pa.schema(
 
 
 def spark_ddl(schema: pa.Schema) -> str:
-    """Return the columns of a schema as Spark writes them.
+    """Return the columns of a schema in Spark DDL syntax.
 
     >>> spark_ddl(pa.schema([("type", pa.int32()), ("spot", pa.int64())]))
     'type int, spot bigint'
@@ -44,18 +44,18 @@ def spark_ddl(schema: pa.Schema) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowKind:
-    """A kind of reports with a row per record, and its columns."""
+    """A kind of report with one row per record, and its columns."""
 
     kind: str
     schema: pa.Schema
 
     @property
     def ddl(self) -> str:
-        """The columns as Spark writes them."""
+        """The columns in Spark DDL syntax."""
         return spark_ddl(self.schema)
 
     def batch(self, row_count: int, **columns: Any) -> pa.RecordBatch:
-        """Build rows; a missing column is null, a scalar is repeated for all rows."""
+        """Build rows; a missing column is null, and a scalar is repeated for all rows."""
         arrays = [_column_array(column, columns.get(column.name), row_count) for column in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -65,12 +65,12 @@ class RowKind:
         return widen_batch(self.kind, rows.num_rows, columns)
 
     def from_report(self, reports: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of this kind, with its own columns."""
+        """Return the rows of this kind, with only its own columns."""
         own_rows = reports.filter(pc.equal(reports.column("kind"), self.kind))
         return own_rows.select(self.schema.names)
 
     def select_from(self, task_reports: "DataFrame", types: Sequence[int] | None = None) -> "DataFrame":
-        """Select the rows of this kind, of some types or of all, from the reports of all tasks."""
+        """Select the rows of this kind, for some or all types, from the reports of all tasks."""
         own_rows = task_reports.where(task_reports.kind == self.kind)
         if types is not None:
             own_rows = own_rows.where(own_rows.type.isin(list(types)))
@@ -84,14 +84,14 @@ KEY_ROWS = RowKind(
         [("type", pa.int32()), ("id", pa.string()), ("src", pa.string()), ("dst", pa.string()), ("spot", pa.int64())]
     ),
 )
-# The tuple of a `@unique` constraint, which `grp` numbers.
+# The tuple of a `@unique` constraint; `grp` is the number of the constraint.
 TUPLE_ROWS = RowKind(
     "unique",
     pa.schema(
         [("type", pa.int32()), ("grp", pa.int32()), ("value", pa.string()), ("id", pa.string()), ("spot", pa.int64())]
     ),
 )
-# A stored edge that a loaded one replaces.
+# A stored edge that is replaced by a loaded one.
 REPLACED_EDGE_ROWS = RowKind("old", pa.schema([("type", pa.int32()), ("id", pa.string()), ("src", pa.string())]))
 ROW_KINDS = (KEY_ROWS, TUPLE_ROWS, REPLACED_EDGE_ROWS)
 

@@ -1,6 +1,6 @@
 """A pinned table version as a DataFrame; columns and filter are chosen before anything is read.
 
-Every action on such a DataFrame reads the same version, whatever is written meanwhile. Tasks read
+Every action on such a DataFrame reads the same version, regardless of concurrent writes. Tasks read
 fragments; they must never read the head of the branch.
 """
 
@@ -24,7 +24,7 @@ from .versions import check_versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TASK_ROWS = 1 << 20  # rows of one task, if fragments are small
+_TASK_ROWS = 1 << 20  # rows per task, if fragments are small
 
 
 def scan(  # noqa: PLR0913 - the last two are keyword-only
@@ -39,8 +39,8 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
 ) -> "DataFrame":
     """Return the rows of a table as a DataFrame.
 
-    `row_filter` is an Arrow expression; `with_row_ids` adds `_rowid` and `_rowaddr`. With a `lease`
-    no cleanup removes what a running task reads.
+    `row_filter` is an Arrow expression; `with_row_ids` adds `_rowid` and `_rowaddr`. With a
+    `lease`, no cleanup removes what a running task reads.
     """
     entity_type = type_for_key(snapshot.schema.ir.catalog, table_key)
     column_names = select_columns(table_key, columns_of_type(entity_type), columns)
@@ -57,7 +57,7 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
 
 
 def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: Sequence[str] | None) -> list[str]:
-    """Return the requested columns, all by default; raise `InputError` for an unknown one."""
+    """Return the requested columns, by default all; raise `InputError` for an unknown column."""
     if columns is None:
         return list(known_columns)
     for column in columns:
@@ -68,7 +68,7 @@ def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: S
 
 
 def group_fragments(sizes: dict[int, int], max_rows: int = _TASK_ROWS) -> list[list[int]]:
-    """Group fragments for tasks: a large one alone, small neighbours together.
+    """Group fragments for tasks: a large fragment alone, small neighbouring ones together.
 
     >>> group_fragments({1: 5, 2: 3, 3: 9, 4: 1}, max_rows=8)
     [[1, 2], [3], [4]]

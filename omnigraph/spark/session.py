@@ -1,7 +1,7 @@
-"""The Spark session: a lean local one, one on a cluster, one behind Spark Connect, or the caller's.
+"""The Spark session: a minimal local one, one on a cluster or behind Spark Connect, or the caller's.
 
-The only module that may touch the Spark context, which Spark Connect does not have. Finds Java or
-explains what is missing. Output of the JVM goes to a file, never to the terminal.
+This is the only module that may use the Spark context, which Spark Connect does not have. It finds
+Java or explains what is missing. Output of the JVM goes to a file, never to the terminal.
 """
 
 import logging
@@ -43,7 +43,7 @@ _LOCAL_SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 _CONNECT_PACKAGES = ("pandas", "grpc", "grpc_status", "zstandard")
-# A machine without disk space fails tasks at once and gets new ones: Spark must exclude it.
+# A machine without disk space fails tasks quickly and gets new ones, so Spark must exclude it.
 _CLUSTER_SETTINGS = {"spark.excludeOnFailure.enabled": "true"}
 
 
@@ -83,10 +83,10 @@ def _import_pyspark() -> Any:
 
 
 def allow_without_pandas() -> None:
-    """Let `mapInArrow` run without pandas: Spark requires it there but does not use it.
+    """Let `mapInArrow` run without pandas, which Spark requires there but does not use.
 
-    If pandas is installed, the first array that pyarrow creates imports it, which doubles the
-    start-up time of every command.
+    If pandas is installed, creating the first pyarrow array imports it, which doubles the start-up
+    time of every command.
     """
     from pyspark.sql.pandas import functions
 
@@ -96,7 +96,7 @@ def allow_without_pandas() -> None:
 
 
 def _start_connect_session(session_class: Any, remote: str, settings: Mapping[str, str]) -> "SparkSession":
-    # Checked here, because PySpark takes `python -c` for its own tests and exits with status 0.
+    # Checked here, because PySpark mistakes `python -c` for its own tests and exits with status 0.
     missing_packages = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
     if missing_packages:
         raise ConfigError(
@@ -129,7 +129,7 @@ def _start_classic_session(session_class: Any, master: str, settings: Mapping[st
 
 
 def _start_jvm(spark_conf: Any) -> None:
-    """Start the JVM once per process; its output goes to a file, quoted if the start fails."""
+    """Start the JVM once per process; its output goes to a file and is quoted if the start fails."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -141,7 +141,7 @@ def _start_jvm(spark_conf: Any) -> None:
             reason=f"Spark needs Java {OLDEST_JAVA} or newer, but none was found",
             hint="install Java or set JAVA_HOME; small data needs no Spark: use engine 'local'",
         )
-    os.environ["JAVA_HOME"] = str(java_path.parent.parent)  # an invalid JAVA_HOME would win otherwise
+    os.environ["JAVA_HOME"] = str(java_path.parent.parent)  # an invalid JAVA_HOME would take precedence otherwise
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_descriptor, log_path = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
     try:
@@ -160,7 +160,7 @@ def _start_jvm(spark_conf: Any) -> None:
 
 
 def can_start_session() -> bool:
-    """Whether a session can probably start: PySpark is there, and Java is found or unneeded."""
+    """Return whether a session can probably start: PySpark is installed, and Java is found or not needed."""
     if find_spec("pyspark") is None:
         return False
     is_imported = "pyspark" in sys.modules  # a Connect session may be active, which needs no Java
@@ -179,7 +179,7 @@ def spark_session_if_available() -> "SparkSession | None":
 
 
 def find_java(environment: Mapping[str, str], prefix: Path) -> Path | None:
-    """Find a `java` that is new enough: from JAVA_HOME, on the path, or next to this Python."""
+    """Find a `java` that is recent enough: from JAVA_HOME, on the path, or next to this Python."""
     candidates = [Path(environment["JAVA_HOME"], "bin", "java")] if environment.get("JAVA_HOME") else []
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     candidates += [Path(on_path).resolve()] if on_path else []
@@ -202,7 +202,7 @@ def _java_major_version(java_path: Path) -> int:
 
 
 def parallelism(spark: "SparkSession") -> int:
-    """Return how many tasks can run at once; a guess if the session does not tell."""
+    """Return how many tasks can run concurrently; an estimate if the session does not report it."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no context
@@ -210,7 +210,7 @@ def parallelism(spark: "SparkSession") -> int:
 
 
 def running_tasks(spark: "SparkSession") -> tuple[int, int]:
-    """Return finished and known tasks of the running stages; zeros if the session does not tell."""
+    """Return finished and known tasks of the running stages; zeros if the session does not report them."""
     try:
         tracker = spark.sparkContext.statusTracker()
         stage_infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
@@ -222,9 +222,9 @@ def running_tasks(spark: "SparkSession") -> tuple[int, int]:
 
 @contextmanager
 def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
-    """Turn Spark failures into `ServerError`, and cancel our jobs on an interrupt.
+    """Convert Spark failures to `ServerError`, and cancel our jobs on an interrupt.
 
-    Only our jobs: a session passed in by the caller may run others.
+    Only our own jobs are cancelled: a session passed in by the caller may run others.
     """
     job_tag = f"omnigraph-{ids.new_ulid()}"
     spark.addTag(job_tag)
@@ -247,7 +247,7 @@ def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
 
 
 def _find_cause(failure_report: str) -> str:
-    r"""Return the line of a long report that names the error.
+    r"""Return the line of a long error report that names the error.
 
     >>> _find_cause("Job aborted\nTraceback:\n  File x\nValueError: no room\n at java.Thing")
     'ValueError: no room'

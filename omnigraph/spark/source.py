@@ -1,7 +1,7 @@
 """`spark.read.format("omnigraph")` and `df.write.format("omnigraph")`: a type as a data source.
 
-Reading pins one commit when the DataFrame is created, with the columns and filter of its options.
-`pushFilters` must not be implemented: Spark 4.3 keeps the filters that one query pushed for every
+Reading pins one commit when the DataFrame is created, with the columns and filter from its options.
+`pushFilters` must not be implemented: Spark 4.3 reuses the filters that one query pushed for every
 other use of the same DataFrame, and loses rows. A write is one commit under the rules of a load.
 """
 
@@ -67,7 +67,7 @@ class GraphSource(api.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name that `format(...)` takes."""
+        """Return the name to pass to `format(...)`."""
         return "omnigraph"
 
     def schema(self) -> str:

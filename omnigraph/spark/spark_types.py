@@ -1,8 +1,8 @@
 """Graph types as Spark types.
 
-U32 becomes long, U64 decimal(20,0), DateTime timestamp, Vector array<float>, Blob binary; all
-others have the same name. Conversion never changes a value: each Spark type holds every value of
-its graph type. Types are written as DDL text, which needs no pyspark.
+U32 becomes long, U64 decimal(20,0), DateTime timestamp, Vector array<float>, and Blob binary; all
+other types have the same name. Conversion never changes a value: each Spark type can represent
+every value of its graph type. Types are written as DDL strings, which do not require pyspark.
 """
 
 from collections.abc import Sequence
@@ -43,13 +43,13 @@ def spark_type(property_type: PropertyType) -> str:
 
 
 def spark_arrow_type(property_type: PropertyType) -> pa.DataType:
-    """Return the Arrow type in which Spark expects a property."""
+    """Return the Arrow type that Spark expects for a property."""
     element_type = _SPARK_TYPES[property_type.scalar][1]
     return pa.list_(element_type) if property_type.is_list or property_type.is_vector else element_type
 
 
 def columns_of_type(entity_type: NodeType | EdgeType) -> list[str]:
-    """Return the columns of a type: id, src and dst of edges, then properties as declared."""
+    """Return the columns of a type: id, for edges src and dst, then properties as declared."""
     system_columns = ["id"] if isinstance(entity_type, NodeType) else ["id", "src", "dst"]
     return [*system_columns, *(prop.name for prop in entity_type.properties)]
 
@@ -83,7 +83,7 @@ def spark_arrow_schema(
 
 
 def cast_to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a batch of a table to the types of Spark."""
+    """Cast a batch of a table to the Spark types."""
     columns = [batch.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -1,8 +1,8 @@
-"""Tasks of a load: parse, shape, check the rules of a row, write fragments, report to the driver.
+"""Tasks of a load: parse, shape, check row rules, write fragments, and report to the driver.
 
-Runs on executors, with the same parser, rules and storage code as a load in one process. A task
-makes nothing visible and knows nothing of other tasks: rules that need all records are checked by
-the driver from the reports.
+The tasks run on executors, with the same parser, rules and storage code as a load in one process. A
+task makes nothing visible and is independent of other tasks: the driver checks the rules that
+involve all records, based on the reports.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -55,7 +55,7 @@ ReportBatches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class LoadJob:
-    """A load as its tasks see it.
+    """A load from the perspective of its tasks.
 
     `filled_keys` are tables that have rows; records at `skipped_positions` are not written.
     """
@@ -73,7 +73,7 @@ class LoadJob:
 
 
 def make_piece_task(load_job: LoadJob, pieces: Sequence[InputPiece]) -> Callable[[ReportBatches], ReportBatches]:
-    """Make the Spark function that loads pieces by their numbers."""
+    """Return the Spark function that loads pieces by their numbers."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         for batch in batches:
@@ -86,7 +86,7 @@ def make_piece_task(load_job: LoadJob, pieces: Sequence[InputPiece]) -> Callable
 def make_frame_task(
     load_job: LoadJob, table_key: TableKey, first_number: int
 ) -> Callable[[ReportBatches], ReportBatches]:
-    """Make the Spark function that loads a DataFrame of one type; partitions count from `first`."""
+    """Return the Spark function that loads a DataFrame of one type; partitions count from `first`."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         from pyspark import TaskContext
@@ -103,7 +103,7 @@ def make_frame_task(
 
 
 def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Table:
-    """Cast decimals of U64 columns, which Spark has no type for, back to unsigned integers."""
+    """Cast decimals of U64 columns, for which Spark has no type, back to unsigned integers."""
     unsigned_columns = {prop.name for prop in entity_type.properties if prop.type.scalar is ScalarType.U64}
     for column_index, column in enumerate(table.column_names):
         if column in unsigned_columns and pa.types.is_decimal(table.schema.field(column).type):
@@ -112,7 +112,7 @@ def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Ta
 
 
 def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches]) -> ReportBatches:
-    """Yield the reports of a piece; report an error of the input instead of failing the task."""
+    """Yield the reports of a piece; report an input error instead of failing the task."""
     try:
         yield from load_piece()
     except ClientError as error:
@@ -151,7 +151,7 @@ def _load_tables(
 
 
 def table_key_of(schema_ir: SchemaIR, type_name: str) -> TableKey:
-    """Return the table key of a type; the node type wins if both exist."""
+    """Return the table key of a type; the node type takes precedence if both exist."""
     entity_type = resolve_type(schema_ir.catalog, type_name, ignore_case=True)
     return TableKey.of(entity_type.kind, entity_type.name)
 
@@ -184,10 +184,10 @@ class PieceLoader:
         self.intake = Intake(load_job.schema_ir, self.problems, load_job.limits)
         self.lookup = PinnedRowLookup(load_job.pinned_graph)
         self.buffers: dict[TableKey, RowBuffer] = {}
-        self.is_valid = True  # once a rule is broken nothing will be published: stop writing
+        self.is_valid = True  # once a rule is broken, nothing will be published, so stop writing
 
     def drain(self) -> ReportBatches:
-        """Check what was parsed so far; write fragments that are full."""
+        """Check the records parsed so far; write fragments that are full."""
         self.intake.flush()
         for table_key, type_buffer in self.intake.buffers.items():
             rows, positions = type_buffer.drain()
@@ -199,7 +199,7 @@ class PieceLoader:
                 yield from self._write_buffer(table_key)
 
     def finish(self) -> ReportBatches:
-        """Write the remaining rows, and report how many records there were."""
+        """Write the remaining rows, and report the number of records."""
         for table_key in list(self.buffers):
             yield from self._write_buffer(table_key)
         for table_key, type_buffer in self.intake.buffers.items():
@@ -315,7 +315,7 @@ class PieceLoader:
 
 
 def delta_positions(delta: TableDelta) -> Positions:
-    """Return the input positions of the rows that count."""
+    """Return the input positions of the rows that take effect."""
     assert delta.input_lines is not None  # noqa: S101 - records of a load have positions
     return delta.input_lines[delta.latest_positions]
 

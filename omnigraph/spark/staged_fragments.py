@@ -1,7 +1,7 @@
-"""Fragments that tasks of a load wrote: what the driver knows of each, and how to read them back.
+"""Fragments that the tasks of a load wrote: the driver's data on each, and how to read them back.
 
-Owns the input positions of a fragment's rows. The rules that need all records read single columns
-back from the fragments, so that no record passes through Spark for checking.
+This module owns the input positions of a fragment's rows. The rules that involve all records read
+single columns back from the fragments, so no record passes through Spark for checking.
 """
 
 import zlib
@@ -27,7 +27,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class StagedFragment:
-    """A written fragment; `ids_generated` if all its ids are new, so no other record knows them."""
+    """A written fragment; `ids_generated` if all its ids are new, so no other record refers to them."""
 
     table_key: TableKey
     metadata: Mapping[str, Any]
@@ -37,21 +37,21 @@ class StagedFragment:
 
     @property
     def file_bytes(self) -> int:
-        """The size of its files."""
+        """The total size of the fragment's files."""
         return sum(data_file["file_size_bytes"] or 0 for data_file in self.metadata["files"])
 
     @property
     def positions(self) -> Positions:
-        """The input positions of its rows."""
+        """The input positions of the fragment's rows."""
         return unpack_positions(self.packed_positions)
 
     def read_columns(self, pinned_graph: PinnedGraph, columns: Sequence[str]) -> Batches:
-        """Read some columns of its rows."""
+        """Read some columns of the fragment's rows."""
         return read_staged_fragment(pinned_graph.store(), pinned_graph.table(self.table_key), self.metadata, columns)
 
 
 def pack_positions(positions: Positions) -> bytes:
-    """Encode input positions in few bytes: usually they are consecutive.
+    """Encode input positions compactly, since they are usually consecutive.
 
     >>> unpack_positions(pack_positions(np.array([5, 6, 7, 1]))).tolist()
     [5, 6, 7, 1]
@@ -91,7 +91,7 @@ def map_staged_fragments(
 def map_fragment_rows(
     pinned_graph: PinnedGraph, select_columns: Callable[[StagedFragment], Sequence[str]], make_rows: MakeRows
 ) -> Callable[[StagedFragment], Batches]:
-    """Make a function that maps the rows of a fragment, batch by batch, with their positions."""
+    """Return a function that maps the rows of a fragment, batch by batch, with their positions."""
 
     def work(fragment: StagedFragment) -> Batches:
         positions, start = fragment.positions, 0

@@ -1,7 +1,7 @@
 """Progress of a load or an export on Spark: the current step, and how much of it is done.
 
-Owns the seconds of each step. Polls Spark for its tasks in a thread of its own, and only if a
-callback is given; the work itself never waits for it.
+This module measures the duration of each step. It polls Spark for its tasks in a separate thread,
+only if a callback is given; the work itself never waits for the polling.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.25  # seconds between two polls
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """A running step: finished and known tasks, its seconds so far, about how many rows it has."""
+    """A running step: finished and known tasks, elapsed seconds, and an estimate of its rows."""
 
     name: str
     done: int = 0
@@ -32,7 +32,7 @@ class StepProgress:
 
     @property
     def rate(self) -> float:
-        """Estimated rows per second.
+        """The estimated number of rows per second.
 
         >>> StepProgress("stage", 1, 4, 2.0, 800).rate
         100.0
@@ -45,7 +45,7 @@ StepProgressCallback = Callable[[StepProgress], object]
 
 
 def progress_callback(progress: Any) -> StepProgressCallback | None:
-    """Return the callback for steps: the caller's method `step`, or a call with two numbers."""
+    """Return the callback for steps: the caller's `step` method, or a wrapper that passes two numbers."""
     if progress is None or hasattr(progress, "step"):
         return getattr(progress, "step", None)
     return lambda step: progress(step.done, step.total)
@@ -53,7 +53,7 @@ def progress_callback(progress: Any) -> StepProgressCallback | None:
 
 @dataclass(slots=True)
 class StepTracker:
-    """Tracks the steps of one operation, which run one after the other."""
+    """Tracks the steps of one operation, which run one after another."""
 
     spark: "SparkSession"
     on_progress: StepProgressCallback | None = None
@@ -63,12 +63,12 @@ class StepTracker:
     started_at: float = 0.0
 
     def begin(self, step_name: str, step_rows: int = 0) -> None:
-        """Begin the next step; `step_rows` is about how many rows it processes."""
+        """Begin the next step; `step_rows` is the approximate number of rows it processes."""
         self.end()
         self.step_name, self.step_rows, self.started_at = step_name, step_rows, ids.monotonic()
 
     def end(self) -> None:
-        """End the current step, if there is one."""
+        """End the current step, if any."""
         if self.step_name is not None:
             previous_seconds = self.seconds.get(self.step_name, 0.0)
             self.seconds[self.step_name] = previous_seconds + ids.monotonic() - self.started_at

@@ -1,8 +1,9 @@
 """Streaming loads: each batch is one commit that names the stream, its query and the batch.
 
-A driver that crashes between the publish and the checkpoint starts again with the same batch; the
-branch's manifest records that it was published, so nothing is loaded twice, whatever other writers
-do. Batches may run in another process than the caller's: they must use only what can be shipped.
+A driver that crashes between the publish and the checkpoint starts again with the same batch. The
+branch's manifest records that the batch was published, so nothing is loaded twice, whatever other
+writers do. Batches may run in a different process from the caller's, so they must use only data
+that can be shipped.
 """
 
 import json
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """A stream into one type of a branch, as the process that runs its batches needs it.
+    """A stream into one type of a branch, in the form needed by the process that runs its batches.
 
-    `query_id` identifies the Spark query that feeds it: it lasts as long as its checkpoint.
+    `query_id` identifies the Spark query that feeds the stream; it lasts as long as its checkpoint.
     """
 
     pinned_graph: PinnedGraph
@@ -64,7 +65,7 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
 ) -> "StreamingQuery":
     """Load every batch of a streaming DataFrame; return the query, which Spark runs.
 
-    `name` is the name of the stream: two streams into one branch need two names. A batch with
+    `name` is the name of the stream; two streams into one branch need different names. A batch with
     rejects stops the stream.
     """
     require_text(type_name, "type")
@@ -87,13 +88,13 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
 
 
 def _check_stream_name(branch_state: BranchState, name: str) -> None:
-    """Check the name of a stream that the branch does not have yet."""
+    """Check the name of a stream that is new to the branch."""
     if require_text(name, "stream") not in branch_state.last_known().state.streams:
         check_new_stream_name(name)
 
 
 def _make_batch_loader(stream: StreamLoad, checkpoint: str) -> Any:
-    query_ids: list[str] = []  # the query id, which can be read from the first batch on
+    query_ids: list[str] = []  # the query id, available from the first batch on
 
     def land(batch: "DataFrame", batch_number: int) -> None:
         if not query_ids:
@@ -104,13 +105,13 @@ def _make_batch_loader(stream: StreamLoad, checkpoint: str) -> Any:
 
 
 def read_query_id(batch: "DataFrame", checkpoint: str) -> str:
-    """Return the id of the query of a checkpoint; Spark reads it, wherever the checkpoint is."""
+    """Return the id of a checkpoint's query; Spark reads it, wherever the checkpoint is stored."""
     (row,) = batch.sparkSession.read.text(f"{checkpoint}/metadata").collect()
     return str(json.loads(row[0])["id"])
 
 
 def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> LoadOutcome | None:
-    """Load one batch; None if the branch already has it."""
+    """Load one batch; return None if the branch already has it."""
     branch_state = stream.open_branch()
     if is_batch_loaded(branch_state, stream, batch_number):
         return None
@@ -129,10 +130,11 @@ def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> Loa
 
 
 def is_batch_loaded(branch_state: BranchState, stream: StreamLoad, batch_number: int) -> bool:
-    """Whether a batch of a stream, or a later one, is already in the branch.
+    """Return whether a batch of a stream, or a later one, is already in the branch.
 
-    Raises `InputError` if another query fed the stream: only the query id tells its batches from
-    those of this one, so skipping them could lose rows and loading them could duplicate rows.
+    Raises `InputError` if a different query fed the stream: only the query id distinguishes its
+    batches from those of this query, so skipping them could lose rows and loading them could
+    duplicate rows.
     """
     last_token: Any = branch_state.refresh().state.streams.get(stream.stream_name)
     if last_token is None:

@@ -1,7 +1,7 @@
-"""Reports of the tasks of a load to the driver: a type for each kind, and its Arrow form.
+"""Reports from the tasks of a load to the driver: a class for each kind, and its Arrow form.
 
-Reports with a row per record are in `report_rows`; the reports here are few, and the driver
-collects all of them. Only this module knows the texts by which kinds are told apart on the way.
+Reports with one row per record are in `report_rows`; the reports here are few, and the driver
+collects all of them. The strings that identify the kinds in transit are private to this module.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,19 +39,19 @@ SomeReport = TypeVar("SomeReport", bound="TaskReport")
 
 
 class TaskReport:
-    """A report of one task. Each subclass is one kind, with the fields that the driver needs."""
+    """A report of one task; each subclass is one kind, with the fields that the driver needs."""
 
     __slots__ = ()
     kind: ClassVar[str]
 
     @property
     def input_position(self) -> int:
-        """The position by which the driver sorts reports; 0 for reports about no record."""
+        """The position by which the driver sorts reports; 0 for reports that are not about a record."""
         return 0
 
     @property
     def payload(self) -> bytes | None:
-        """Bytes that are too many for JSON."""
+        """Binary data that is too large for JSON."""
         return None
 
     def to_members(self) -> Members:
@@ -71,7 +71,7 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class FailureReport(TaskReport):
-    """A piece could not be read; the load fails with the first such error in input order."""
+    """A piece that could not be read; the load fails with the first such error in input order."""
 
     kind: ClassVar[str] = "failure"
     position: int
@@ -94,7 +94,7 @@ class FailureReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class LineCountReport(TaskReport):
-    """How many lines, or rows, a piece has."""
+    """The number of lines or rows in a piece."""
 
     kind: ClassVar[str] = "lines"
     piece_number: int
@@ -112,7 +112,7 @@ class LineCountReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class RecordCountReport(TaskReport):
-    """How many records of a type a piece has, and whether it truncates the type."""
+    """The number of records of a type in a piece, and whether the piece truncates the type."""
 
     kind: ClassVar[str] = "count"
     table_key: TableKey
@@ -153,7 +153,7 @@ class RejectReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class ViolationReport(TaskReport):
-    """A record that breaks a rule; subclasses say what the driver has to decide about it."""
+    """A record that breaks a rule; the subclass determines what the driver must decide."""
 
     violation: Violation
 
@@ -174,21 +174,21 @@ class ViolationReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class RowViolationReport(ViolationReport):
-    """A record that breaks a rule of its own: it is always a problem."""
+    """A record that breaks a row rule, which is always a problem."""
 
     kind: ClassVar[str] = "row_violation"
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingIdReport(ViolationReport):
-    """A record whose id is stored: a problem, unless a later record replaces it."""
+    """A record whose id already exists, which is a problem unless a later record replaces it."""
 
     kind: ClassVar[str] = "existing_id"
 
 
 @dataclass(frozen=True, slots=True)
 class HeldValueReport(ViolationReport):
-    """A unique value that a stored entity has: a problem, unless the load replaces that entity."""
+    """A unique value of a stored entity, which is a problem unless the load replaces that entity."""
 
     kind: ClassVar[str] = "held_value"
 
@@ -246,7 +246,7 @@ class RemovedRowsReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class ReportedTypeReport(TaskReport):
-    """A type has records that exist only in reports, because they were not written or unchanged."""
+    """A type with records that exist only in reports, because they were not written or are unchanged."""
 
     kind: ClassVar[str] = "reported_type"
     table_key: TableKey
@@ -280,7 +280,7 @@ REPORT_TYPES: Mapping[str, type[TaskReport]] = {
 
 
 def read_reports(table: pa.Table) -> list[TaskReport]:
-    """Restore reports from their rows, in input order; a kind that is not known is an error."""
+    """Restore reports from their rows, in input order; an unknown kind is an error."""
     rows = table.select(["kind", "members", "payload"]).to_pylist()
     reports = [_read_report(row["kind"], row["members"], row["payload"]) for row in rows]
     return sorted(reports, key=lambda report: report.input_position)
@@ -298,7 +298,7 @@ def _read_report(kind: str, members_text: str, payload: bytes | None) -> TaskRep
 
 
 def collect_reports(task_reports: "DataFrame") -> list[TaskReport]:
-    """Collect all reports but those with a row per record, in input order."""
+    """Collect all reports except those with one row per record, in input order."""
     row_kinds = [row_kind.kind for row_kind in ROW_KINDS]
     return read_reports(task_reports.where(~task_reports.kind.isin(*row_kinds)).toArrow())
 

@@ -1,7 +1,8 @@
-"""Arrow texts as machine words: hashed and compared eight bytes at a time, a whole column at once.
+"""Arrow strings as machine words, hashed and compared eight bytes at a time for a whole column.
 
-Owns the hash of an id. It is the same in every process and on every machine, but it proves nothing:
-texts with equal hashes must still be compared. Only tasks of a load hash ids, for `id_index`.
+This module owns the hash of an id. It is the same in every process and on every machine, but it
+proves nothing: strings with equal hashes must still be compared. Only the tasks of a load hash ids,
+for `id_index`.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]
 
 _WORD_BYTES = 8
-_LONG_TEXT_BYTES = 256  # longer texts are hashed one by one
+_LONG_TEXT_BYTES = 256  # longer strings are hashed one by one
 _WORD_MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD_BYTES + 1)], np.uint64)
 _FIRST_MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _MIX_SHIFT, _FINAL_SHIFT = np.uint64(32), np.uint64(29)
@@ -24,7 +25,7 @@ _MIX_SHIFT, _FINAL_SHIFT = np.uint64(32), np.uint64(29)
 
 @dataclass(frozen=True, slots=True)
 class TextArray:
-    """Texts as their bytes, padded by eight, with the start and length of each."""
+    """The bytes of the strings, padded by eight, with the start and length of each string."""
 
     data: npt.NDArray[np.uint8]
     starts: Int64Array
@@ -54,12 +55,12 @@ class TextArray:
         return np.ndarray((len(self.data) - _WORD_BYTES + 1,), "<u8", self.data, strides=(1,))
 
     def take(self, positions: Any) -> "TextArray":
-        """Select some of the texts; the bytes are shared."""
+        """Select some of the strings; the bytes are shared."""
         return TextArray(self.data, self.starts[positions], self.lengths[positions])
 
 
 def hash_texts(texts: TextArray) -> UInt64Array:
-    """Return a hash for each text.
+    """Return a hash for each string.
 
     >>> first, second, third = hash_texts(TextArray.from_arrow(pa.array(["a", "b", "a"])))
     >>> bool(first == third), bool(first == second)
@@ -82,7 +83,7 @@ def hash_texts(texts: TextArray) -> UInt64Array:
 
 
 def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np.bool_]:
-    """Return where two arrays of the same size have equal texts."""
+    """Return a mask of where two arrays of the same size have equal strings."""
     is_equal: npt.NDArray[np.bool_] = left_texts.lengths == right_texts.lengths
     left_words, right_words = left_texts.words, right_texts.words
     for byte_offset in range(0, int(left_texts.lengths.max(initial=0)), _WORD_BYTES):
@@ -90,7 +91,7 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
         if not isinstance(selected, slice):
             selected = selected[is_equal[selected]]
         differing_bits = left_words[left_texts.starts[selected] + byte_offset]
-        # A right text of another length may end earlier: read its start to stay in bounds.
+        # A right string of a different length may end earlier: read its start to stay in bounds.
         right_positions = right_texts.starts[selected] + np.where(is_equal[selected], byte_offset, 0)
         differing_bits ^= right_words[np.minimum(right_positions, len(right_words) - 1)]
         differing_bits &= _WORD_MASKS[np.minimum(left_texts.lengths[selected] - byte_offset, _WORD_BYTES)]
@@ -99,7 +100,7 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
 
 
 def _select_texts_reaching(texts: TextArray, byte_offset: int) -> Any:
-    """Return an index of the texts that have a byte at an offset."""
+    """Return an index of the strings that have a byte at an offset."""
     reaches_offset = texts.lengths > byte_offset
     return slice(None) if reaches_offset.all() else np.flatnonzero(reaches_offset)
 

@@ -1,6 +1,6 @@
-"""Check that driver and workers run the same versions of Python, omnigraph, pylance and pyarrow.
+"""Check that the driver and workers run the same versions of Python, omnigraph, pylance and pyarrow.
 
-Runs once per session, before our first task, in a task that must not need any of our code.
+The check runs once per session, before our first task, in a task that must not use any of our code.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PACKAGES = ("omnigraph", "pylance", "pyarrow")
-_MIN_TASKS, _MAX_TASKS = 4, 256  # tasks of the check: usually more than there are workers
+_MIN_TASKS, _MAX_TASKS = 4, 256  # number of tasks of the check, usually more than there are workers
 _checked_sessions: "WeakSet[Any]" = WeakSet()
 
 
 def check_versions(spark: "SparkSession") -> None:
-    """Raise `ConfigError` if workers differ from the driver, naming the differences."""
+    """Raise `ConfigError`, naming the differences, if workers differ from the driver."""
     if spark in _checked_sessions:
         return
     allow_without_pandas()
@@ -53,7 +53,7 @@ def describe_differences(driver_versions: dict[str, str], worker_versions: list[
 
 
 def _make_version_reader(packages: tuple[str, ...]) -> Any:
-    """Make a self-contained function: a worker may not have this package at all."""
+    """Return a self-contained function, since a worker may not have this package at all."""
 
     def ask() -> list[tuple[str, str]]:
         import platform

@@ -1,8 +1,8 @@
 """`df.write.format("omnigraph")`: tasks write fragments, the driver checks keys and publishes once.
 
-Rows never meet in one process: a task returns the metadata of its fragments and, of its rows, only
-what rules about all rows need: ids, edge endpoints, unique values. Nothing is visible before
-`commit`, and nothing is ever published if a rule is broken.
+Rows are never gathered in one process: a task returns the metadata of its fragments and, from its
+rows, only the values needed by rules that involve all rows: ids, edge endpoints and unique values.
+Nothing is visible before `commit`, and nothing is ever published if a rule is broken.
 """
 
 from collections.abc import Iterable, Iterator
@@ -51,13 +51,13 @@ from .pinned_graph import PinnedGraph, PinnedRowLookup, pin_graph
 from .stage import restore_unsigned
 
 MAX_ROWS, MAX_BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits of a fragment
-_MAX_PROBLEMS = 1000  # problems that a task returns; only the first is raised
+_MAX_PROBLEMS = 1000  # maximum number of problems that a task returns; only the first is raised
 _DELTA_MODES: dict[str, DeltaMode] = {"append": "insert", "merge": "upsert", "overwrite": "replace"}
 
 
 @dataclass(frozen=True, slots=True)
 class TypeWrite:
-    """A write to one type, as its tasks and its commit see it; based on one pinned version."""
+    """A write to one type, as seen by its tasks and its commit, based on one pinned version."""
 
     schema_ir: SchemaIR
     schema_hash: str
@@ -98,7 +98,7 @@ def prepare_type_write(
 
 @dataclass(slots=True)
 class WriteTaskReport(api.WriterCommitMessage):
-    """What a task returns: its fragments, the rows they replace, its keys, and its problems."""
+    """The result of a task: its fragments, the rows they replace, its keys, and its problems."""
 
     fragments: list[dict[str, Any]] = field(default_factory=list)
     removed_addresses: list[Any] = field(default_factory=list)
@@ -114,7 +114,7 @@ class GraphWriter(api.DataSourceArrowWriter):
         self.type_write = type_write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriteTaskReport:
-        """Stage the rows of a task. Invalid rows are reported, they do not fail the task."""
+        """Stage the rows of a task; invalid rows are reported and do not fail the task."""
         task_report = WriteTaskReport()
         tables = (restore_unsigned(pa.Table.from_batches([batch]), self.type_write.entity_type) for batch in iterator)
         try:
@@ -126,14 +126,14 @@ class GraphWriter(api.DataSourceArrowWriter):
         return task_report
 
     def commit(self, messages: list[Any]) -> None:
-        """Check what all tasks wrote, and publish it."""
+        """Check the data that all tasks wrote, and publish it."""
         task_reports = [item for item in messages if item is not None]
         for problem in (item for task_report in task_reports for item in task_report.problems):
             raise problem.error
         publish_task_reports(self.type_write, task_reports)
 
     def abort(self, messages: list[Any]) -> None:
-        """Do nothing: no data is visible, and retention removes the files of a failed write."""
+        """Do nothing, because no data is visible and retention removes the files of a failed write."""
 
 
 def _gather_fragment_rows(
@@ -172,9 +172,9 @@ def _stage_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Ta
     for violation in row_violations(type_write.entity_type, rows, None):
         task_report.problems.append(LoadProblem(None, violation.type_name, violation.entity_id, violation.to_error()))
     task_report.packed_keys.append(pack_table(rows.select(rule_columns(type_write.entity_type))))
-    if task_report.problems:  # nothing will be published: do not write
+    if task_report.problems:  # nothing will be published, so do not write
         return
-    # Repeated ids are refused once all keys are known; here every row counts as distinct.
+    # Repeated ids are rejected once all keys are known; here every row counts as distinct.
     delta = build_table_delta(type_write.table_key, rows, "fresh")
     if type_write.mode == "merge" and type_write.has_rows and not task_report.ids_generated:
         lookup = PinnedRowLookup(type_write.pinned_graph)
@@ -198,7 +198,7 @@ def _write_delta(type_write: TypeWrite, task_report: WriteTaskReport, delta: Tab
 
 
 def publish_task_reports(type_write: TypeWrite, task_reports: list[WriteTaskReport]) -> None:
-    """Publish what tasks staged if no rule about all rows is broken; no commit without rows."""
+    """Publish the staged data if no rule that involves all rows is broken; make no commit without rows."""
     packed_keys = [key_bytes for task_report in task_reports for key_bytes in task_report.packed_keys]
     if not packed_keys and type_write.mode != "overwrite":
         return
@@ -225,7 +225,7 @@ def publish_task_reports(type_write: TypeWrite, task_reports: list[WriteTaskRepo
 
 
 def _combine_keys(type_write: TypeWrite, task_reports: list[WriteTaskReport], packed_keys: list[bytes]) -> TableDelta:
-    """Combine all keys into a delta without values; rules of a row were checked by the tasks."""
+    """Combine all keys into a delta without values; the tasks have already checked the row rules."""
     key_tables = [unpack_table(item) for item in packed_keys]
     if not key_tables:
         key_tables = [
@@ -252,7 +252,7 @@ def _repeated_id_message(type_write: TypeWrite, key_rows: pa.Table) -> str:
 
 
 def _publish_requirements(type_write: TypeWrite) -> tuple[Requirement, ...]:
-    """Return the publish requirements: rows may only be replaced if the table is unchanged."""
+    """Return the publish requirements: rows may be replaced only if the table is unchanged."""
     schema_requirement = SameSchema(type_write.schema_hash)
     if type_write.mode == "append":
         return (schema_requirement,)

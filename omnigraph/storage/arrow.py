@@ -1,6 +1,6 @@
 """Map graph types to Arrow types and table columns.
 
-Owns the mapping in one direction: a schema determines what its tables look like. Columns are
+The mapping goes in one direction: a schema determines the layout of its tables. Columns are
 ordered by property id, which a rename never changes.
 """
 
@@ -28,7 +28,7 @@ PROPERTY_ID_KEY = b"omnigraph:property_id"
 
 
 def table_key(entity_type: NodeType | EdgeType) -> TableKey:
-    """Return the key of a type's table: `node:Person` or `edge:Knows`."""
+    """Return the key of a type's table, such as `node:Person` or `edge:Knows`."""
     return TableKey.of(entity_type.kind, entity_type.name)
 
 
@@ -45,7 +45,7 @@ def arrow_type(property_type: PropertyType) -> pa.DataType:
 
 
 def table_schema(ir: SchemaIR, entity_type: NodeType | EdgeType) -> pa.Schema:
-    """Return the columns of a table: id, for edges src and dst, then properties by property id."""
+    """Return the columns of a table: id, then src and dst for edges, then properties by property id."""
     system_columns = ["id"] if entity_type.kind == "node" else ["id", "src", "dst"]
     fields = [pa.field(column_name, pa.string(), nullable=False) for column_name in system_columns]
     numbered_properties = [

@@ -1,6 +1,6 @@
-"""Blob columns: bytes in memory, Lance's blob type in a table.
+"""Blob columns, which hold bytes in memory and Lance's blob type in a table.
 
-Code outside storage handles plain bytes; Lance's form exists only where a table is written. NULL
+Code outside storage handles plain bytes; Lance's form is used only when a table is written. NULL
 and the empty blob are distinct.
 """
 
@@ -9,12 +9,12 @@ from lance.blob import BlobType, blob_array
 
 
 def row_schema(stored_schema: pa.Schema) -> pa.Schema:
-    """Return the columns of a table as rows in memory have them: blobs as bytes, all nullable."""
+    """Return the in-memory form of a table's schema: blobs are bytes, and all columns are nullable."""
     return pa.schema([_row_field(stored_field) for stored_field in stored_schema])
 
 
 def to_stored_rows(rows: pa.Table, stored_schema: pa.Schema) -> pa.Table:
-    """Convert rows to the form in which a table stores them."""
+    """Convert rows to their stored form."""
     if not any(is_blob_field(stored_field) for stored_field in stored_schema):
         return rows
     columns = {
@@ -32,5 +32,5 @@ def _row_field(stored_field: pa.Field) -> pa.Field:
 
 
 def is_blob_field(field: pa.Field) -> bool:
-    """Return whether a column of a table holds blobs."""
+    """Return whether a table column holds blobs."""
     return isinstance(field.type, BlobType)

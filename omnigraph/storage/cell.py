@@ -1,10 +1,11 @@
 """The manifest cell: a compare-and-swap register that holds the manifest of one branch.
 
-A cell is a small Lance dataset whose only fragment holds the whole manifest. It is read as a whole
-and replaced as a whole, by the one operation of Lance that is strict about its base version. Owns
-that swap, the check that a swap is still the newest and based on what it replaced, and the format
-stamp. Does not know what the rows mean. A version number alone proves nothing: a root can be
-deleted and created again with the same numbers, and cleanup frees the numbers of old versions.
+A cell is a small Lance dataset whose only fragment holds the whole manifest. It is always read and
+replaced as a whole, using the only Lance operation that is strict about its base version. This
+module owns that swap, the check that a swap is still the newest version and is based on what it
+replaced, and the format stamp. It does not interpret the rows. A version number alone proves
+nothing: a root can be deleted and recreated with the same numbers, and cleanup frees the numbers of
+old versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,23 +28,23 @@ from .object_backend import ListedObject
 from .store import Store
 
 _LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
-_MAX_VERSION = (1 << 64) - 1  # Lance names version files by this minus the version: newest sorts first
-_LISTED_VERSIONS = 16  # versions looked at per check, newest first
+_MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this minus the version, so the newest sorts first
+_LISTED_VERSIONS = 16  # versions listed per check, newest first
 
 
 class SwapConflict(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """A newer version exists. This swap did not happen, unless the newer one is based on it."""
+    """A newer version exists. This swap did not happen unless the newer version is based on it."""
 
 
 class SwapOutcomeUnknown(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """The store did not say whether the swap happened; read the newest version to find out."""
+    """The store did not confirm whether the swap happened; read the newest version to find out."""
 
 
 class UnsyncedError(StorageError):
     """The swap was applied, but it may not survive a power loss.
 
-    Syncing again proves nothing: after a failed fsync a disk may report success for data that it
-    dropped.
+    Syncing again proves nothing, because after a failed fsync a disk may report success for data
+    that it dropped.
     """
 
     code = "StorageError"
@@ -55,10 +56,10 @@ class UnsyncedError(StorageError):
 class ManifestCell:
     """A cell at one version.
 
-    `etag` tells the object of this version apart from another object that later gets its name. It
-    is learned at the first check: taken from the listing when it is "", or only after the object
-    itself was read and compared when it is None. `base` is the cell that a swap replaced, until a
-    check has seen both versions next to each other.
+    `etag` distinguishes the object of this version from another object that later gets its name. It
+    is set at the first check: if it is "", it is taken from the listing; if it is None, it is taken
+    only after the object itself was read and compared. `base` is the cell that a swap replaced,
+    until a check has seen both versions in one listing.
     """
 
     store: Store
@@ -69,7 +70,7 @@ class ManifestCell:
 
     @property
     def version(self) -> int:
-        """The version number; a strict swap uses it as its base."""
+        """The version number, which a strict swap uses as its base."""
         return int(self.dataset.version)
 
     @property
@@ -87,8 +88,8 @@ class ManifestCell:
 def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
     """Create a cell with its first rows and the format stamp, in one commit.
 
-    If several processes create one cell, exactly one wins. The others get a Lance exception that
-    does not say why: only reading the cell tells whether it exists now.
+    If several processes create the same cell, exactly one succeeds. The others get a Lance exception
+    that does not state the reason; read the cell to determine whether it exists.
     """
     stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
     dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
@@ -106,11 +107,11 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
         enable_stable_row_ids=True,
         storage_options=store.options,
     )
-    # Sync the data before the version that names it exists: after a power loss a version file
+    # Sync the data before creating the version that names it: after a power loss, a version file
     # must never name data that was not written.
     store.sync_to_disk(*(f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files))
-    # Not `write_dataset` in mode `create`: it checks first and then overwrites, so it would destroy
-    # the cell of another creator that got in between. A commit on version 0 fails instead.
+    # Not `write_dataset` in mode `create`: it checks first and then overwrites, so it could destroy
+    # a cell that another process created in between. A commit on version 0 fails instead.
     return lance.LanceDataset.commit(
         store.root.uri_of(location),
         LanceOperation.Overwrite(rows.schema, fragments),
@@ -125,9 +126,9 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
 def open_cell(store: Store, location: str, version: int | None = None, *, reused: bool = False) -> ManifestCell:
     """Open a cell at its newest version, or at a given one.
 
-    `reused` means that the location may be deleted and created again under the same name (the main
-    branch). Then the first check reads the version file once more instead of trusting a listing:
-    the file could have been replaced between opening and listing. Elsewhere listings are enough.
+    `reused` means that the location may be deleted and recreated under the same name, as for the
+    main branch. The first check then rereads the version file instead of trusting a listing, because
+    the file could have been replaced between opening and listing. Otherwise, listings are enough.
     """
     dataset = store.open_dataset(location, version)
     if version is None and _has_successor_file(store, location, dataset):
@@ -136,17 +137,17 @@ def open_cell(store: Store, location: str, version: int | None = None, *, reused
 
 
 def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
-    """Return whether a file has the name of the next version (local disk only, no request)."""
+    """Return whether a file with the name of the next version exists (local disk only, no request)."""
     version = int(dataset.version)
     return version > 0 and store.objects.stat_if_local(_version_file(location, version + 1)) is not None
 
 
 def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
-    """Open the newest version again, because another writer may just have published it.
+    """Open the newest version again in case another writer has just published it.
 
-    Lance takes the version number from inside the file, not from its name. A damaged copy that
-    holds an older version would silently roll the branch back, so a file whose content is not newer
-    than the version below it is reported as damage.
+    Lance takes the version number from the content of the file, not from its name. A damaged copy
+    that holds an older version would silently roll the branch back, so a file whose content is not
+    newer than the version below it is reported as damage.
     """
     reopened = store.open_dataset(location)
     if reopened.version > dataset.version:
@@ -158,37 +159,37 @@ def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
 def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
     """Replace all rows if and only if `cell` is still the newest version.
 
-    Success does not yet mean that the swap may be acknowledged: if cleanup removed the files above
-    an old `cell`, the number is free again and Lance accepts a swap far below the newest version.
-    Call `newest_version` on the result first.
+    A successful swap must not be acknowledged yet: if cleanup removed the files above an old `cell`,
+    its next number is free again and Lance accepts a swap far below the newest version. Call
+    `newest_version` on the result first.
 
     Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
-    not answer, `UnsyncedError` if the swap was applied and the disk did not confirm its durability.
+    not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
     """
     # 1. Write and sync the data file. No version names it yet, so a crash here changes nothing.
     #    In the other order, a power loss could leave a visible version without its data.
     fragments = store.effects.run("state", cell.location, lambda: _write_fragments(store, cell, rows))
     store.sync_to_disk(*(f"{cell.location}/data/{file.path}" for fragment in fragments for file in fragment.files))
     # 2. Keep the Lance schema of the base: a plain Arrow schema would drop the format stamp and
-    #    number the fields anew.
+    #    renumber the fields.
     operation = LanceOperation.Overwrite(cell.dataset.lance_schema, fragments)
-    # The UUID lets Lance recognize its own commit if the client repeats a request whose answer was
-    # lost: the version file that is in the way is then ours.
+    # The UUID lets Lance recognize its own commit if the client repeats a request whose response was
+    # lost: the version file that already exists is then its own.
     transaction = Transaction(cell.version, operation, uuid=_transaction_uuid())
-    # 3. Check that the root was not replaced. Lance compares version numbers only, and a root that
-    #    was created again has the same numbers. On a disk this is free, so it is done before the
-    #    swap; on an object store only `newest_version` checks it, after the swap, because a check
-    #    here would cost a request and could not replace the later one.
+    # 3. Check that the root was not replaced. Lance compares only version numbers, and a recreated
+    #    root has the same numbers. On a disk this check is free, so it runs before the swap. On an
+    #    object store only `newest_version` checks it, after the swap: a check here would cost a
+    #    request and could not replace the later one.
     if store.root.is_local and not _is_same_history(cell, _list_newest_versions(cell)):
         raise SwapConflict
-    # 4. The compare-and-swap: creating the version file, which fails if the name is taken.
+    # 4. The compare-and-swap: create the version file, which fails if the name is taken.
     try:
         dataset = store.effects.run("publish", cell.location, lambda: _commit_strictly(store, cell, transaction))
     except CommitConflictError as error:
         raise SwapConflict from error
     except BaseException as error:
-        # Any other exception, an interrupt included, may come after the store applied the swap.
-        # Reported as a plain failure, it would make the caller retry and write twice.
+        # Any other exception, including an interrupt, may arrive after the store applied the swap.
+        # If it were reported as a plain failure, the caller would retry and write twice.
         raise SwapOutcomeUnknown(str(error)) from error
     swapped_cell = ManifestCell(store, cell.location, dataset, base=cell)
     if swapped_cell.stamp != cell.stamp:
@@ -199,11 +200,11 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
 
 
 def sync_version(cell: ManifestCell) -> None:
-    """Make a version survive a power loss, whoever wrote it, before it is acknowledged or built on.
+    """Make a version survive a power loss before it is acknowledged or used as a base.
 
-    Another process may have crashed between its swap and its sync. Building on such a version would
-    acknowledge a write whose base disappears with the power. Raises `AbsentError` if the version
-    was replaced and cleaned up meanwhile: then a newer version counts.
+    The writer may be another process that crashed between its swap and its sync. Building on such a
+    version would acknowledge a write whose base is lost in a power failure. Raises `AbsentError` if
+    the version was replaced and cleaned up in the meantime; a newer version exists in that case.
     """
     try:
         cell.store.sync_to_disk(*cell_files(cell))
@@ -219,8 +220,8 @@ def _sync_swapped_version(cell: ManifestCell) -> None:
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
             raise _unsynced_error(error) from error
-        # Already cleaned up, so a newer version exists. It may be based on this swap or not: the
-        # publish loop finds out by reading it, as after any conflict.
+        # The version was already cleaned up, so a newer one exists. It may or may not be based on
+        # this swap; the publish loop determines that by reading it, as after any conflict.
         raise SwapConflict from error
     except BaseException as error:
         raise SwapOutcomeUnknown(str(error)) from error
@@ -235,16 +236,16 @@ def _unsynced_error(error: OSError) -> UnsyncedError:
 
 
 def newest_version(cell: ManifestCell) -> int:
-    """Return the newest version number, by one listing; 0 if the cell may be in another root.
+    """Return the newest version number from one listing, or 0 if the cell may be in a different root.
 
-    A fresh swap is judged by its base, because a version under its own number proves nothing: it
-    may be in a root that was created again. A missing base is not proof either: the root may have
-    been replaced, or cleanup removed old versions and a late swap took the number of one of them.
+    A fresh swap is verified through its base, because a version with its own number proves nothing:
+    it may be in a recreated root. A missing base is no proof either: the root may have been
+    replaced, or cleanup may have removed old versions and a late swap reused one of their numbers.
     """
     listed_versions = _list_newest_versions(cell)
     if not _is_same_history(cell.base or cell, listed_versions):
         return 0
-    # Base and swap were seen next to each other: the swap is confirmed. From here on it is
+    # The base and the swap appear in one listing, so the swap is confirmed. From now on it is
     # recognized by its own object, because cleanup may remove the base at any time.
     if cell.base is not None and cell.base.version in listed_versions and cell.version in listed_versions:
         cell.base, cell.etag = None, listed_versions[cell.version].etag
@@ -252,12 +253,12 @@ def newest_version(cell: ManifestCell) -> int:
 
 
 def versions_change_token(cell: ManifestCell) -> object | None:
-    """Return a token that changes when any version comes or goes; None if that takes a request."""
+    """Return a token that changes when a version is added or removed; None if that takes a request."""
     return cell.store.objects.change_token(f"{cell.location}/_versions")
 
 
 def accept_swap(cell: ManifestCell) -> None:
-    """Accept a swap whose base is gone, after the caller proved that all files it names exist.
+    """Accept a swap whose base is gone, after the caller has proved that all files it names exist.
 
     The etag is set to None, so the next check reads the object before it trusts the listing.
     """
@@ -267,7 +268,8 @@ def accept_swap(cell: ManifestCell) -> None:
 def remove_foreign_swap(cell: ManifestCell) -> None:
     """Remove a swap that landed in another root and that was never acknowledged.
 
-    Only if the object is really this swap: its name may belong to a version of the other root.
+    The object is removed only if it really is this swap, because its name may belong to a version of
+    the other root.
     """
     file_name = _cell_file(cell)
     if cell.base is not None and _is_cell_object(cell, file_name):
@@ -275,7 +277,7 @@ def remove_foreign_swap(cell: ManifestCell) -> None:
 
 
 def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
-    """Return the newest versions by number, the newest first in the listing."""
+    """Return the newest versions, keyed by number."""
     successors = _stat_versions_from(cell.base or cell)
     if successors:
         return successors
@@ -285,13 +287,13 @@ def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
 
 
 def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
-    """Return a version and all its successors by looking at single files (local disk only).
+    """Return a version and all its successors by checking individual files (local disk only).
 
-    Avoids listing a directory with every version there is. Cleanup removes versions from the oldest
-    on, so while this version exists none above it was removed, and the first missing successor ends
-    the sequence. For the same reason this version is looked at last: looked at first, it could be
-    removed together with its successors in between, and a gap would be taken for the end. Returns
-    nothing if the version is gone, or if there are more successors than are looked at.
+    This avoids listing a directory that holds every version. Cleanup removes the oldest versions
+    first, so while this version exists, none above it was removed, and the first missing successor
+    ends the sequence. For the same reason this version is checked last: if it were checked first, it
+    could then be removed together with some successors, and the gap would be mistaken for the end.
+    Returns nothing if the version is gone or if it has more successors than are checked.
     """
     stat_object, successors = cell.store.objects.stat_if_local, {}
     for version in range(cell.version + 1, cell.version + _LISTED_VERSIONS):
@@ -309,9 +311,9 @@ def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
 def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObject]) -> bool:
     """Return whether the listed versions can belong to the history that a cell was read from.
 
-    Cleanup removes versions from the oldest on. So if the cell's own version is missing, none below
-    it may be left: one that is belongs to another root, or to a late swap that took a freed number.
-    If it is present, its object must be the same: by etag, or else by content.
+    Cleanup removes the oldest versions first. So if the cell's own version is missing, no version
+    below it may remain; one that does belongs to a different root, or to a late swap that reused a
+    freed number. If the cell's version is present, its object must match by etag or by content.
     """
     own_entry = listed_versions.get(cell.version)
     if own_entry is None:
@@ -323,7 +325,7 @@ def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObj
 
 
 def _is_cell_object(cell: ManifestCell, object_name: str) -> bool:
-    """Return whether an object is the version a cell was read from: it names the same data files.
+    """Return whether an object is the version that a cell was read from, by comparing data file names.
 
     Data files have random names, so no other version names them.
     """
@@ -337,7 +339,7 @@ def _fragment_paths(cell: ManifestCell) -> list[str]:
 
 
 def cell_files(cell: ManifestCell) -> tuple[str, ...]:
-    """Return the files of one version, the version file last: it makes the others reachable."""
+    """Return the files of one version; the version file comes last because it makes the others reachable."""
     data_names = [f"{cell.location}/data/{data_path}" for data_path in _fragment_paths(cell)]
     return (*data_names, _cell_file(cell))
 
@@ -364,7 +366,7 @@ def _write_fragments(store: Store, cell: ManifestCell, rows: pa.Table) -> list[A
 
 def _commit_strictly(store: Store, cell: ManifestCell, transaction: Transaction) -> Any:
     # Only Overwrite without retries is strict: Lance rebases every other operation on a newer
-    # version, and with retries it would overwrite what another writer just published.
+    # version, and with retries it would overwrite what another writer has just published.
     return lance.LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
 
 

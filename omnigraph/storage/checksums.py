@@ -1,8 +1,8 @@
-"""Checksums of files: how they are computed, and whether a file still matches the recorded one.
+"""File checksums: how they are computed, and whether a file still matches its recorded checksum.
 
-Owns the choice of CRC-32: every flipped bit and every burst of up to 32 bits changes it, other
-damage goes undetected once in four billion cases, and it costs less than reading the file. The
-checksum of a control object covers its name, so two objects of one kind cannot be swapped.
+Owns the choice of CRC-32. It detects every flipped bit and every burst of up to 32 bits, misses
+other damage once in four billion cases, and costs less than reading the file. The checksum of a
+control object also covers its name, so two objects of one kind cannot be swapped unnoticed.
 """
 
 import json
@@ -28,8 +28,8 @@ MISSING_FILE = "it is missing"
 class FileChecksum:
     """The size of a file in bytes, and the CRC-32 of its content.
 
-    With `manifest_only` both describe the manifest inside a version file: for a version that Lance
-    wrote to an object store, only that part is known.
+    With `manifest_only`, both describe only the manifest inside a version file, because nothing else
+    is known about a version that Lance wrote to an object store.
 
     >>> FileChecksum.of_bytes(b"graph").to_json()
     [5, '094505dc']
@@ -42,7 +42,7 @@ class FileChecksum:
     manifest_only: bool = False
 
     def to_json(self) -> list[Any]:
-        """Return the compact form that commits store."""
+        """Return the compact form stored in commits."""
         return [self.size, f"{self.crc32:08x}", *([1] if self.manifest_only else [])]
 
     @classmethod
@@ -53,7 +53,7 @@ class FileChecksum:
 
     @classmethod
     def of_bytes(cls, content: bytes) -> "FileChecksum":
-        """Return the checksum of bytes in memory."""
+        """Return the checksum of in-memory bytes."""
         return cls(len(content), zlib.crc32(content))
 
     @classmethod
@@ -69,7 +69,7 @@ FileChecksums = Mapping[str, FileChecksum]
 
 
 def find_mismatch(store: "Store", file_name: str, expected: FileChecksum) -> str | None:
-    """Read a file and return how it differs from its checksum; None when it matches."""
+    """Read a file and describe how it differs from its checksum; return None if it matches."""
     blocks = store.objects.backend.read_blocks(file_name)
     if blocks is None:
         return MISSING_FILE
@@ -79,7 +79,7 @@ def find_mismatch(store: "Store", file_name: str, expected: FileChecksum) -> str
 
 
 def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | None:
-    """Return how a file differs from its checksum; None when it matches.
+    """Describe how a file differs from its checksum; return None if it matches.
 
     >>> describe_mismatch(FileChecksum(5, 1), FileChecksum(4, 1))
     'it has 4 bytes instead of 5'
@@ -92,7 +92,7 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
 
 
 def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileChecksum | None) -> Iterator[bytes]:
-    """Yield the same blocks; raise `DamagedError` after the last one if they do not match."""
+    """Yield the given blocks; raise `DamagedError` after the last one if they do not match."""
     if expected is None:
         yield from blocks
         return
@@ -112,9 +112,9 @@ def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileCheck
 
 
 def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
-    """Return the checksum of a manifest, computed from how often each byte occurs in it.
+    """Return the checksum of a manifest, computed from the number of occurrences of each byte.
 
-    Lance serializes maps in arbitrary order, so the bytes are ordered differently in memory and on
+    Lance serializes maps in arbitrary order, so the order of the bytes differs between memory and
     the store. Every flipped bit still changes two of the counts.
     """
     byte_counts = np.bincount(np.frombuffer(manifest_bytes, np.uint8), minlength=256).astype("<u4")
@@ -122,7 +122,7 @@ def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
 
 
 def extract_manifest(file_bytes: bytes) -> bytes:
-    """Return the manifest inside a version file, without other sections; empty if truncated."""
+    """Return the manifest inside a version file, without other sections; empty if the file is truncated."""
     if len(file_bytes) < 16:
         return b""
     (manifest_start,) = struct.unpack_from("<Q", file_bytes, len(file_bytes) - 16)
@@ -133,12 +133,12 @@ def extract_manifest(file_bytes: bytes) -> bytes:
 
 
 def with_own_checksum(object_name: str, members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a control object plus the checksum over them and the name."""
+    """Return the members of a control object with a checksum over them and the object's name added."""
     return {**members, CHECKSUM_MEMBER: _compute_own_checksum(object_name, members)}
 
 
 def matches_own_checksum(object_name: str, members: Mapping[str, Any]) -> bool:
-    """Return whether a control object matches its checksum; old ones without one always match."""
+    """Return whether a control object matches its checksum; old objects without one always match."""
     other_members = {member_name: value for member_name, value in members.items() if member_name != CHECKSUM_MEMBER}
     return CHECKSUM_MEMBER not in members or members[CHECKSUM_MEMBER] == _compute_own_checksum(
         object_name, other_members

@@ -1,8 +1,8 @@
-"""Compact small fragments: a staged change that keeps rows, their order and their row ids.
+"""Compact small fragments with a staged change that keeps rows, their order and their row ids.
 
-A plan is a list of tasks as text. Each task produces one fragment, in this process or in another;
-the results of all tasks form the change. Row versions are dropped on purpose: Lance would record
-for each row the versions that created and updated it, in every later version of the table. Nothing
+A plan is a list of serialized tasks. Each task produces one fragment, in this process or in another
+one, and the results of all tasks form the change. Row versions are dropped on purpose: Lance would
+record, in every later version of the table, which versions created and updated each row. Nothing
 reads them, and a table of single inserts would stay large.
 """
 
@@ -27,7 +27,7 @@ from .table import StagedChange, Table, data_files, fragment_files, fragment_fin
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
-_UNLIMITED_ROWS = 1 << 30  # rows: the input of a task always becomes one fragment
+_UNLIMITED_ROWS = 1 << 30  # rows; makes the input of a task always become one fragment
 
 
 def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
@@ -40,10 +40,10 @@ def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
     extra_fragment_ids: Collection[int] = (),
     verify_files: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> StagedChange | None:
-    """Compact small fragments without changing their content; None when nothing is due.
+    """Compact small fragments without changing their content; return None if nothing is due.
 
-    `verify_files` receives the files to be read, and raises for one that must not be rewritten:
-    compacting a damaged file would give its content a new, valid checksum.
+    `verify_files` receives the names of the files to be read and raises if one of them must not be
+    rewritten, because compacting a damaged file would give its content a new, valid checksum.
     """
     tasks = plan_compaction(
         table,
@@ -57,7 +57,7 @@ def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
 
 
 def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> StagedChange:
-    """Join exactly these fragments, in order, into one; the content is unchanged."""
+    """Join exactly these fragments into one, in order and without changing their content."""
     if not store.root.is_local:
         return stage_task_results(table, [_join_in_process(store, table, fragments)])
     (task,) = _make_tasks(table, [fragments])
@@ -65,7 +65,7 @@ def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any])
 
 
 def _join_in_process(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join small fragments by writing the rows ourselves, so the checksum needs no request."""
+    """Join small fragments by writing the rows in this process, so the checksum needs no request."""
     fragment_ids = [fragment.fragment_id for fragment in fragments]
     batches = read_fragments(table, fragment_ids, table.schema.names, with_row_ids=True)
     rows = pa.Table.from_batches(batches)
@@ -84,12 +84,12 @@ def plan_compaction(
     max_deleted_share: float = 0.0,
     extra_fragment_ids: Collection[int] = (),
 ) -> list[str]:
-    """Return the tasks that compact small fragments; an empty list when nothing is due.
+    """Return the tasks that compact small fragments, or an empty list if nothing is due.
 
-    With `max_fragments` only that many neighbors are compacted, at a random position: a smaller
+    With `max_fragments`, only that many neighbors are compacted, at a random position: a smaller
     change conflicts less often, and a random position avoids fragments that are being written.
-    A fragment with more than the share `max_deleted_share` of its rows deleted is rewritten even
-    alone, and so are the fragments in `extra_fragment_ids`.
+    A fragment is rewritten even on its own if more than the share `max_deleted_share` of its rows
+    are deleted or if its id is in `extra_fragment_ids`.
     """
     enough_rows = TARGET_ROWS if target_rows is None else target_rows
 
@@ -108,7 +108,7 @@ def plan_compaction(
 
 
 def task_bytes(task: str) -> int:
-    """Return how many bytes a task reads, as far as fragments record it."""
+    """Return how many bytes a task reads; files without a recorded size count as zero."""
     file_entries = (
         file_entry for fragment_entry in json.loads(task)["task"]["fragments"] for file_entry in fragment_entry["files"]
     )
@@ -116,7 +116,7 @@ def task_bytes(task: str) -> int:
 
 
 def task_data_files(table: Table, task: str) -> tuple[str, ...]:
-    """Return the data files that a task replaces, which the new version no longer names."""
+    """Return the data files that a task replaces and that the new version no longer names."""
     return data_files(table, _task_fragments(task))
 
 
@@ -131,7 +131,7 @@ def _task_fragments(task: str) -> list[Any]:
 
 
 def run_task(store: Store, table: Table, task: str) -> str:
-    """Run one task; return the fragments it replaces and the one it wrote, as JSON text."""
+    """Run one task; return the fragments it replaces and the fragment it wrote, as a JSON string."""
     from lance.optimize import CompactionTask
 
     task_class: Any = CompactionTask  # its type stubs lack `from_json`
@@ -153,7 +153,7 @@ def run_task(store: Store, table: Table, task: str) -> str:
 
 
 def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChange:
-    """Stage the results of the tasks of one plan as one change of the table they were made for."""
+    """Stage all task results of a plan as one change to the table that the plan was made for."""
     fragment_pairs = [
         [
             [FragmentMetadata.from_json(json.dumps(entry)) for entry in result_json[result_side]]
@@ -181,8 +181,8 @@ def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChang
 def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) -> list[list[Any]]:
     """Return runs of neighboring fragments that are small or due for rewriting.
 
-    Lance's own plan does not mix fragments that different segments of BTREE indexes cover: a table
-    that was indexed often would never be compacted.
+    Lance's own plan does not combine fragments covered by different segments of BTREE indexes, so a
+    table that was indexed often would never be compacted.
     """
     runs: list[list[Any]] = [[]]
     for fragment in table.dataset.get_fragments():
@@ -194,7 +194,7 @@ def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) ->
 
 
 def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
-    """Split a run into groups that each become one fragment of 1 to 2 times `target_rows`."""
+    """Split a run into groups that each become one fragment of one to two times `target_rows` rows."""
     run_parts: list[list[Any]] = [[]]
     live_rows = 0
     for fragment in run:
@@ -207,7 +207,7 @@ def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return fragments whose rewriting costs an index: all kinds but BTREE lose a whole segment."""
+    """Return the fragments whose rewriting costs an index segment; this affects all kinds but BTREE."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids
@@ -245,7 +245,7 @@ def _make_tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
     from lance.optimize import Compaction
 
     options: Any = {"materialize_deletions_threshold": 0.0, "target_rows_per_fragment": _UNLIMITED_ROWS}
-    # Only the format and its options are used; the fragments that Lance would choose are dropped.
+    # Only the format and its options are used; Lance's choice of fragments is discarded.
     lance_plan: Any = Compaction.plan(table.dataset, options)
     task_template = json.loads(lance_plan.json())
     del task_template["tasks"]

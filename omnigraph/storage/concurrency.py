@@ -1,4 +1,4 @@
-"""How many tables and files maintenance works on at once."""
+"""The number of tables and files that maintenance processes at once."""
 
 import os
 
@@ -6,7 +6,7 @@ DEFAULT_CONCURRENT_TABLES = 8  # tables; Lance uses all cores for a single table
 
 
 def maintenance_concurrency() -> int:
-    """Return how many tables run at once: `OMNIGRAPH_MAINTENANCE_CONCURRENCY`, else 8."""
+    """Return how many tables to process at once: `OMNIGRAPH_MAINTENANCE_CONCURRENCY`, or 8 by default."""
     setting = os.environ.get("OMNIGRAPH_MAINTENANCE_CONCURRENCY", "").strip()
     table_count = int(setting) if setting.isdecimal() else 0
     return table_count or DEFAULT_CONCURRENT_TABLES

@@ -1,8 +1,9 @@
-"""Write data files so that their checksums are known: on a disk in place, for S3 through a spool.
+"""Write data files with known checksums, in place on a disk and through a local spool for S3.
 
-Lance does not report what it wrote to an object store, and reading a file back costs a request. So
-files for an object store are first written to a local directory and uploaded from there: as many
-requests as Lance would need, and a checksum that stays valid when the root moves to a disk.
+Lance does not report what it wrote to an object store, and reading a file back costs a request.
+Files for an object store are therefore first written to a local directory and uploaded from there.
+This takes as many requests as Lance would need, and the checksums stay valid when the root moves to
+a disk.
 """
 
 import json
@@ -32,14 +33,14 @@ LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 
 @dataclass(frozen=True, slots=True)
 class WrittenFragments:
-    """Fragments that no version names yet, and those checksums of their files that are known."""
+    """Fragments that no version names yet, with the known checksums of their files."""
 
     fragments: list[Any]
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
 
 
 def write_data(store: Store, location: str, dataset: Any, rows: pa.Table, rows_per_file: int) -> WrittenFragments:
-    """Write rows as data files of a table, with at most `rows_per_file` rows each."""
+    """Write rows as data files of a table, each with at most `rows_per_file` rows."""
     if store.root.is_local:
         return WrittenFragments(_append_fragments(dataset, rows, rows_per_file, store.options))
     with tempfile.TemporaryDirectory(prefix="omnigraph-") as directory:
@@ -71,7 +72,7 @@ def _create_local_mirror(dataset: Any, directory: str) -> Any:
 
 
 def _upload_files(store: Store, location: str, directory: Path) -> Iterator[tuple[str, FileChecksum]]:
-    """Upload all data files; blob files come before the data file that names them."""
+    """Upload all data files; blob files precede the data file that names them."""
     local_files = (local_path for local_path in (directory / "data").rglob("*") if local_path.is_file())
     for local_path in sorted(local_files, key=lambda local_path: (-len(local_path.parts), local_path)):
         object_name = f"{location}/{local_path.relative_to(directory).as_posix()}"
@@ -92,7 +93,7 @@ def _read_blocks(local_path: Path) -> Iterator[bytes]:
 def write_deletions(
     store: Store, location: str, version: int, fragment: Any, offsets: list[int]
 ) -> tuple[Any | None, dict[str, FileChecksum]]:
-    """Delete rows of a fragment; return it (None if no row remains) and its new checksums."""
+    """Delete rows of a fragment; return the fragment (None if no row remains) and its new checksums."""
     if store.root.is_local:
         return fragment.delete_rows(offsets), {}
     previous_offsets = cached_offsets(store, location, fragment)
@@ -118,5 +119,5 @@ def write_deletions(
 
 
 def manifest_checksum(dataset: Any) -> FileChecksum:
-    """Return the checksum of a version from memory: of the manifest section of its file."""
+    """Return the checksum of a version's manifest section, computed from memory."""
     return checksum_manifest(dataset._ds.serialized_manifest())

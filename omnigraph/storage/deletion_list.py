@@ -1,6 +1,6 @@
 """The short form of a deletion file: an Arrow file with one column, as Lance writes it.
 
-Owns every byte of that format. Except for a few lengths and the values the file is always the same,
+Owns every byte of that format. Apart from the values and a few lengths, the file is always the same,
 so any other difference is damage. Lance trusts the lengths: a damaged one makes it allocate that
 much memory and abort the process. Such a file must be refused before Lance reads it.
 """
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 RowOffsets = npt.NDArray[np.int64]
 
-# The file around the values, with zeros in place of the lengths, as Lance 14 writes it.
+# The bytes around the values as Lance 14 writes them, with zeros in place of the lengths.
 _FILE_HEAD = zlib.decompress(
     b85decode(
         b"c-nIe3i1y(WFQ;-2Z9P9Edb_mG4KE}Cj$$Rgo-"
@@ -45,14 +45,14 @@ _LENGTH_POSITIONS = (
     _VALUES_START_AT,
     _VALUES_LENGTH_AT,
 )
-_TAIL_BODY_LENGTH_AT = 160  # position of the body length in the footer, where it is repeated
+_TAIL_BODY_LENGTH_AT = 160  # position of the repeated body length in the footer
 _ALIGNMENT = 64
 _BUFFER_PREFIX_BYTES = 8  # bytes before a buffer: its uncompressed length, or -1 if not compressed
 _UNCOMPRESSED = -1
 
 
 def read_offsets(file_bytes: bytes) -> RowOffsets:
-    """Return the sorted offsets in a file; `ValueError` if a byte that Lance relies on is damaged.
+    """Return the sorted offsets in a file; raise `ValueError` if a byte that Lance relies on is damaged.
 
     >>> read_offsets(write_offsets([7, 3])).tolist()
     [3, 7]
@@ -89,7 +89,7 @@ def read_offsets(file_bytes: bytes) -> RowOffsets:
 
 
 def write_offsets(offsets: npt.ArrayLike) -> bytes:
-    """Return the file that lists row offsets, in the format that Lance reads."""
+    """Return the bytes of a file that lists row offsets in Lance's format."""
     value_bytes = np.asarray(offsets, "<u4").tobytes()
     row_count = len(value_bytes) // 4
     validity_buffer = _uncompressed_buffer(np.packbits(np.ones(row_count, np.uint8), bitorder="little").tobytes())
@@ -109,14 +109,14 @@ def write_offsets(offsets: npt.ArrayLike) -> bytes:
 
 
 def _take_length(section: bytearray, position: int) -> int:
-    """Read a length and zero it in place: all other bytes must equal those of every file."""
+    """Read a length and zero it in place, because all other bytes are the same in every file."""
     (number,) = struct.unpack_from("<q", section, position) if len(section) >= position + 8 else (-1,)
     section[position : position + 8] = bytes(8)
     return int(number)
 
 
 def _read_buffer(raw_buffer: bytes, expected_size: int) -> bytes:
-    """Return the content of a buffer, which must have this size after decompression."""
+    """Return the content of a buffer, which must have the expected size after decompression."""
     if len(raw_buffer) < _BUFFER_PREFIX_BYTES:
         raise ValueError("a buffer is truncated")
     (stated_size,) = struct.unpack_from("<q", raw_buffer)

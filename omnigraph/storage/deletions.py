@@ -1,9 +1,9 @@
-"""Which rows of a fragment a version has deleted, read from its deletion file alone.
+"""The rows of a fragment that a version has deleted, read from the deletion file alone.
 
-Owns both formats of that file: a short list as Arrow, many rows as a Roaring bitmap. This avoids
-enumerating a fragment of millions of rows to find a few deleted ones. Also ensures that Lance never
-reads a damaged deletion file: it allocates as much memory as the file claims to need, which aborts
-the process.
+Owns both formats of that file: an Arrow list for few rows and a Roaring bitmap for many. This avoids
+enumerating a fragment of millions of rows to find a few deleted ones. It also ensures that Lance
+never reads a damaged deletion file, because Lance allocates as much memory as the file claims to
+need, which aborts the process.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ from .store import Store
 if TYPE_CHECKING:
     from .table import Table
 
-_PLAIN_COOKIE, _RUN_COOKIE = (12346, 12347)  # the first word of a Roaring bitmap, without and with runs
-_OFFSETS_PER_WEIGHT = 128  # offsets that weigh as much in the cache as one commit
-_MAX_ARRAY_VALUES = 4096  # a container with at most this many values is a list of them
-_MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table from this many containers on
+_PLAIN_COOKIE, _RUN_COOKIE = (12346, 12347)  # the first word of a Roaring bitmap without and with runs
+_OFFSETS_PER_WEIGHT = 128  # this many offsets weigh as much in the cache as one commit
+_MAX_ARRAY_VALUES = 4096  # a container with at most this many values stores them as a list
+_MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table if it has at least this many containers
 
 
 def deletion_files(table: "Table", fragments: Sequence[Any]) -> tuple[str, ...]:
-    """Return the root-relative names of the deletion files of fragments."""
+    """Return the root-relative names of the fragments' deletion files."""
     fragments_with_deletions = (fragment for fragment in fragments if fragment.deletion_file is not None)
     return tuple(deletion_file_name(table.location, fragment) for fragment in fragments_with_deletions)
 
 
 def deletion_file_name(location: str, metadata: Any) -> str:
-    """Return the root-relative name of the deletion file of a fragment."""
+    """Return the root-relative name of a fragment's deletion file."""
     deletion_entry = metadata.to_json()["deletion_file"]
     suffix = "arrow" if deletion_entry["file_type"] == "array" else "bin"
     file_name = f"{metadata.id}-{deletion_entry['read_version']}-{deletion_entry['id']}.{suffix}"
@@ -42,7 +42,7 @@ def deletion_file_name(location: str, metadata: Any) -> str:
 def check_deletion_files(store: Store, table: "Table") -> None:
     """Raise `DamagedError` if a version has a deletion file that Lance must not read.
 
-    Each file is read once per process, on a local disk only: an object store verifies what it
+    Each file is read once per process, and only on a local disk: an object store verifies what it
     stores, and a read would cost a request.
     """
     if not store.root.is_local:
@@ -56,7 +56,7 @@ def check_deletion_files(store: Store, table: "Table") -> None:
 
 
 def cached_offsets(store: Store, location: str, fragment: Any) -> RowOffsets | None:
-    """Return the offsets of deleted rows, read once per process; None as in `deleted_offsets`."""
+    """Return the offsets of deleted rows, read once per process; None if `deleted_offsets` returns None."""
     metadata = fragment.metadata
     file_name = deletion_file_name(location, metadata) if metadata.deletion_file is not None else ""
     remembered_offsets: RowOffsets | None = store.object_cache.get(file_name)
@@ -94,7 +94,7 @@ def _load_deleted_offsets(store: Store, location: str, fragment: Any) -> RowOffs
 
 
 def _is_plausible(offsets: RowOffsets, fragment: Any) -> bool:
-    """Return whether the offsets match the stated count, are unique and inside the fragment."""
+    """Return whether the offsets are unique, lie inside the fragment and match the stated count."""
     if len(offsets) != fragment.num_deletions:
         return False
     return not len(offsets) or bool(

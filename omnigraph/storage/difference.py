@@ -1,7 +1,7 @@
-"""Fragments and rows that differ between two versions of a table, reading only where they differ.
+"""Compare two versions of a table, reading only the fragments and rows that differ.
 
 Owns the comparison of fragment lists. Files are never modified in place, so a fragment with the
-same files in both versions has the same rows. Rows that compaction only moved keep their row ids
+same files in both versions has the same rows. Rows that compaction merely moved keep their row ids
 and values and do not count as changed.
 """
 
@@ -22,7 +22,7 @@ from .table import Table
 
 @dataclass(frozen=True, slots=True)
 class FragmentPair:
-    """A fragment whose data files are in both versions, with different deletions."""
+    """A fragment whose data files are in both versions, but with different deletions."""
 
     old_fragment: Any
     new_fragment: Any
@@ -32,8 +32,8 @@ class FragmentPair:
 class FragmentDifference:
     """The fragments in which two versions of a table differ.
 
-    `removed` and `added` are fragments of one version only; `redeleted` are pairs with the same
-    data files and different deletions.
+    `removed` and `added` are fragments that only one version has; `redeleted` are pairs with the
+    same data files but different deletions.
     """
 
     old_table: Table
@@ -44,12 +44,12 @@ class FragmentDifference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether both versions have the same files, with the same rows deleted from them."""
+        """Whether both versions have the same files with the same rows deleted."""
         return not (self.removed or self.added or self.redeleted)
 
     @property
     def max_rows_read(self) -> int:
-        """The largest number of rows to read, besides the row ids of redeleted fragments."""
+        """The maximum number of rows to read, not counting the row ids of redeleted fragments."""
         fragment_rows = sum(fragment.physical_rows for fragment in (*self.removed, *self.added))
         deletion_total = sum(
             _deletion_count(pair.old_fragment) + _deletion_count(pair.new_fragment) for pair in self.redeleted
@@ -58,7 +58,7 @@ class FragmentDifference:
 
 
 def compare_versions(old_table: Table, new_table: Table) -> FragmentDifference:
-    """Compare two versions of one table by their fragment lists; no file is read."""
+    """Compare two versions of a table by their fragment lists, without reading any file."""
     old_fragments = _fragments_by_content(old_table)
     new_fragments = _fragments_by_content(new_table)
     old_only = [key for key in old_fragments if key not in new_fragments]
@@ -76,9 +76,9 @@ def compare_versions(old_table: Table, new_table: Table) -> FragmentDifference:
 
 
 def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """Return the rows (with `_rowid`) that only one version has: (old rows, new rows).
+    """Return the rows (with `_rowid`) that only one version has, as (old rows, new rows).
 
-    A row whose value in one of the columns changed is in both.
+    A row whose value changed in one of the columns is in both results.
     """
     try:
         old_parts, new_parts = [], []
@@ -95,9 +95,9 @@ def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tupl
 
 
 def _fragments_by_content(table: Table) -> dict[tuple[str, str], Any]:
-    """Return fragments by content: (data files and row ids, deletions).
+    """Return fragments keyed by content: (data files and row ids, deletions).
 
-    Reads the metadata objects directly: their JSON takes ten times as long for each fragment.
+    Reads the metadata objects directly, because converting them to JSON takes ten times as long.
     """
     fragments_by_key = {}
     for fragment in table.dataset.get_fragments():
@@ -120,7 +120,7 @@ def _deletion_count(fragment: Any) -> int:
 def _rows_absent_from(
     table: Table, fragment: Any, own_ids: StoredRowIds, other_ids: StoredRowIds, columns: Sequence[str]
 ) -> pa.Table:
-    """Return the rows of a fragment whose row ids are not among the other ones."""
+    """Return the rows of a fragment whose row ids are absent from the other version."""
     positions = np.flatnonzero(~np.isin(own_ids, other_ids))
     if len(positions) == 0:
         return read_fragments(table, [], columns)
@@ -129,7 +129,7 @@ def _rows_absent_from(
 
 
 def _drop_moved_rows(old_rows: pa.Table, new_rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Drop from both the rows with the same row id and the same values."""
+    """Drop from both tables the rows that have the same row id and the same values."""
     old_ids, new_ids = old_rows[ROW_ID].to_numpy(), new_rows[ROW_ID].to_numpy()
     _, old_positions, new_positions = np.intersect1d(old_ids, new_ids, assume_unique=True, return_indices=True)
     if len(old_positions) == 0:

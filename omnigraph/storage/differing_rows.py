@@ -1,4 +1,4 @@
-"""Whole rows that differ between two versions of a table, read by position where possible."""
+"""Read the whole rows that differ between two versions of a table, by position where possible."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,19 +24,19 @@ from .table import Table
 RowPositions = npt.NDArray[np.int64]
 
 
-_CHUNK_ROWS = 8_192  # rows of both versions that are compared together
+_CHUNK_ROWS = 8_192  # rows of each version that are compared at once
 
 
-_SCAN_RATIO = 6  # when more than one row in this many is needed, a scan is faster than a take
+_SCAN_RATIO = 6  # a scan is faster than a take if more than one row in this many is needed
 
 
 def differing_rows(
     store: Store, difference: FragmentDifference, *, same_columns: bool = True
 ) -> tuple[pa.Table, pa.Table]:
-    """Return whole rows that may differ between the versions: (old, new), blobs as bytes.
+    """Return whole rows that may differ between the versions, as (old, new), with blobs as bytes.
 
-    In fragments that only lost rows, no other row is read. With `same_columns`, rows that moved to
-    other files are compared first, chunk by chunk, if there are many: wide rows that merely moved
+    In fragments that only lost rows, no other row is read. With `same_columns`, if many rows moved
+    to other files, they are compared first, chunk by chunk, so that wide rows that merely moved
     never fill the memory.
     """
     with as_storage_errors("none"):
@@ -57,8 +57,8 @@ def differing_rows(
 def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
     """Return the row ids of rows that moved to other files and are otherwise unchanged.
 
-    The old rows are scanned, the new ones taken by position: maintenance keeps the order of rows,
-    so neighbors are read together.
+    The old rows are scanned and the new ones are taken by position. Maintenance keeps the order of
+    rows, so neighbors are read together.
     """
     ids_by_fragment = [fragment_row_ids(difference.new_table, fragment) for fragment in difference.added]
     new_ids = np.concatenate(ids_by_fragment)
@@ -79,7 +79,7 @@ def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
 def _take_added_rows(
     difference: FragmentDifference, positions: RowPositions, fragment_starts: RowPositions, row_ids: StoredRowIds
 ) -> pa.Table:
-    """Return rows of the added fragments by their position across all of them, in that order."""
+    """Return rows by position, counted across all added fragments, in the given order."""
     table = difference.new_table
     if any(is_blob_field(column) for column in table.schema):
         return take_with_blobs(table, pa.array(row_ids))
@@ -111,7 +111,7 @@ def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Any:
 
 
 def _redeleted_rows(store: Store, difference: FragmentDifference, pair: FragmentPair) -> tuple[pa.Table, pa.Table]:
-    """Return the rows of a fragment that only one of the versions has deleted."""
+    """Return the rows of a fragment that only one of the two versions has deleted, as (old, new)."""
     old_offsets = deleted_offsets(store, difference.old_table, pair.old_fragment)
     new_offsets = deleted_offsets(store, difference.new_table, pair.new_fragment)
     if old_offsets is None or new_offsets is None:
@@ -127,9 +127,9 @@ def _redeleted_rows(store: Store, difference: FragmentDifference, pair: Fragment
 
 
 def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]) -> tuple[pa.Table, pa.Table]:
-    """Return `id` and `_rowid` of rows that only one of two forms of a fragment has.
+    """Return `id` and `_rowid` of rows that are in only one of two forms of a fragment.
 
-    A form is a table version and the id of the fragment there. Other rows are not read.
+    A form is a table version together with the fragment's id in it. Other rows are not read.
     """
     fragment_forms = [(table, table.dataset.get_fragment(fragment_id)) for table, fragment_id in (old_form, new_form)]
     with as_storage_errors("none"):
@@ -149,7 +149,7 @@ def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Ta
 
 
 def _ids_at_offsets(fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
-    """Return ids and row ids of rows by offset."""
+    """Return the ids and row ids of the rows at these offsets."""
     live_positions = (offsets - np.searchsorted(skipped_offsets, offsets)).tolist()
     id_rows = pa.table(fragment.take(live_positions, columns=["id"])) if live_positions else _EMPTY_IDS
     row_ids = row_ids_at(fragment, offsets.tolist()) if live_positions else []
@@ -160,7 +160,7 @@ _EMPTY_IDS = pa.table({"id": pa.array([], pa.string())})
 
 
 def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
-    """Return rows of a fragment by offset; Lance's positions count only rows not deleted."""
+    """Return the rows of a fragment at these offsets; Lance's positions do not count deleted rows."""
     if not len(offsets) or any(is_blob_field(column) for column in table.schema):
         row_ids = row_ids_at(fragment, offsets.tolist()) if len(offsets) else []
         return take_with_blobs(table, pa.array(row_ids, pa.uint64()))
@@ -169,7 +169,7 @@ def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_o
 
 
 def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: StoredRowIds) -> pa.Table:
-    """Return rows of some fragments by row id; scans them unless only few rows are needed."""
+    """Return rows of some fragments by row id, with a scan unless only a few rows are needed."""
     column_names = table.schema.names
     if not len(row_ids):
         return take_with_blobs(table, pa.array(row_ids))
@@ -192,7 +192,7 @@ def _concatenate_parts(row_parts: Sequence[pa.Table]) -> pa.Table:
 def are_rows_equal(
     old_table: Table, old_ids: StoredRowIds, new_table: Table, new_ids: StoredRowIds
 ) -> npt.NDArray[np.bool_]:
-    """Return whether rows are equal in two tables with the same columns, pair by pair."""
+    """Return a mask of the row pairs that are equal, for two tables with the same columns."""
     is_equal = np.ones(len(old_ids), np.bool_)
     for chunk_start in range(0, len(old_ids), _CHUNK_ROWS):
         chunk = slice(chunk_start, chunk_start + _CHUNK_ROWS)
@@ -203,7 +203,7 @@ def are_rows_equal(
 
 
 def rows_by_id(table: Table, row_ids: StoredRowIds) -> pa.Table:
-    """Return whole rows by row id, in any order, blobs as bytes; scans if most are needed."""
+    """Return whole rows by row id, in any order and with blobs as bytes; scans if most are needed."""
     if len(row_ids) * _SCAN_RATIO < table.dataset.count_rows():
         return take_with_blobs(table, pa.array(row_ids))
     column_names, row_id_set = table.schema.names, pa.array(row_ids)

@@ -1,4 +1,4 @@
-"""The gateway through which every durable effect of the package passes.
+"""The gateway for every durable effect in the package.
 
 Owns the order and count of effects and, in tests, their failure: before the k-th effect, after it,
 or by ending the process right after it. Nothing may write to a root in any other way.
@@ -16,19 +16,19 @@ from omnigraph.errors import ReadOnlyError
 
 ActionResult = TypeVar("ActionResult")
 EffectKind = Literal[
-    "create",  # a new Lance dataset
-    "stage",  # data files that no version names yet
-    "mark",  # a deletion file that no version names yet
-    "detach",  # a detached table version
-    "state",  # the data file of a new manifest version
-    "publish",  # the compare-and-swap that makes it visible
-    "object",  # a control object created
-    "renew",  # a lease written or renewed
-    "remove",  # a control object or file removed
-    "index",  # index files that no version names yet
+    "create",  # create a Lance dataset
+    "stage",  # write data files that no version names yet
+    "mark",  # write a deletion file that no version names yet
+    "detach",  # create a detached table version
+    "state",  # write the data file of a new manifest version
+    "publish",  # make that version visible by compare-and-swap
+    "object",  # create a control object
+    "renew",  # write or renew a lease
+    "remove",  # remove a control object or file
+    "index",  # write index files that no version names yet
 ]
 _RECENT_LIMIT = 10_000
-_MAX_TARGET_GROUPS = 4_096  # targets counted separately; a long-lived process may touch more
+_MAX_TARGET_GROUPS = 4_096  # groups counted separately; a long-lived process may touch more
 OTHER_TARGETS = "…"
 _DATASET_DIRECTORIES = frozenset({"nodes", "edges", "__branches"})
 FaultMode = Literal["before", "after", "exit"]
@@ -36,7 +36,7 @@ FaultMode = Literal["before", "after", "exit"]
 
 @dataclass(frozen=True, slots=True)
 class DurableEffect:
-    """One durable effect: what was done, and to which root-relative name."""
+    """One durable effect: its kind, and the root-relative name of its target."""
 
     kind: EffectKind
     target: str
@@ -44,7 +44,7 @@ class DurableEffect:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Fail at the k-th effect (from 1): raise before it, raise after it, or exit the process."""
+    """A failure at the k-th effect (from 1): raise before it, raise after it, or exit the process."""
 
     effect_number: int
     mode: FaultMode
@@ -52,7 +52,7 @@ class Fault:
 
 
 def target_group(target: str) -> str:
-    """Return the table or manifest that a name belongs to; for a control object, its directory.
+    """Return the table or manifest that a name belongs to or, for a control object, its directory.
 
     >>> target_group("nodes/40d7-01J0/_versions/1.manifest"), target_group("__branches/01J0")
     ('nodes/40d7-01J0', '__branches/01J0')
@@ -68,7 +68,7 @@ def target_group(target: str) -> str:
 
 
 class Effects:
-    """Runs effects, records them, and fails where a `Fault` says so.
+    """Runs and records effects, and fails where a `Fault` requires it.
 
     >>> effects = Effects()
     >>> effects.run("object", "_refs/x", lambda: 7)
@@ -81,7 +81,7 @@ class Effects:
 
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
-        self.completed: list[DurableEffect] = []  # only the most recent: a process may write for weeks
+        self.completed: list[DurableEffect] = []  # only the most recent ones, because a process may write for weeks
         self._counts_by_kind: Counter[str] = Counter()
         self._counts_by_target: Counter[tuple[str, str]] = Counter()
         self._target_groups: set[str] = set()
@@ -91,7 +91,7 @@ class Effects:
         self._started_count = 0
 
     def run(self, kind: EffectKind, target: str, action: Callable[[], ActionResult]) -> ActionResult:
-        """Run one effect. Its exceptions pass through; only successful effects are counted."""
+        """Run one effect. Exceptions are passed through; only successful effects are counted."""
         if self.read_only:
             raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
         fault = self._start_effect()
@@ -116,7 +116,7 @@ class Effects:
                 recorder.append(effect)
 
     def _assign_target_group(self, target: str) -> str:
-        """Return the group of a target, or `OTHER_TARGETS` when there are too many groups."""
+        """Return the group of a target, or `OTHER_TARGETS` if there are too many groups."""
         group = target_group(target)
         if group not in self._target_groups and len(self._target_groups) >= _MAX_TARGET_GROUPS:
             return OTHER_TARGETS
@@ -125,25 +125,25 @@ class Effects:
 
     @property
     def publish_count(self) -> int:
-        """How many swaps were done; tells a caller whether a failed call may have written."""
+        """The number of swaps so far; shows whether a failed call may have written."""
         return self._counts_by_kind["publish"]
 
     def counts_by_kind(self) -> Counter[str]:
-        """Return how many effects of each kind were done."""
+        """Return the number of effects of each kind."""
         with self._lock:
             return self._counts_by_kind.copy()
 
     def counts_by_target(self) -> Counter[tuple[str, str]]:
-        """Return how many effects of each kind were done to each table, manifest or directory.
+        """Return the number of effects of each kind on each table, manifest or directory.
 
-        Targets beyond the first few thousand are counted together, as `…`.
+        Targets beyond the first few thousand groups are counted together as `…`.
         """
         with self._lock:
             return self._counts_by_target.copy()
 
     @contextmanager
     def recording(self) -> Iterator[list[DurableEffect]]:
-        """Yield a list that receives the effects done inside the block as they happen."""
+        """Yield a list to which each effect inside the block is added as it happens."""
         recorder: list[DurableEffect] = []
         with self._lock:
             self._recorders.append(recorder)
@@ -157,7 +157,7 @@ class Effects:
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
-        """Count effects from here and fail as `fault` says; later effects run normally."""
+        """Count effects from here on and fail as `fault` specifies; later effects run normally."""
         with self._lock:
             self._fault, self._started_count = fault, 0
         try:

@@ -1,7 +1,7 @@
-"""Turn a failed storage call into a `StorageError` that states what is proved about it.
+"""Turn a failed storage call into a `StorageError` that states only what is proved about the failure.
 
-Decides by exception type and `errno`, never by the text: texts change, and they contain paths and
-keys. What proves nothing is classified as `unknown`.
+Failures are classified by exception type and `errno`, never by message: messages change, and they
+contain paths and keys. A failure that proves nothing is classified as `unknown`.
 """
 
 import errno
@@ -70,9 +70,9 @@ _MAX_REASON_LENGTH = 300
 def to_storage_error(
     error: BaseException, *, effect: Effect = "unknown", extra_kinds: ExceptionKinds | None = None
 ) -> StorageError:
-    """Return the typed error for an exception of Lance, the system, or the types in `extra_kinds`.
+    """Return the typed error for an exception from Lance, the system, or the types in `extra_kinds`.
 
-    `effect` is what the failed call may have done: `none` for a read.
+    `effect` states what the failed call may have done; it is `none` for a read.
 
     >>> to_storage_error(TimeoutError(), effect="none").kind
     'transient'
@@ -89,7 +89,7 @@ def to_storage_error(
 
 @contextmanager
 def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None) -> Iterator[None]:
-    """Raise failures in the block as typed errors.
+    """Raise failures inside the block as typed errors.
 
     >>> with as_storage_errors("none"):
     ...     raise TimeoutError
@@ -102,21 +102,21 @@ def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None)
         with panics_as_errors(effect):
             yield
     except caught_types as error:
-        # Drop an object store's exception: it contains a dump of the request, unfit for any log.
+        # Drop an object store's exception, because it contains a dump of the request that must not be logged.
         cause = error if isinstance(error, OSError) and error.errno is not None else None
         raise to_storage_error(error, effect=effect, extra_kinds=extra_kinds) from cause
 
 
 @contextmanager
 def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
-    """Raise a panic of Lance in the block as `DamagedError`; other exceptions pass through.
+    """Raise a Lance panic inside the block as `DamagedError`; other exceptions are passed through.
 
-    Lance panics on some damaged files. A panic is not an `Exception`, so callers would miss it.
+    Lance panics on some damaged files. A panic is not an `Exception`, so callers would not catch it.
     """
     try:
         yield
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # defined in Rust; it cannot be imported
+        if type(error).__name__ != "PanicException":  # defined in Rust and cannot be imported
             raise
         reason = f"stored data cannot be decoded: {failure_reason(error)}"
         raise DamagedError(reason, effect=effect) from error
@@ -124,9 +124,9 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 @contextmanager
 def failures_as_unknown_effect() -> Iterator[None]:
-    """Raise failures in the block, even failed reads, as errors whose effect is unknown.
+    """Raise failures inside the block, even failed reads, as errors whose effect is unknown.
 
-    For reads that were meant to decide whether an earlier write happened.
+    Use it for reads that determine whether an earlier write happened.
 
     >>> with failures_as_unknown_effect():
     ...     raise StorageError("no answer", effect="none", hint="ask again")
@@ -154,14 +154,14 @@ def _classify_error(error: BaseException, extra_kinds: ExceptionKinds) -> Storag
 
 
 def _is_commit_conflict(error: BaseException) -> bool:
-    # Importing Lance is slow, and an exception of a module not imported cannot have been raised.
+    # Importing Lance is slow, and a module that is not imported cannot have raised an exception.
     lance_commit_module = sys.modules.get("lance.commit")
     return lance_commit_module is not None and isinstance(error, lance_commit_module.CommitConflictError)
 
 
 def failure_reason(error: BaseException) -> str:
-    """Return what an exception says, on one line, without secrets."""
-    # After the first line come dumps of requests; a store's reply (XML) may repeat a key id.
+    """Return an exception's message on one line, without secrets."""
+    # Later lines contain dumps of requests, and a store's XML reply may repeat a key id.
     first_line = str(error).partition("\n")[0].partition("<")[0].strip(" :")
     reason = redact_text(first_line) or type(error).__name__
     return reason if len(reason) <= _MAX_REASON_LENGTH else reason[: _MAX_REASON_LENGTH - 1] + "…"

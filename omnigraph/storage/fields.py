@@ -1,7 +1,7 @@
-"""The columns of a table as Lance records them, with field ids that this package assigns.
+"""Table columns as Lance records them, with field ids assigned by this package.
 
-Lance assigns field ids itself, and reuses an id once no file has it any more. Here a schema is
-built from the protobuf records of its fields, so that a field id means one column for ever.
+Lance assigns field ids itself and reuses an id once no file contains it. Here a schema is built from
+the protobuf records of its fields, so a field id always refers to the same column.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from lance.schema import LanceSchema
 
-_NAME_MEMBER, _ID_MEMBER, _PARENT_MEMBER, _NULLABLE_MEMBER = (2, 3, 4, 6)  # member numbers in the record of a field
+_NAME_MEMBER, _ID_MEMBER, _PARENT_MEMBER, _NULLABLE_MEMBER = (2, 3, 4, 6)  # protobuf member numbers in a field record
 _NO_PARENT = (1 << 64) - 1  # the parent id of a top-level column
 _VARINT_WIRE_TYPE, _BYTES_WIRE_TYPE = 0, 2
 RecordMember = tuple[int, int, int | bytes]
@@ -19,7 +19,7 @@ RecordMember = tuple[int, int, int | bytes]
 
 @dataclass(frozen=True, slots=True)
 class LanceColumn:
-    """A column with all nested fields: the record of each, the column's own first."""
+    """A column with its nested fields: one record for each, starting with the column's own."""
 
     field_records: tuple[tuple[RecordMember, ...], ...]
 
@@ -31,7 +31,7 @@ class LanceColumn:
 
     @property
     def field_ids(self) -> list[int]:
-        """The field id of the column, and those of its nested fields."""
+        """The field ids of the column and its nested fields."""
         return [_get_number(field_record, _ID_MEMBER) for field_record in self.field_records]
 
     @property
@@ -40,15 +40,15 @@ class LanceColumn:
         return bool(_get_number(self.field_records[0], _NULLABLE_MEMBER))
 
     def with_name(self, name: str) -> "LanceColumn":
-        """Return the same column under another name."""
+        """Return the same column under a different name."""
         return LanceColumn((_set_member(self.field_records[0], _NAME_MEMBER, name.encode()), *self.field_records[1:]))
 
     def as_nullable(self) -> "LanceColumn":
-        """Return the same column, nullable."""
+        """Return the same column as a nullable one."""
         return LanceColumn((_set_member(self.field_records[0], _NULLABLE_MEMBER, 1), *self.field_records[1:]))
 
     def with_field_ids(self, first_id: int) -> "LanceColumn":
-        """Return the same column with field ids from `first_id` on."""
+        """Return the same column with field ids starting at `first_id`."""
         new_ids = {old_id: first_id + index for index, old_id in enumerate(self.field_ids)}
         return LanceColumn(tuple(_renumber_record(field_record, new_ids) for field_record in self.field_records))
 
@@ -67,7 +67,7 @@ def lance_columns(schema: Any) -> list[LanceColumn]:
 def new_column(field: pa.Field, first_id: int) -> LanceColumn:
     """Build a column that no table has yet; it is stored as nullable, whatever the schema says.
 
-    The same holds for every column that a later schema makes required: deleted rows stay in their
+    The same applies to every column that a later schema makes required: deleted rows stay in their
     files with their nulls, and Lance refuses to read a null in a column declared non-null.
     """
     column = lance_columns(LanceSchema.from_pyarrow(pa.schema([field])))[0]
@@ -75,7 +75,7 @@ def new_column(field: pa.Field, first_id: int) -> LanceColumn:
 
 
 def build_lance_schema(base_schema: Any, columns: Iterable[LanceColumn]) -> Any:
-    """Build a Lance schema with these columns, and everything else as in `base_schema`."""
+    """Build a Lance schema with these columns and everything else taken from `base_schema`."""
     schema_constructor, (metadata, *_) = base_schema.__reduce__()
     record_bytes = [_encode_record(field_record) for column in columns for field_record in column.field_records]
     return schema_constructor(metadata, *record_bytes)
@@ -96,7 +96,7 @@ def _get_member(field_record: tuple[RecordMember, ...], member_number: int) -> i
 
 def _get_number(field_record: tuple[RecordMember, ...], member_number: int) -> int:
     member_value = _get_member(field_record, member_number)
-    return member_value if isinstance(member_value, int) else 0  # protobuf omits members that are zero
+    return member_value if isinstance(member_value, int) else 0  # protobuf omits zero members
 
 
 def _set_member(
@@ -108,7 +108,7 @@ def _set_member(
 
 
 def _parse_members(record_bytes: bytes) -> Iterator[RecordMember]:
-    """Yield the members of a record in protobuf wire format."""
+    """Yield the members of a record encoded in the protobuf wire format."""
     position = 0
     while position < len(record_bytes):
         tag, position = _read_varint(record_bytes, position)

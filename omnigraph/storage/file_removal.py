@@ -1,7 +1,7 @@
-"""Remove files in an order in which a reader never sees half of a version.
+"""Remove files in an order that never shows a reader half of a version.
 
-Versions go before the files they reference, data files before their blobs. A late reader then finds
-a version gone instead of rows missing. Removing a file twice is harmless.
+Versions are removed before the files they reference, and data files before their blobs. A late
+reader then finds that a version is gone rather than missing rows. Removing a file twice is harmless.
 """
 
 import logging
@@ -16,13 +16,13 @@ from .file_roles import attached_version_number, subdirectory_of
 from .store import Store
 
 _log = logging.getLogger("omnigraph")
-_PARALLEL_REMOVALS = 0  # parallel requests; 0 means as many as tables are maintained in parallel
-_MAX_THREADS = 64  # threads, however many are requested
+_PARALLEL_REMOVALS = 0  # parallel requests; 0 means as many as the tables maintained in parallel
+_MAX_THREADS = 64  # maximum number of threads
 _SUBDIRECTORY_RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3, "_transactions": 5}
 
 
 def sort_for_removal(file_names: Iterable[str]) -> list[str]:
-    """Sort names for removal: by rank, old versions before newer ones.
+    """Sort names for removal by rank, with old versions before newer ones.
 
     >>> sort_for_removal(["t/data/a/1.blob", "t/data/a.lance", "t/_versions/d7.manifest"])
     ['t/_versions/d7.manifest', 't/data/a.lance', 't/data/a/1.blob']
@@ -38,7 +38,7 @@ def _removal_rank(file_name: str) -> int:
 
 
 def group_by_rank(sorted_names: Iterable[str]) -> Iterator[list[str]]:
-    """Yield sorted names rank by rank; names of one rank may be removed in parallel."""
+    """Yield sorted names rank by rank; names of the same rank may be removed in parallel."""
     for _, rank_names in groupby(sorted_names, _removal_rank):
         yield list(rank_names)
 
@@ -49,9 +49,9 @@ def remove_files(
     on_removed: Callable[[str, str | None], None],
     check_claim: Callable[[], None] = lambda: None,
 ) -> None:
-    """Remove files rank by rank; `on_removed` gets each name, with the error if it failed.
+    """Remove files rank by rank; `on_removed` receives each name and, if removal failed, the error.
 
-    `check_claim` is called before each removal and raises if this run must end.
+    `check_claim` is called before each removal and raises if this run must stop.
     """
 
     def remove_file(file_name: str) -> None:

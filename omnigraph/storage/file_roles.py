@@ -1,6 +1,6 @@
-"""What the path of a file says about it: its table or manifest, its kind, its version.
+"""What a file's path says about it: its table or manifest, its kind and its version.
 
-Pure: reads names only, never the store.
+These functions only parse names and never access the store.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _MAX_VERSION = (1 << 64) - 1
 
 
 def owning_directory(file_name: str) -> str:
-    """Return the table or manifest that a file belongs to; for other objects their directory.
+    """Return the table or manifest that a file belongs to or, for other objects, their directory.
 
     >>> owning_directory("nodes/40d7-01J0/data/x.lance")
     'nodes/40d7-01J0'
@@ -34,12 +34,12 @@ def owning_directory(file_name: str) -> str:
 
 
 def subdirectory_of(file_name: str) -> str:
-    """Return the subdirectory of a file in its table or manifest: `data`, `_versions` and so on."""
+    """Return a file's subdirectory in its table or manifest, such as `data` or `_versions`."""
     return file_name.removeprefix(owning_directory(file_name)).lstrip("/").partition("/")[0]
 
 
 def attached_version_number(file_name: str) -> int | None:
-    """Return the number of an attached version by its file name; None for any other file.
+    """Return the number of an attached version from its file name; None for any other file.
 
     >>> attached_version_number("t/_versions/18446744073709551614.manifest")
     1
@@ -50,7 +50,7 @@ def attached_version_number(file_name: str) -> int | None:
 
 
 def attached_versions_of(listed_names: Mapping[str, ListedObject] | Iterator[str], table_directory: str) -> list[int]:
-    """Return the listed attached versions of a table."""
+    """Return the numbers of a table's attached versions in a listing."""
     prefix = f"{table_directory}/_versions/"
     numbers = (attached_version_number(file_name) for file_name in listed_names if file_name.startswith(prefix))
     return sorted(number for number in numbers if number is not None)

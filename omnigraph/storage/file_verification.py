@@ -1,4 +1,4 @@
-"""Verify many files against their checksums at once; one file is verified by `checksums`."""
+"""Verify many files against their checksums at once; `checksums` verifies a single file."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -8,18 +8,18 @@ from omnigraph.errors import StorageError
 from .checksums import FileChecksum, FileChecksums, find_mismatch
 from .store import Store
 
-CONCURRENT_VERIFICATIONS = 4  # files: reading and checksums release the interpreter lock
+CONCURRENT_VERIFICATIONS = 4  # files; reading and checksumming release the interpreter lock
 
 
 def verify_files(store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
-    """Read files and compare them with their checksums; return faults by name."""
+    """Read files and compare them with their checksums; return the faults by file name."""
     with ThreadPoolExecutor(CONCURRENT_VERIFICATIONS, "verify") as pool:
         reasons = pool.map(partial(_find_file_fault, store), expected_checksums, expected_checksums.values())
         return {file_name: reason for file_name, reason in zip(expected_checksums, reasons, strict=True) if reason}
 
 
 def _find_file_fault(store: Store, file_name: str, expected: FileChecksum) -> str | None:
-    """Return what is wrong with a file; a file that the disk cannot read counts as damaged."""
+    """Return what is wrong with a file, or None; a file that the disk cannot read counts as damaged."""
     try:
         return find_mismatch(store, file_name, expected)
     except StorageError as error:

@@ -1,7 +1,7 @@
-"""Find rows by the values of their columns, a whole batch of values at a time.
+"""Find rows by column values, a whole batch of values at a time.
 
 Owns the choice between an index lookup and a scan: for a long list of values, reading the columns
-is faster than looking up each value. Returns blobs as bytes, row ids and addresses on request.
+is faster than looking up each value. Blobs are returned as bytes; row ids and addresses are optional.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import filter_constants
 from .table import Table
 
-_MAX_INDEXED_VALUES = 256  # up to this many values are always looked up
-_CHUNK_ROWS = 1 << 20  # rows that are filtered together
-_ROWS_PER_VALUE = 50  # rows that can be scanned in the time that looking up one more value takes
+_MAX_INDEXED_VALUES = 256  # up to this many values always use the index
+_CHUNK_ROWS = 1 << 20  # rows that are filtered at once
+_ROWS_PER_VALUE = 50  # rows that can be scanned in the time of one index lookup
 
 
 def find(
@@ -33,7 +33,7 @@ def find(
     *,
     with_row_ids: bool = False,
 ) -> pa.Table:
-    """Return rows whose every named column has one of its values.
+    """Return the rows in which every named column has one of the values given for it.
 
     `with_row_ids` adds `_rowid` and `_rowaddr`. Nulls never match.
     """
@@ -52,7 +52,7 @@ def find(
 def read_rows(
     table: Table, columns: Sequence[str], filter_expression: pc.Expression | None = None, *, with_row_ids: bool = False
 ) -> pa.Table:
-    """Return all rows, or those that pass a filter, with blobs as bytes."""
+    """Return all rows, or those that match a filter, with blobs as bytes."""
     return scan_with_fallback(
         table,
         filter_expression,
@@ -61,7 +61,7 @@ def read_rows(
 
 
 def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Expression) -> pa.Table:
-    """Return the rows that pass a filter, with row ids; raises if an index cannot be read."""
+    """Return the rows that match a filter, with row ids; raises if an index cannot be read."""
     try:
         with panics_as_errors():
             matching_rows: pa.Table = _make_scanner(table, columns, filter_expression, True, True).to_table()
@@ -71,7 +71,7 @@ def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Exp
 
 
 def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
-    """Return all rows without using any index, to compare an index with."""
+    """Return all rows without using an index, for comparison with an index."""
     with as_storage_errors("none"):
         all_rows: pa.Table = table.dataset.scanner(
             columns=list(columns), with_row_id=with_row_ids, with_row_address=with_row_ids, use_scalar_index=False
@@ -91,11 +91,11 @@ def read_batches(
 
 
 def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return all or some columns of rows by row id, in that order, with blobs as bytes."""
+    """Return all or some columns of the rows with these ids, in the given order and with blobs as bytes."""
     column_names = list(columns) if columns is not None else table.schema.names
     blob_columns = [column_name for column_name in column_names if is_blob_field(table.schema.field(column_name))]
     plain_columns = [column_name for column_name in column_names if column_name not in blob_columns]
-    if not len(row_ids):  # else Lance would first build the row ids of the whole version
+    if not len(row_ids):  # otherwise Lance would first build the row ids of the whole version
         return row_schema(table.schema).empty_table().select(column_names)
     with as_storage_errors("none"):
         unordered_rows = table.dataset._take_rows(row_ids, columns=[*plain_columns, ROW_ID])
@@ -114,7 +114,7 @@ def _read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
 
 
 def json_values(values: pa.Array | Sequence[Any]) -> list[Any]:
-    """Return values as JSON can hold them; `find` accepts them."""
+    """Return values in a form that JSON can represent and `find` accepts."""
     if not isinstance(values, pa.Array):
         return list(values)
     integer_types = {"date32[day]": pa.int32(), "timestamp[ms, tz=UTC]": pa.int64()}
@@ -156,7 +156,7 @@ def _make_scanner(
 def _scan_and_filter(
     table: Table, wanted_values: Mapping[str, pa.Array], columns: Sequence[str], with_row_ids: bool
 ) -> pa.Table:
-    """Scan and filter; memory holds one chunk and the rows found so far."""
+    """Scan and filter rows; memory holds one chunk and the matching rows so far."""
     read_columns = list(dict.fromkeys([*columns, *wanted_values]))
     matching_parts = [read_rows(table, read_columns, pc.scalar(False), with_row_ids=with_row_ids)]
     pending_batches = []
@@ -173,7 +173,7 @@ def _scan_and_filter(
 
 
 def _filter_batches(pending_batches: list[pa.RecordBatch], wanted_values: Mapping[str, pa.Array]) -> pa.Table:
-    """Return matching rows of a chunk; each filter builds a hash table of values, hence chunks."""
+    """Return the matching rows of a chunk; filtering in chunks amortizes the hash table built per filter."""
     remaining_rows = pa.Table.from_batches(pending_batches)
     for column_name, values in wanted_values.items():
         remaining_rows = remaining_rows.filter(pc.is_in(remaining_rows[column_name], value_set=values, skip_nulls=True))

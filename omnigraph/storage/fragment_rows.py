@@ -1,4 +1,4 @@
-"""Rows and row ids of some fragments of a table."""
+"""Read the rows and row ids of selected fragments."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ StoredRowIds = npt.NDArray[np.uint64]
 
 
 def read_fragments(table: Table, fragments: Sequence[Any], columns: Sequence[str]) -> pa.Table:
-    """Return some columns of the rows of fragments, with `_rowid`."""
+    """Return the given columns of the fragments' rows, with `_rowid`."""
     if not fragments:
         column_fields = [table.schema.field(column_name) for column_name in columns]
         return pa.schema([*column_fields, pa.field(ROW_ID, pa.uint64())]).empty_table()
@@ -25,11 +25,11 @@ def read_fragments(table: Table, fragments: Sequence[Any], columns: Sequence[str
 
 
 def fragment_row_ids(table: Table, fragment: Any) -> StoredRowIds:
-    """Return the row ids of one fragment, without deleted rows."""
+    """Return the row ids of one fragment, excluding deleted rows."""
     return read_row_ids(table, [fragment])
 
 
 def read_row_ids(table: Table, fragments: Sequence[Any]) -> StoredRowIds:
-    """Return the row ids of fragments, without deleted rows."""
+    """Return the row ids of several fragments, excluding deleted rows."""
     row_ids: StoredRowIds = read_fragments(table, fragments, [])[ROW_ID].to_numpy()
     return row_ids

@@ -1,7 +1,7 @@
-"""Single fragments: read some, write new ones, and combine those of many writers.
+"""Read and write individual fragments, and combine fragments from many writers.
 
-For writers in several processes: each writes its fragments and returns their description, and one
-of them turns all descriptions into one staged change. Nothing here decides what is visible.
+Several processes may write: each writes its fragments and returns their descriptions, and one
+process turns all descriptions into one staged change. Nothing here decides what is visible.
 """
 
 import json
@@ -27,29 +27,29 @@ from .stage_rows import remove_rows
 from .store import Store
 from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
-_CHECKSUMS_MEMBER = "checksums"  # the member that our writers add to the description of a fragment
-_UNLIMITED_ROWS = 1 << 30  # rows of one file: the caller decides where a fragment ends
+_CHECKSUMS_MEMBER = "checksums"  # the member that our writers add to a fragment's description
+_UNLIMITED_ROWS = 1 << 30  # rows per file; the caller decides where a fragment ends
 RowAddresses = npt.NDArray[np.uint64]
 
 
 def list_fragment_ids(table: Table) -> list[int]:
-    """Return the ids of the fragments of a version."""
+    """Return the ids of a version's fragments."""
     return [fragment.fragment_id for fragment in table.dataset.get_fragments()]
 
 
 def fragment_row_counts(table: Table) -> dict[int, int]:
-    """Return how many rows each fragment had when it was written."""
+    """Return the number of rows each fragment had when it was written."""
     return {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
 
 
 def fragment_bytes(table: Table, fragment_ids: Collection[int]) -> int:
-    """Return the size of the data files of some fragments, as far as the version records it."""
+    """Return the size of some fragments' data files; files without a recorded size count as zero."""
     chosen_fragments = (fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id in fragment_ids)
     return sum(data_file.file_size_bytes or 0 for fragment in chosen_fragments for data_file in fragment.metadata.files)
 
 
 def describe_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
-    """Return the description and the row count of each fragment of a version."""
+    """Return the description and row count of each fragment of a version."""
     fragments = table.dataset.get_fragments()
     return [(fragment.metadata.to_json(), fragment.physical_rows) for fragment in fragments]
 
@@ -62,7 +62,7 @@ def read_fragments(
     *,
     with_row_ids: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some fragments, batch by batch, with blobs as bytes."""
+    """Yield the rows of some fragments in batches, with blobs as bytes."""
     chosen_fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     try:
         scanner = table.dataset.scanner(
@@ -81,10 +81,10 @@ def read_fragments(
 
 
 def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None) -> dict[str, Any]:
-    """Write rows as one fragment; with `row_ids` they keep those of the rows they replace.
+    """Write rows as one fragment; with `row_ids`, they keep the row ids of the rows they replace.
 
-    The returned description contains the checksums of its files, taken while they are still in the
-    page cache of the machine that wrote them.
+    The returned description contains the checksums of the fragment's files, computed while the files
+    are still in the page cache of the machine that wrote them.
     """
     stored_rows = to_stored_rows(rows, table.schema).select(table.schema.names).cast(table.schema)
     write = partial(write_data, store, table.location, table.dataset, stored_rows, _UNLIMITED_ROWS)
@@ -105,7 +105,7 @@ def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence
 def read_staged_fragment(
     store: Store, table: Table, fragment_json: Mapping[str, Any], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a fragment that was written and is not part of any version yet."""
+    """Yield the rows of a fragment that was written but is not part of any version yet."""
     try:
         for file_entry in fragment_json["files"]:
             file_uri = f"{table.dataset.uri}/data/{file_entry['path']}"
@@ -116,7 +116,7 @@ def read_staged_fragment(
 
 
 def stage_appended_fragments(table: Table, fragment_entries: Sequence[Mapping[str, Any]]) -> StagedChange:
-    """Stage fragments of any writers as an append."""
+    """Stage fragments from any number of writers as an append."""
     new_fragments = _fragments_from_json(fragment_entries)
     operation = LanceOperation.Append(new_fragments)
     new_files, fingerprint = data_files(table, new_fragments), schema_fingerprint(table)
@@ -127,7 +127,7 @@ def stage_appended_fragments(table: Table, fragment_entries: Sequence[Mapping[st
 
 
 def stage_overwriting_fragments(table: Table, fragment_entries: Sequence[Mapping[str, Any]]) -> StagedChange:
-    """Stage fragments of any writers as a replacement of all rows."""
+    """Stage fragments from any number of writers as a replacement of all rows."""
     new_fragments = _fragments_from_json(fragment_entries)
     operation = LanceOperation.Overwrite(table.dataset.lance_schema, new_fragments)
     touched_fragments = tuple(fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments())
@@ -146,9 +146,9 @@ def stage_changed_fragments(
     removed_addresses: RowAddresses,
     carried_row_ids: Sequence[int] = (),
 ) -> StagedChange:
-    """Stage fragments of any writers together with the removal of rows by address.
+    """Stage fragments from any number of writers together with the removal of rows by address.
 
-    `carried_row_ids` are row ids that rows in the fragments take over; they are verified here.
+    `carried_row_ids` are the row ids that rows in the fragments take over; they are verified here.
     """
     if carried_row_ids:
         check_row_ids(table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids))
@@ -168,7 +168,7 @@ def _fragments_from_json(fragment_entries: Sequence[Mapping[str, Any]]) -> list[
 
 
 def _collect_checksums(fragment_entries: Sequence[Mapping[str, Any]]) -> dict[str, FileChecksum]:
-    """Return the checksums that the writers of the fragments recorded."""
+    """Return the checksums recorded by the writers of the fragments."""
     recorded_items = (
         recorded_item
         for fragment_entry in fragment_entries

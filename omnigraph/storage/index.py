@@ -1,10 +1,10 @@
 """Single-column indexes: which exist, what they cover, and new segments as a staged change.
 
-BTREE for equality, ranges and prefixes, NGRAM for substrings, IVF for nearest neighbors: one per
-column, since Lance filters by the first index it finds. A full-text index (INVERTED) may exist in
-addition, under a key of its own (`text_index_key`). An index is a set of segments, each over some
-fragments. Fragments that none covers are scanned, so no result depends on coverage. Segments are
-immutable.
+BTREE serves equality, ranges and prefixes, NGRAM serves substrings, and IVF serves nearest
+neighbors. A column has only one of these, since Lance filters by the first index it finds. A
+full-text index (INVERTED) may exist in addition, under its own key (`text_index_key`). An index is
+a set of immutable segments, each over some fragments. Uncovered fragments are scanned, so no result
+depends on coverage.
 """
 
 import re
@@ -31,9 +31,9 @@ from .vector_index import (
     partition_count,
 )
 
-IndexSegment = Index  # for callers, which must not import lance
-_MAX_SEGMENTS = 8  # per index; at this number they are merged into one
-_CONCURRENT_PARTS = 4  # segments that are built at once
+IndexSegment = Index  # for callers that must not import lance
+_MAX_SEGMENTS = 8  # per index; when this number is reached, they are merged into one
+_CONCURRENT_PARTS = 4  # segments built at once
 _KINDS_BY_LANCE_TYPE = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
 
 
@@ -52,7 +52,7 @@ def kinds_by_index_key(table: Table) -> dict[str, str]:
 
 
 def indexes_used_by(table: Table, filter_expression: Any) -> list[str]:
-    """Return the names of the indexes that a scan with this filter uses."""
+    """Return the names of the indexes used by a scan with this filter."""
     query_plan: str = table.dataset.scanner(columns=["id"], filter=filter_expression).explain_plan()
     return list(dict.fromkeys(re.findall(r"\]@(\w+)\(", query_plan)))
 
@@ -63,13 +63,13 @@ def _own_indexes(table: Table) -> list[Any]:
 
 
 def _index_key(index: Any) -> str:
-    """Return the key of an index: its column, or the text index key of its column."""
+    """Return the key of an index: its column name, or the text index key of its column."""
     column_name: str = index.field_names[0]
     return text_index_key(column_name) if _index_kind(index) == WORDS else column_name
 
 
 def _index_kind(index: Any) -> str:
-    """Return the kind of an index, "" if it is not ours; the metric of vectors is in its name."""
+    """Return the kind of an index, or "" if it is not ours; a vector index has its metric in its name."""
     if index.index_type != "IVF_FLAT":
         return _KINDS_BY_LANCE_TYPE.get(index.index_type, "")
     metric_match = re.search(r"_(ivf_(?:cosine|l2|dot))(?:_\d+)?$", index.name)
@@ -78,7 +78,7 @@ def _index_kind(index: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SegmentBuild:
-    """One segment to build: an index, by its key, over some fragments."""
+    """One segment to build: an index, identified by its key, over some fragments."""
 
     index_key: str
     kind: str
@@ -88,9 +88,9 @@ class SegmentBuild:
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """All segments that a table needs, and by key those that they replace.
+    """All segments that a table needs and, by index key, the segments they replace.
 
-    With `rebuild` the old segments are removed even if there is no data to build an index from.
+    With `rebuild`, the old segments are removed even if there is no data to build an index from.
     """
 
     builds: tuple[SegmentBuild, ...] = ()
@@ -101,10 +101,10 @@ class IndexPlan:
 def stage_indexes(
     store: Store, table: Table, kinds_by_key: Mapping[str, str], *, rebuild: bool = False
 ) -> StagedChange | None:
-    """Build indexes of these kinds over every uncovered fragment; None if all are covered.
+    """Build indexes of these kinds over all uncovered fragments; return None if all are covered.
 
-    `rebuild` builds them over all fragments and replaces the present ones. So does a column whose
-    index is of another kind.
+    With `rebuild`, they are built over all fragments and replace the existing ones. The same happens
+    to a column whose index is of a different kind.
     """
     plan = plan_indexes(table, kinds_by_key, rebuild=rebuild)
     return stage_built_segments(
@@ -115,10 +115,10 @@ def stage_indexes(
 def plan_indexes(
     table: Table, kinds_by_key: Mapping[str, str], *, rebuild: bool = False, part_rows: int | None = None
 ) -> IndexPlan:
-    """Plan what `stage_indexes` builds. With `part_rows` a large BTREE becomes several segments.
+    """Plan what `stage_indexes` builds. With `part_rows`, a large BTREE is split into several segments.
 
     Full-text indexes come last, and are rebuilt wherever they would precede the other index of
-    their column: Lance filters by the first index of a column.
+    their column, because Lance filters by the first index of a column.
     """
     fragment_rows = {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
@@ -153,13 +153,13 @@ def plan_indexes(
 
 
 def _is_shadowed_by_text_index(table: Table, column: str, kind: str | None) -> bool:
-    """Return whether Lance picks the full-text index for filters, which cannot answer them."""
+    """Return whether Lance would filter by the full-text index, which cannot evaluate such filters."""
     probe_filters = {"BTREE": pc.field(column) == "any", "NGRAM": pc.match_substring(pc.field(column), "any")}
     return kind in probe_filters and not indexes_used_by(table, probe_filters[kind])
 
 
 def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence[Index | None]) -> StagedChange | None:
-    """Stage the segments that were built for a plan as one change; None when nothing changes."""
+    """Stage the segments built for a plan as one change; return None if nothing changes."""
     built_pairs = [
         (segment_build.index_key, index)
         for segment_build, index in zip(plan.builds, built_segments, strict=True)
@@ -180,7 +180,7 @@ def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence
 
 
 def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
-    """Return why a vector index that was built does not cover all rows; None if it does."""
+    """Return why an existing vector index does not cover all rows, or None if it does."""
     present_ids = list_fragment_ids(table)
     covered_ids = index_coverage(table).get(index_key, frozenset())
     uncovered_ids = [fragment_id for fragment_id in present_ids if fragment_id not in covered_ids]
@@ -193,7 +193,7 @@ def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
 def _group_fragments(
     fragment_ids: Sequence[int], fragment_rows: Mapping[int, int], min_rows: int | None
 ) -> Iterator[Sequence[int]]:
-    """Split fragments into a few groups with many rows each; a group becomes a segment."""
+    """Split fragments into a few groups with many rows each; each group becomes a segment."""
     if min_rows is None:
         yield fragment_ids
         return
@@ -212,10 +212,10 @@ def _group_fragments(
 def stage_index_extension(
     store: Store, table: Table, kinds_by_key: Mapping[str, str], fragment_ids: Sequence[int]
 ) -> StagedChange | None:
-    """Build indexes of these kinds over those of the given fragments that are not covered.
+    """Build indexes of these kinds over the given fragments that are not covered yet.
 
-    Segments whose fragments are all gone are removed. Other fragments stay uncovered, and a column
-    whose index is of another kind is left alone.
+    Segments are removed if all of their fragments are gone. Other fragments stay uncovered, and a
+    column whose index is of a different kind is left unchanged.
     """
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
     new_segments: list[Index] = []
@@ -231,14 +231,14 @@ def stage_index_extension(
                 _write_segment(store, table, SegmentBuild(index_key, wanted_kind, index_name, tuple(uncovered_ids)), {})
             )
             if text_index_key(index_key) in present_kinds:
-                continue  # removing segments would let the full-text index precede this one
+                continue  # removing segments would put the full-text index before this one
             segments = _segments_of_key(table, index_key)
             removed_segments += [segment for segment in segments if present_ids.isdisjoint(segment.fragment_ids)]
     return stage_segments(table, new_segments, removed_segments) if new_segments else None
 
 
 def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments: Sequence[Index]) -> StagedChange:
-    """Stage new and removed segments as one change of the table they were planned for."""
+    """Stage new and removed segments as one change to the table they were planned for."""
     covered_ids = {fragment_id for segment in new_segments for fragment_id in segment.fragment_ids}
     all_fragments = table.dataset.get_fragments()
     covered_metadata = [fragment.metadata for fragment in all_fragments if fragment.fragment_id in covered_ids]
@@ -252,9 +252,10 @@ def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments
 
 
 def build_segment(store: Store, table: Table, segment_build: SegmentBuild) -> Index | None:
-    """Write a segment. No version names it yet; it may be passed to another process.
+    """Write a segment that no version names yet; it may be passed to another process.
 
-    A vector segment covers those of its fragments that it can index; None if there are no vectors.
+    A vector segment covers only those of its fragments that can be indexed. Returns None if there
+    are no vectors.
     """
     if segment_build.kind == WORDS:
         return write_text_index(
@@ -287,7 +288,7 @@ def _write_segment(store: Store, table: Table, segment_build: SegmentBuild, inde
 
 
 def _index_name(table: Table, index_key: str, kind: str) -> str:
-    """Return the name of an index; after a rename of its column an index keeps its name."""
+    """Return the name of an index, which stays the same when its column is renamed."""
     key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
     current_name = next((index.name for index in key_indexes if _index_kind(index) == kind), None)
     used_names = {index.name for index in table.dataset.describe_indices()}
@@ -300,7 +301,7 @@ def _index_name(table: Table, index_key: str, kind: str) -> str:
 
 
 def _segments_of_key(table: Table, index_key: str) -> list[Index]:
-    """Return the segments of the index with this key, as an operation that removes them needs."""
+    """Return the segments of the index with this key, in the form needed to remove them."""
     key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
     return [segment for index in key_indexes for segment in index_segments(index)]
 

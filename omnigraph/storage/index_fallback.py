@@ -1,7 +1,7 @@
-"""Fallback for unreadable indexes: rows are scanned instead, with a warning.
+"""Fallback for unreadable indexes: scan the rows instead and issue a warning.
 
-An index is derived data, so losing one costs only time. Owns the second attempt of a scan, and the
-detection of missing index files. Failures without an index are raised as typed errors.
+An index is derived data, so losing one costs only time. This module owns the second attempt of a
+scan and the detection of missing index files. Failures that involve no index are raised as typed errors.
 """
 
 import warnings
@@ -18,7 +18,7 @@ from .store import Store
 from .table import Table
 
 ScanResult = TypeVar("ScanResult")
-# Lance reports a file missing in the middle of a scan as invalid input.
+# Lance reports a file that goes missing in the middle of a scan as invalid input.
 SCAN_FAILURES = (OSError, pa.ArrowInvalid)
 _CHECK_HINT = "run `omnigraph check` to list missing and damaged files"
 _MAX_WARNED = 1024
@@ -28,7 +28,7 @@ _warned_indexes: dict[tuple[str, frozenset[str]], None] = {}
 def scan_with_fallback(table: Table, filter_expression: object, scan: Callable[[bool], ScanResult]) -> ScanResult:
     """Return `scan(True)`, which may use indexes, or `scan(False)` if an index cannot be read.
 
-    `filter_expression` is the filter of the scan: without one no index is used.
+    `filter_expression` is the scan's filter; a scan without a filter uses no index.
     """
     try:
         with panics_as_errors():
@@ -46,9 +46,9 @@ def scan_with_fallback(table: Table, filter_expression: object, scan: Callable[[
 
 
 def query_index(table: Table, scanner: Any) -> pa.Table | None:
-    """Return what an index alone answers; None, with a warning, if it cannot be read.
+    """Return the result of an index-only query; None, with a warning, if the index cannot be read.
 
-    There is no fallback scan: callers have other ways to answer.
+    There is no fallback scan, because callers have other ways to get the result.
     """
     try:
         with panics_as_errors():
@@ -62,7 +62,7 @@ def query_index(table: Table, scanner: Any) -> pa.Table | None:
 def scan_batches_with_fallback(
     table: Table, filter_expression: object, scan: Callable[[bool], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches like `scan_with_fallback`; indexes are read before the first batch."""
+    """Yield batches with the fallback of `scan_with_fallback`; indexes are read before the first batch."""
 
     def start_scan(use_index: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
         batches = iter(scan(use_index))
@@ -80,13 +80,13 @@ def scan_batches_with_fallback(
 
 
 def segment_uuids(table: Table) -> frozenset[str]:
-    """Return the UUIDs of the segments of all indexes of a table."""
+    """Return the segment UUIDs of all indexes of a table."""
     indexes = table.dataset.describe_indices()
     return frozenset(str(segment.uuid) for index in indexes for segment in index.segments)
 
 
 def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
-    """Return the segments with a missing or truncated file, by one listing."""
+    """Return the segments that have a missing or truncated file, using one listing."""
     if not segment_uuids(table):
         return frozenset()
     listed_objects = store.objects.list(f"{table.location}/_indices")
@@ -94,10 +94,10 @@ def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
 
 
 def incomplete_segments(table: Table, file_sizes: Mapping[str, int]) -> frozenset[str]:
-    """Return the same from an earlier listing; `file_sizes` maps file names to sizes.
+    """Return the same segments as `find_lost_segments`, from an earlier listing of file sizes by name.
 
-    A version records the size of each segment. The token file of a full-text segment is written by
-    this package and not included in that size.
+    A version records the size of each segment. This package writes the token file of a full-text
+    segment, which is not included in that size.
     """
     index_directory = f"{table.location}/_indices/"
     sizes_by_segment: dict[str, dict[str, int]] = {}

@@ -1,7 +1,7 @@
-"""Tell exceptions raised by Lance apart from those of our own code and of callers.
+"""Distinguish exceptions raised by Lance from those raised by our own code and by callers.
 
-Decides by where an exception was raised: the frame that our innermost one called must be of Lance.
-Argument errors that Lance's Python wrappers raise are left unchanged.
+An exception is attributed by where it was raised: the frame called by our innermost frame must
+belong to Lance. Argument errors raised by Lance's Python wrappers are left unchanged.
 """
 
 import re
@@ -19,8 +19,8 @@ _RUST_LOCATION = re.compile(r",? ?/[^\s,]+\.rs:\d+:\d+$")
 
 
 def lance_storage_error(error: BaseException, *, effect: Effect = "none") -> StorageError | None:
-    """Return the typed error for an exception that Lance raised; None for any other."""
-    if type(error).__name__ == "PanicException":  # defined in Rust; it cannot be imported
+    """Return the typed error for an exception raised by Lance; None for any other exception."""
+    if type(error).__name__ == "PanicException":  # defined in Rust and cannot be imported
         return _damaged_error(error, effect)
     if isinstance(error, StorageError) or not _is_raised_by_lance(error):
         return None
@@ -40,13 +40,13 @@ def _damaged_error(error: BaseException, effect: Effect) -> DamagedError:
 def _is_raised_by_lance(error: BaseException) -> bool:
     called_package = ""
     for package in _frame_packages(error.__traceback__):
-        # Each frame of ours starts over: only what our innermost frame called counts.
+        # Start over at each of our frames, because only the call made by our innermost frame counts.
         called_package = "" if package == "omnigraph" else called_package or package
     return called_package == "lance"
 
 
 def _frame_packages(traceback: TracebackType | None) -> Iterator[str]:
-    """Yield the top-level packages of a traceback's frames, outermost first, without pyarrow."""
+    """Yield the top-level package of each frame in a traceback, outermost first, skipping pyarrow."""
     while traceback is not None:
         top_package = str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
         if top_package != "pyarrow":

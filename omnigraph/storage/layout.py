@@ -1,6 +1,6 @@
-"""The names inside a graph root, and nothing else.
+"""The names of directories and objects in a graph root.
 
-No name in a root is ever written twice, except leases: names that could collide contain a ULID.
+No name in a root is ever written twice, except for leases; names that could collide contain a ULID.
 """
 
 import re
@@ -32,7 +32,7 @@ _INTENT_PATTERN = re.compile(rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|leas
 
 
 def fnv1a64(hashed_name: str) -> str:
-    """Return FNV-1a 64 of the UTF-8 bytes of a name, as sixteen hexadecimal digits.
+    """Return the FNV-1a 64 hash of a name's UTF-8 bytes, as sixteen hexadecimal digits.
 
     >>> fnv1a64("Person")
     '40d76f1f51639ec0'
@@ -44,7 +44,7 @@ def fnv1a64(hashed_name: str) -> str:
 
 
 def table_directory(table_key: TableKey, ulid: str) -> str:
-    """Return the directory of a table; a new one for each registration.
+    """Return the directory of a table; each registration gets a new one.
 
     >>> table_directory(TableKey("node:Person"), "01J0000000000000000000000A")
     'nodes/40d76f1f51639ec0-01J0000000000000000000000A'
@@ -54,12 +54,12 @@ def table_directory(table_key: TableKey, ulid: str) -> str:
 
 
 def manifest_directory(branch_ulid: str) -> str:
-    """Return the manifest dataset of a branch; the main branch has a fixed name."""
+    """Return the directory of a branch's manifest dataset; that of the main branch has a fixed name."""
     return MANIFEST if branch_ulid == MAIN else f"{BRANCHES}/{branch_ulid}"
 
 
 def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
-    """Return the n-th ref object of a branch or tag: odd numbers mean open, even mean deleted.
+    """Return the name of the n-th ref object of a branch or tag; odd numbers mean open, even ones deleted.
 
     >>> ref_name("review/a", 3)
     '_refs/branches/review%2Fa/0000000003.json'
@@ -68,7 +68,7 @@ def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
 
 
 def can_have_refs(ref: str) -> bool:
-    """Return whether a store can hold ref objects of this name; existing names always can.
+    """Return whether a store can hold ref objects with this name; this is true for all existing names.
 
     >>> can_have_refs("a b"), can_have_refs("."), can_have_refs("x" * 1025)
     (True, False, False)
@@ -102,17 +102,17 @@ def schema_name(digest: str, ulid: str) -> str:
 
 
 def gc_name(run_id: str, suffix: str) -> str:
-    """Return the name of a file of a garbage collection run: `condemned` or `sweep`."""
+    """Return the name of a garbage collection run's file; `suffix` is `condemned` or `sweep`."""
     return f"{GC}/{run_id}.{suffix}"
 
 
 def intent_name(ulid: str, suffix: str = "json") -> str:
-    """Return a file of an intent: `json`, `lease`, `confirmed`, `verdict`, `set_aside`, `newer`."""
+    """Return the name of an intent's file: `json`, `lease`, `confirmed`, `verdict`, `set_aside` or `newer`."""
     return f"{INTENTS}/{ulid}.{suffix}"
 
 
 def parse_intent_name(object_name: str) -> tuple[str, str] | None:
-    """Return the ULID and the suffix of an intent's file; None for an unrelated file.
+    """Return the ULID and suffix of an intent's file; None for an unrelated file.
 
     >>> parse_intent_name("__recovery/01J0000000000000000000000A.lease")
     ('01J0000000000000000000000A', 'lease')

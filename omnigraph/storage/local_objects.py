@@ -1,7 +1,7 @@
-"""Objects as files below a directory: created by hard links, replaced by renames.
+"""Objects stored as files below a directory, created by hard links and replaced by renames.
 
-Guarantees that an object is visible as a whole or not at all, and, if durable, survives a power
-loss together with its name.
+An object is visible either as a whole or not at all. If the backend is durable, the object survives
+a power loss together with its name.
 """
 
 import errno
@@ -23,19 +23,19 @@ from .object_backend import TRANSFER_BLOCK_BYTES, ListedObject
 _SCRATCH_NAME = re.compile(r"[^#]+#[0-9]+")
 
 
-_MAX_TIME_GRANULARITY = 1_000_000_000  # nanoseconds: coarser than the timestamps of any file system
+_MAX_TIME_GRANULARITY = 1_000_000_000  # nanoseconds; coarser than the timestamps of any file system
 
 
 @dataclass(frozen=True, slots=True)
 class LocalBackend:
-    """Files below a directory. Creating one hard-links a finished file to its name: first wins."""
+    """Files below a directory. A file is created by hard-linking a finished file; the first creator wins."""
 
     directory: Path
     durable: bool
     synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of a file, or None."""
+        """Return the bytes of a file, or None if it does not exist."""
         with as_storage_errors("none"):
             try:
                 return (self.directory / object_name).read_bytes()
@@ -46,7 +46,7 @@ class LocalBackend:
                 return None
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Hard-link a finished file to its name."""
+        """Create a file by hard-linking a finished file to its name."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"), self._scratch_file(target_path, (object_bytes,)) as scratch:
             try:
@@ -54,16 +54,16 @@ class LocalBackend:
                 created = True
             except FileExistsError:
                 created = False
-            # Also sync for the loser: it continues from the winner's object, which must be durable.
+            # Sync for the loser as well: it continues from the winner's object, which must be durable.
             self._sync_names(target_path.parent)
         return created
 
     def replace(self, object_name: str, object_bytes: bytes) -> None:
-        """Rename a finished file over the name."""
+        """Rename a finished file over an existing name."""
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
-        """Return the blocks of a file, or None."""
+        """Return the blocks of a file, or None if it does not exist."""
         with as_storage_errors("none"):
             try:
                 return _read_file_blocks((self.directory / object_name).open("rb"))
@@ -82,7 +82,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably: a later removal must not survive a power loss without this one."""
+        """Unlink a file durably, so that no later removal survives a power loss without this one."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:
@@ -92,18 +92,18 @@ class LocalBackend:
             self._sync_names(target_path.parent)
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
-        """Walk the files below a directory; unfinished ones (`name#digits`) are omitted."""
+        """Yield the files below a directory, except unfinished ones (`name#digits`)."""
         with as_storage_errors("none"):
             for folder, _, file_names in os.walk(self.directory / prefix, onerror=_raise_unless_absent):
                 for file_name in file_names:
                     if "#" not in file_name:
-                        # Strings: for ten thousand files, path objects cost more than the stats.
+                        # Use strings: for ten thousand files, path objects cost more than the stat calls.
                         yield from self._stat_file(
                             f"{folder}/{file_name}", self._relative_name(f"{folder}/{file_name}")
                         )
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return the subdirectories and the files of one directory, files as `list` shows them."""
+        """Return the subdirectories of one directory, and its files as `list` would yield them."""
         folder = self.directory / prefix
         with as_storage_errors("none"):
             try:
@@ -119,19 +119,19 @@ class LocalBackend:
             ]
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield what `list` omits: files being written, or left by a killed writer."""
+        """Yield the files that `list` omits: those being written or left behind by a killed writer."""
         with as_storage_errors("none"):
             top_folder = self.directory / prefix
             for folder, subfolders, file_names in os.walk(top_folder, onerror=_raise_unless_absent):
                 if not prefix:
-                    subfolders.clear()  # directly in the root, look only at its own files
+                    subfolders.clear()  # in the root, consider only its own files
                 for file_name in file_names:
                     if _SCRATCH_NAME.fullmatch(file_name):
                         yield from self._stat_path(Path(folder) / file_name)
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """List the names of one directory, and stat the first files."""
-        folder = f"{self.directory}/{prefix}"  # a string: this runs before every read
+        """List the names in one directory, and stat only the first files."""
+        folder = f"{self.directory}/{prefix}"  # a string, because this runs before every read
         with as_storage_errors("none"):
             try:
                 entry_names = os.listdir(folder)  # noqa: PTH208 - names alone
@@ -148,14 +148,14 @@ class LocalBackend:
             ]
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Stat one file, however many are in its directory."""
+        """Stat one file without listing its directory."""
         with as_storage_errors("none"):
             return next(self._stat_file(f"{self.directory}/{object_name}", object_name), None)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return the identity of a directory, or None for a while after each change.
+        """Return the identity of a directory, or None for a short time after each change.
 
-        Within the timestamp granularity, another change could leave the same modification time.
+        Within the timestamp granularity, a second change could leave the modification time the same.
         """
         try:
             folder_stat = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - runs before every read
@@ -180,7 +180,7 @@ class LocalBackend:
 
     @contextmanager
     def _scratch_file(self, target_path: Path, blocks: Iterable[bytes]) -> Iterator[Path]:
-        """Write a file beside its later name; remove it when the block ends, however it ends."""
+        """Write a file beside its final name; remove it when the block ends, even after an error."""
         target_path.parent.mkdir(parents=True, exist_ok=True)
         scratch = target_path.with_name(f"{target_path.name}#{int(ids.new_nonce(), 16)}")
         try:
@@ -206,9 +206,10 @@ def _read_file_blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def sync_directory_path(directory: Path, top_directory: Path, synced: set[Path]) -> None:
-    """Make the names in a directory survive a power loss, and those of its parents below the top.
+    """Make the names in a directory, and those in its parents below the top, survive a power loss.
 
-    A new directory is a name in its parent, too. `synced` are those already synced.
+    Parents are included because a new directory is a name in its parent. `synced` holds the
+    directories already synced.
     """
     sync_directory(directory)
     while directory != top_directory and top_directory in directory.parents and directory not in synced:
@@ -227,7 +228,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def _raise_unless_absent(error: OSError) -> None:
-    """Ignore errors for a path that is absent or too long to exist; raise all others."""
+    """Ignore errors for a path that is absent or too long to exist; raise all other errors."""
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     if not absent and error.errno != errno.ENAMETOOLONG:
         raise error

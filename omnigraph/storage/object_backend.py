@@ -1,18 +1,18 @@
-"""What a kind of store must implement to hold control objects; no implementation."""
+"""The interface that a kind of store must implement to hold control objects."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-TRANSFER_BLOCK_BYTES = 8 << 20  # bytes of a large object held in memory at once
+TRANSFER_BLOCK_BYTES = 8 << 20  # bytes of a large object held in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """One listed object: its root-relative name, size and modification time on the store.
+    """One listed object, with its root-relative name, its size and its modification time on the store.
 
-    `etag` changes when the name is removed and given to another object.
+    `etag` changes when the name is removed and reused for a different object.
     """
 
     name: str
@@ -22,10 +22,10 @@ class ListedObject:
 
 
 class ObjectBackend(Protocol):
-    """What a kind of store must implement."""
+    """The interface that a kind of store must implement."""
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of an object; None if it does not exist; other failures raise."""
+        """Return the bytes of an object, or None if it does not exist; raise on other failures."""
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
         """Create an object; return False if the name is taken."""
@@ -34,16 +34,16 @@ class ObjectBackend(Protocol):
         """Overwrite an object (leases only)."""
 
     def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
-        """Return the bytes of a large object block by block; None if it does not exist."""
+        """Return the bytes of a large object block by block, or None if it does not exist."""
 
     def write_blocks(self, object_name: str, blocks: Iterator[bytes]) -> None:
         """Write a large object block by block; it becomes visible as a whole or not at all."""
 
     def write_data_file(self, object_name: str, object_bytes: bytes) -> None:
-        """Write a data file under a name that no other writer can have."""
+        """Write a data file under a name that no other writer can use."""
 
     def remove(self, object_name: str) -> None:
-        """Remove an object; it is no error if it does not exist."""
+        """Remove an object; removing an absent object is not an error."""
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield all objects whose name starts with `prefix/`, at any depth."""
@@ -52,13 +52,13 @@ class ObjectBackend(Protocol):
         """Yield unfinished files below a prefix; an object store has none."""
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return the directories and the objects directly below `prefix/`."""
+        """Return the directories and objects directly below `prefix/`."""
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes with any name directly below `prefix`; None if unknown."""
+        """Return a token that changes when any name directly below `prefix` does; None if unknown."""
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return an object's entry without a request; None if absent, or on an object store."""
+        """Return an object's listing entry without a request; None if absent or on an object store."""
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return the first objects directly below `prefix/` in name order, by one request."""
+        """Return the first objects directly below `prefix/` in name order, with one request."""

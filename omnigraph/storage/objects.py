@@ -1,7 +1,8 @@
-"""Small control objects: read, create if absent, list, remove, on a disk and on S3.
+"""Small control objects on a disk or S3: read, create if absent, list and remove them.
 
-Guarantees that of several creators of one name exactly one wins and knows it. Every created object
-contains a nonce: after a lost response, a store may report our own object as already existing.
+If several writers create the same name, exactly one succeeds and is told so. Every created
+object contains a nonce, because after a lost response a store may report our own object as already
+existing.
 """
 
 import json
@@ -22,19 +23,20 @@ from .root import GraphRoot
 
 @dataclass(frozen=True, slots=True)
 class ControlObjects:
-    """The control objects of one root, as JSON or bytes."""
+    """The control objects of a root, as JSON or bytes."""
 
     backend: ObjectBackend
     effects: Effects
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of an object, or None."""
+        """Return the bytes of an object, or None if it does not exist."""
         return self.backend.read(object_name)
 
     def read_json(self, object_name: str) -> dict[str, Any] | None:
-        """Return a JSON object, or None; one that cannot be parsed is a permanent `StorageError`.
+        """Return a JSON object, or None if it does not exist; raise `StorageError` if it cannot be parsed.
 
-        So is one that does not match its own checksum: it was changed, or moved from another name.
+        The error is permanent. It is also raised for an object that does not match its own checksum,
+        because it was changed or moved from a different name.
         """
         object_bytes = self.backend.read(object_name)
         if object_bytes is None:
@@ -51,9 +53,9 @@ class ControlObjects:
         return members
 
     def create_json(self, object_name: str, members: Mapping[str, Any]) -> bool:
-        """Create an object if the name is free; return True if the object there is ours.
+        """Create an object if the name is free; return True if the object with that name is ours.
 
-        A damaged object under that name is not ours: the name is taken.
+        A damaged object with that name is not ours, so the name counts as taken.
         """
         own_members = with_own_checksum(object_name, {**members, "nonce": members.get("nonce") or ids.new_nonce()})
         object_bytes = json.dumps(own_members, ensure_ascii=False, sort_keys=True).encode()
@@ -68,7 +70,7 @@ class ControlObjects:
         return existing is not None and existing.get("nonce") == own_members["nonce"]
 
     def create_bytes(self, object_name: str, object_bytes: bytes) -> None:
-        """Create an object under a name that no other writer can have; a lost response is fine."""
+        """Create an object under a name that no other writer can use; a lost response does no harm."""
         created = self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes))
         if not created and self.backend.read(object_name) != object_bytes:
             raise StorageError(f"{object_name} was written twice", kind="permanent")
@@ -87,23 +89,23 @@ class ControlObjects:
         return sorted(self.backend.list(prefix), key=lambda listed_object: listed_object.name)
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return the directories and objects directly below a prefix, by their full names."""
+        """Return the directories and objects directly below a prefix, with their full names."""
         return self.backend.list_level(prefix)
 
     def list_unfinished(self, *prefixes: str) -> Sequence[ListedObject]:
-        """Return unfinished files: a writer is still writing them, or was killed meanwhile."""
+        """Return unfinished files, whose writer is still running or was killed."""
         return [listed_object for prefix in prefixes for listed_object in self.backend.list_unfinished(prefix)]
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return the first objects directly below a prefix in name order, by one request."""
+        """Return the first objects directly below a prefix in name order, with one request."""
         return self.backend.list_first(prefix, max_objects)
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return an object's entry without a request; None if absent or unknown."""
+        """Return an object's listing entry without a request; None if absent or unknown."""
         return self.backend.stat_if_local(object_name)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes with any name directly below a prefix; None if unknown."""
+        """Return a token that changes when any name directly below a prefix does; None if unknown."""
         return self.backend.change_token(prefix)
 
 

@@ -1,7 +1,7 @@
-"""Plain Lance datasets outside of any graph, for programs that know nothing of graphs.
+"""Plain Lance datasets outside any graph, for programs that do not use graphs.
 
-Many processes write fragments at once, then one of them commits all fragments together. The result
-is an ordinary dataset whose newest version holds everything.
+Many processes write fragments in parallel, and one of them commits all fragments together. The
+result is an ordinary dataset whose newest version holds everything.
 """
 
 import json
@@ -34,7 +34,7 @@ def commit_plain_dataset(
     fragment_entries: Sequence[Mapping[str, Any]],
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Commit fragments of any writers as one dataset."""
+    """Commit fragments from any number of writers as one dataset."""
     fragment_metadata = [FragmentMetadata.from_json(json.dumps(fragment_entry)) for fragment_entry in fragment_entries]
     try:
         lance.LanceDataset.commit(

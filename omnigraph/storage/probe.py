@@ -1,7 +1,7 @@
-"""Verify, before anything else is written, the store guarantee that the write protocol relies on.
+"""Verify the store guarantees that the write protocol relies on, before anything else is written.
 
-Of several creators of one name exactly one may win, and a listing must show at once what was
-written. A store that violates this loses acknowledged writes, so it is refused.
+If several writers create the same name, exactly one may succeed, and a listing must immediately show
+what was written. A store that violates this loses acknowledged writes, so it is refused.
 """
 
 import errno
@@ -17,7 +17,7 @@ _NO_HARD_LINK_ERRORS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLIN
 
 
 def probe_create_if_absent(store: Store) -> None:
-    """Refuse a store on which creation does not fail when the name is taken.
+    """Refuse a store on which creating an object does not fail if the name is taken.
 
     Raises a `StorageError` of kind `configuration`. The probe object is always removed.
     """
@@ -34,7 +34,7 @@ def probe_create_if_absent(store: Store) -> None:
 
 
 def _find_defect(store: Store, probe_name: str) -> str | None:
-    """Return what is wrong with the store, or None."""
+    """Return a description of the store's defect, or None if it has none."""
     first_nonce = ids.new_nonce()
     if not _create_probe(store, probe_name, first_nonce):
         return "a new name was reported as taken"

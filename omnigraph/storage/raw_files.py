@@ -1,6 +1,6 @@
-"""Raw Lance files as they are on the store, whatever version names them and whatever is deleted.
+"""Raw Lance files as stored, regardless of the versions that name them and of deletions.
 
-For verification only: it sees rows that no reader sees any more. Never writes.
+For verification only, because it returns rows that readers no longer see. It never writes.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _BATCH_ROWS = 8_192
 
 
 def read_raw_batches(store: Store, file_name: str) -> Iterator[pa.RecordBatch]:
-    """Yield all rows of one file in batches; raise `ValueError` if Lance cannot read it."""
+    """Yield all rows of a file in batches; raise `ValueError` if Lance cannot read it."""
     try:
         with panics_as_errors():
             reader = LanceFileReader(store.root.uri_of(file_name), storage_options=store.options)
@@ -25,7 +25,7 @@ def read_raw_batches(store: Store, file_name: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_row_count(store: Store, file_name: str) -> int:
-    """Read the footer of a file and return its row count; raise `ValueError` if damaged."""
+    """Return the row count from a file's footer; raise `ValueError` if the file is damaged."""
     try:
         with panics_as_errors():
             reader = LanceFileReader(store.root.uri_of(file_name), storage_options=store.options)

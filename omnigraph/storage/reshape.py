@@ -1,9 +1,9 @@
-"""Change the columns of a table: add, rename, retype and drop them, as a detached version.
+"""Add, rename, retype and drop table columns, producing a detached version.
 
 Data files are only added, and only for columns that get values: a dropped column stays in old files
-and is no longer named, an added one that is null everywhere needs no file. Row ids, fragments and
-the indexes of remaining columns are kept. Field ids are assigned here, above all that were ever
-used.
+but is no longer named, and an added column that is null everywhere needs no file. Row ids, fragments
+and the indexes of remaining columns are kept. Field ids are assigned here, above all ids that were
+ever used.
 """
 
 import json
@@ -21,15 +21,15 @@ from .fields import LanceColumn, build_lance_schema, lance_columns, new_column
 from .store import Store
 from .table import StagedChange, Table, commit, data_files, schema_fingerprint
 
-_BATCH_ROWS = 16_384  # rows that are filled together
+_BATCH_ROWS = 16_384  # rows filled at a time
 
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column that the table shall have.
+    """A column that the new version of the table must have.
 
-    `source` is the name of the column that it continues, None for a new one; a new one has
-    `default_value` in all existing rows, or null.
+    `source` is the name of the column that it continues, or None for a new column. A new column has
+    `default_value`, or null, in all existing rows.
     """
 
     field: pa.Field
@@ -37,7 +37,7 @@ class TargetColumn:
     default_value: pa.Scalar | None = None
 
     def values_for(self, old_batch: pa.RecordBatch) -> pa.Array:
-        """Return its values for rows of the old version; blobs are bytes here."""
+        """Return the column's values for rows of the old version, with blobs as bytes."""
         value_type = pa.large_binary() if is_blob_field(self.field) else self.field.type
         if self.source is not None:
             return old_batch.column(self.source).cast(value_type)
@@ -48,7 +48,7 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class _AddedColumn:
-    """A column with a new field id; `temporary_name` avoids clashes until the old one is gone."""
+    """A column with a new field id; `temporary_name` avoids clashes until the old column is gone."""
 
     target: TargetColumn
     column: LanceColumn
@@ -64,7 +64,7 @@ def reshape_table(
 ) -> tuple[Table, int]:
     """Return a version of the table with exactly these columns, and the highest field id so far.
 
-    `highest_field_id` is the highest that any earlier version used. Returns the table itself when
+    `highest_field_id` is the highest id used by any earlier version. Returns the table itself if
     nothing differs.
     """
     old_columns = {column.name: column for column in lance_columns(table.dataset.lance_schema)}
@@ -82,7 +82,7 @@ def reshape_table(
 
 
 def _keeps_stored_values(table: Table, target: TargetColumn) -> bool:
-    """Return whether the column continues another one whose stored values fit unchanged."""
+    """Return whether the column continues an existing one whose stored values fit unchanged."""
     return target.source is not None and table.schema.field(target.source).type == target.field.type
 
 
@@ -93,12 +93,12 @@ def _final_column(
     if added is not None:
         return added.column
     continued = old_columns[target.source or ""].with_name(target.field.name)
-    # Never make it non-null: deleted rows in the files may hold nulls.
+    # Never make the column non-null, because deleted rows in the files may hold nulls.
     return continued.as_nullable() if target.field.nullable else continued
 
 
 def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) -> Table:
-    """Return the table with more columns after its own, under names that no property has."""
+    """Return the table with more columns after its own, under names that no property can have."""
     filled_columns = [added for added in added_columns if added.has_values]
     fragments = table.dataset.get_fragments()
     if filled_columns:
@@ -119,7 +119,7 @@ def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) 
 
 
 def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: Any) -> Any:
-    """Return a fragment with one more data file, whose columns have the field ids we assigned."""
+    """Return a fragment with one more data file, whose columns have the assigned field ids."""
 
     def compute_values(old_batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.record_batch([added.target.values_for(old_batch) for added in filled_columns], temporary_names)
@@ -142,7 +142,7 @@ def _merge_columns(table: Table, fragment: Any, compute_values: Any, columns: li
     try:
         return fragment.merge_columns(compute_values, columns=columns, batch_size=_BATCH_ROWS)
     except TypeError as error:
-        # Lance reads a few rows to infer the result, and raises this for any failure meanwhile.
+        # Lance reads a few rows to infer the result, and raises this for any failure while doing so.
         raise DamagedError(f"{table.location} cannot be read: {error.__context__}") from error
 
 
@@ -151,7 +151,7 @@ def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
 
 
 def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
-    """Return the table with exactly these columns, each stored in its files or in none."""
+    """Return the table with exactly these columns, each either stored in its files or in none."""
     if lance_columns(table.dataset.lance_schema) == final_columns:
         return table
     schema = build_lance_schema(table.dataset.lance_schema, final_columns)

@@ -1,7 +1,7 @@
-"""Where a graph lives: a directory or a prefix in a bucket.
+"""The location of a graph: a directory, or a prefix in a bucket.
 
-Owns the parsing of URIs and of the `AWS_*` variables. Everything inside a root is named relative to
-it, so a root without writers can be moved or copied. Secrets never appear in `repr` or in errors.
+Owns the parsing of URIs and of the `AWS_*` variables. All names in a root are relative to it, so a
+root without writers can be moved or copied. Secrets never appear in `repr` or in errors.
 """
 
 import os
@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from omnigraph.errors import InputError
 from omnigraph.errors.redact import redact_uri
 
-# The options that callers may give, and Lance's names for them.
+# The options that callers may pass, and Lance's names for them.
 _LANCE_OPTION_NAMES = {
     **{
         given: name
@@ -41,12 +41,12 @@ _DEFAULT_TIMEOUTS = {"timeout": "30s", "connect_timeout": "5s", "client_max_retr
 
 @dataclass(frozen=True, slots=True)
 class GraphRoot:
-    """The location of one graph. `path` is the directory, or `bucket/prefix`."""
+    """The location of one graph. `path` is a directory, or `bucket/prefix`."""
 
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    # Equal for every spelling of one root: symbolic links are resolved once, when it is created.
+    # The same for every spelling of a root; symbolic links are resolved once, when the object is created.
     identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,18 +59,18 @@ class GraphRoot:
 
     @property
     def uri(self) -> str:
-        """The root as users write it."""
+        """The root as users write it, as a path or URI."""
         return self.path if self.is_local else f"{self.scheme}://{self.path}"
 
     def _compute_identity(self) -> str:
         if self.is_local:
             return os.path.realpath(self.path)
-        # Two servers may have buckets of the same name; secrets in the endpoint are left out.
+        # Two servers may have buckets with the same name; secrets in the endpoint are left out.
         return f"{redact_uri(self.options.get('aws_endpoint', '')).rstrip('/')}|{self.uri}"
 
     @property
     def access_hash(self) -> int:
-        """A hash of the connection settings, to tell roots apart without revealing secrets."""
+        """A hash of the connection settings, which distinguishes roots without revealing secrets."""
         return hash(frozenset(self.options.items()))
 
     def uri_of(self, relative_name: str) -> str:
@@ -105,7 +105,7 @@ def parse_root(
 
 
 def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return S3 client settings from the `AWS_*` variables; `AWS_ENDPOINT_URL_S3` wins."""
+    """Return the S3 client settings from the `AWS_*` variables; `AWS_ENDPOINT_URL_S3` takes precedence."""
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     path_style = environment.get("AWS_S3_FORCE_PATH_STYLE", "").lower() == "true"
     configured = {
@@ -121,9 +121,9 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
-    """Return storage options under Lance's names; an unknown option raises `InputError`.
+    """Return storage options under Lance's names; raise `InputError` for an unknown option.
 
-    Accepts Lance's names and those of the `AWS_*` variables, in any case.
+    Accepts Lance's names and the names of the `AWS_*` variables, in upper or lower case.
 
     >>> read_options({"AWS_REGION": "eu-west-1", "allow_http": True})
     {'aws_region': 'eu-west-1', 'allow_http': 'true'}

@@ -1,7 +1,7 @@
-"""Row ids that a change carries over: only from rows whose old copy the same change removes.
+"""Verification that a change carries over row ids only from rows whose old copy it removes.
 
-Owns that proof. Lance accepts any row id, so a wrong one would give two rows the same id, or let a
-later row get an id that is in use. Avoids reading files wherever possible.
+Lance accepts any row id, so a wrong one would give two rows the same id, or let a later row get an
+id that is in use. Avoids reading files wherever possible.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from omnigraph.errors import InternalError
 
 
 def check_row_ids(dataset: Any, addresses: Sequence[int], row_ids: Sequence[int], row_count: int) -> None:
-    """Refuse row ids that are not those of the removed addresses, or that repeat."""
+    """Refuse row ids that do not belong to the removed addresses or that occur twice."""
     if len(set(addresses)) != len(addresses):
         raise InternalError("a row is removed twice by one change")
     if len(row_ids) != row_count:
@@ -29,7 +29,7 @@ def check_row_ids(dataset: Any, addresses: Sequence[int], row_ids: Sequence[int]
 
 
 def _row_ids_of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[int]:
-    """Yield the row ids of rows by address, from the fragment metadata of the version."""
+    """Yield the row ids of the rows at these addresses, from the version's fragment metadata."""
     by_fragment: dict[int, list[int]] = {}
     for address in addresses:
         by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
@@ -41,10 +41,10 @@ def _row_ids_of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[in
 
 
 def row_ids_at(fragment: Any, offsets: Sequence[int]) -> list[int]:
-    """Return the row ids of rows of a fragment by offset."""
+    """Return the row ids of the rows at these offsets in a fragment."""
     try:
         row_id_sequence = RowIdSequence.from_inline_metadata(fragment.metadata.row_id_meta).to_pyarrow()
-    except (NotImplementedError, OSError, ValueError):  # stored in a separate file
+    except (NotImplementedError, OSError, ValueError):  # the row ids are stored in a separate file
         return _read_row_ids(fragment, offsets)
     if max(offsets) >= len(row_id_sequence):
         raise InternalError(f"a row beyond the end of fragment {fragment.fragment_id} is removed")

@@ -1,6 +1,6 @@
 """Control objects on an S3-compatible store.
 
-The only module that imports obstore. Owns the mapping of our settings and of obstore's exceptions.
+The only module that imports obstore. Owns the translation of our settings and of obstore's exceptions.
 Never reports an object as absent unless the store said so.
 """
 
@@ -21,7 +21,7 @@ from .failures import ExceptionKinds, as_storage_errors
 from .object_backend import TRANSFER_BLOCK_BYTES, ListedObject
 from .root import GraphRoot
 
-# Lance's names of storage options, which a root holds, and obstore's names for the same options.
+# Lance's names for storage options, as used in a root, and obstore's names for the same options.
 _OBSTORE_NAMES = {
     "aws_region": "region",
     "aws_access_key_id": "access_key_id",
@@ -42,24 +42,24 @@ _REQUEST_KINDS: ExceptionKinds = {
     # obstore raises this one type for everything else, from a refused connection to a wrong region.
     refused.BaseError: "unknown",
 }
-# Creating a client sends no request: a failure then is always caused by the settings.
+# Creating a client sends no request, so a failure is always caused by the settings.
 _SETTINGS_KINDS: ExceptionKinds = {refused.BaseError: "configuration", ValueError: "configuration"}
 # obstore raises Python's built-in exception where one exists.
 _ABSENT_ERRORS = (FileNotFoundError, refused.NotFoundError)
-# Control objects are small: a request that takes longer means that the store does not respond.
+# Control objects are small, so a request that takes longer means that the store does not respond.
 _REQUEST_TIMEOUT = timedelta(seconds=10)
 _RETRY_TIMEOUT = timedelta(seconds=10)
-# For a block of a data file over a slow connection.
+# Enough for a block of a data file over a slow connection.
 _TRANSFER_TIMEOUT = timedelta(seconds=120)
 _PAGE_SIZE = 1000  # names per page of a listing
 
 
 @dataclass(frozen=True, slots=True)
 class S3Backend:
-    """The objects below a prefix of a bucket. Creation is a conditional PUT: first wins."""
+    """The objects below a prefix of a bucket. Creation is a conditional PUT; the first creator wins."""
 
     client: S3Store
-    bulk_client: S3Store  # the same bucket, for requests that carry data and may take longer
+    bulk_client: S3Store  # for the same bucket; used for requests that carry data and may take longer
 
     @classmethod
     def connect(cls, root: GraphRoot) -> "S3Backend":
@@ -83,7 +83,7 @@ class S3Backend:
         return cls(client, bulk_client)
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of an object; None only if the store says that it does not exist."""
+        """Return the bytes of an object; None only if the store states that it does not exist."""
         with as_storage_errors("none", _REQUEST_KINDS):
             try:
                 return bytes(obstore.get(self.client, object_name).bytes())
@@ -91,7 +91,7 @@ class S3Backend:
                 return None
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Create an object; False if the name is taken, perhaps by our own lost attempt."""
+        """Create an object; return False if the name is taken, perhaps by our own lost attempt."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.put(self.client, object_name, object_bytes, mode="create", use_multipart=False)
@@ -105,7 +105,7 @@ class S3Backend:
             obstore.put(self.client, object_name, object_bytes, use_multipart=False)
 
     def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
-        """Return the blocks of an object; None only if the store says that it does not exist."""
+        """Return the blocks of an object; None only if the store states that it does not exist."""
         with as_storage_errors("none", _REQUEST_KINDS):
             try:
                 return _stream_blocks(obstore.get(self.bulk_client, object_name))
@@ -123,7 +123,7 @@ class S3Backend:
             obstore.put(self.bulk_client, object_name, object_bytes, use_multipart=False)
 
     def remove(self, object_name: str) -> None:
-        """Remove an object; it is no error if it does not exist."""
+        """Remove an object; removing an absent object is not an error."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.delete(self.client, object_name)
@@ -131,33 +131,33 @@ class S3Backend:
                 return
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the objects below `prefix/`, page by page; unfinished ones are omitted."""
+        """Yield the objects below `prefix/` page by page, except unfinished ones."""
         with as_storage_errors("none", _REQUEST_KINDS):
             for page in obstore.list(self.client, prefix or None, chunk_size=_PAGE_SIZE):
                 yield from _finished_objects(page)
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return one level of names, by a listing with a delimiter."""
+        """Return one level of names, using a listing with a delimiter."""
         with as_storage_errors("none", _REQUEST_KINDS):
             listing = obstore.list_with_delimiter(self.client, prefix)
             subdirectories = [common_prefix.rstrip("/") for common_prefix in listing["common_prefixes"]]
             return subdirectories, list(_finished_objects(listing["objects"]))
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
-        """Return nothing: an object becomes visible only when it is complete."""
+        """Yield nothing, because an object becomes visible only when it is complete."""
         del prefix
         return iter(())
 
     def change_token(self, prefix: str) -> object | None:
-        """Return None: only a request could tell."""
+        """Return None, because detecting a change takes a request."""
         return None
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return None: this takes a request."""
+        """Return None, because this takes a request."""
         return None
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return the start of the first page of a listing: a store lists names in order."""
+        """Return the start of the first page of a listing, which is in name order."""
         with as_storage_errors("none", _REQUEST_KINDS):
             page = next(iter(obstore.list(self.client, prefix, chunk_size=_PAGE_SIZE)), ())
             return list(_finished_objects(page))[:max_objects]
@@ -165,13 +165,13 @@ class S3Backend:
 
 def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
     for entry in page:
-        # A root that was copied from a disk may contain unfinished files of a crashed writer.
+        # A root that was copied from a disk may contain unfinished files from a crashed writer.
         if "#" not in entry["path"].rpartition("/")[2]:
             yield ListedObject(entry["path"], entry["size"], entry["last_modified"], entry["e_tag"] or "")
 
 
 def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same blocks, fetched in another thread: a client must not read while it sends."""
+    """Yield the same blocks, fetched in another thread, because a client must not read while it sends."""
     with ThreadPoolExecutor(1, "fetch") as fetch_pool:
         while (block := fetch_pool.submit(next, blocks, None).result()) is not None:
             yield block
@@ -184,7 +184,7 @@ def _stream_blocks(response: Any) -> Iterator[bytes]:
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:
-    """Refuse endpoints that make the client panic or that it reports as failed requests."""
+    """Refuse endpoints on which the client panics, or which it reports only as failed requests."""
     endpoint = options.get("aws_endpoint", "https://s3")
     endpoint_parts = urlsplit(endpoint)
     if endpoint_parts.scheme not in ("http", "https") or not endpoint_parts.hostname:

@@ -1,7 +1,7 @@
-"""Read rows of one table version: scans with a filter, batches, rows by row id.
+"""Read rows of one table version: filtered scans, batches, and rows by row id.
 
-Filters are Arrow expressions, never text. A missing row id yields nulls and never shifts other
-rows, although Lance silently drops it.
+Filters are Arrow expressions, never strings. Lance silently drops a missing row id; here it yields a
+row of nulls, so the other rows keep their positions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,10 +18,10 @@ from .table import Table
 RowIdArray = npt.NDArray[np.int64]
 
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
-_DENSE_RATIO = 6  # when more than one row in this many is needed, a scan is faster than a take
+_DENSE_RATIO = 6  # a scan is faster than a take if more than one row in this many is needed
 _SMALL_COUNT = 2_000
-# Lance reads ahead of a slow consumer up to this many bytes; its default is two gigabytes. A single
-# batch may be larger.
+# Maximum number of bytes that Lance reads ahead of a slow consumer; its default is two gigabytes. A
+# single batch may be larger.
 _READ_AHEAD_BYTES = 64 << 20
 
 
@@ -34,7 +34,7 @@ def scan(
     addresses: bool = False,
     limit: int | None = None,
 ) -> pa.Table:
-    """Return the rows that pass the filter, in storage order, on request with ids and addresses."""
+    """Return the rows that match the filter in storage order, optionally with row ids and addresses."""
 
     def read_table(use_index: bool) -> pa.Table:
         matching_rows: pa.Table = table.dataset.to_table(
@@ -51,7 +51,7 @@ def scan(
 
 
 def find_rows(table: Table, column: str, values: Sequence[str], columns: Sequence[str]) -> pa.Table:
-    """Return rows whose `column` is one of `values`, with `_rowid` and `_rowaddr`."""
+    """Return the rows whose `column` is one of `values`, with `_rowid` and `_rowaddr`."""
     import pyarrow.compute as pc
 
     filter_expression = pc.field(column).isin(pa.array(values, table.schema.field(column).type))
@@ -66,7 +66,7 @@ def scan_batches(
     row_ids: bool = False,
     batch_rows: int = 65_536,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches; memory holds only a few batches."""
+    """Yield the rows that `scan` would return, in batches; only a few batches are in memory at a time."""
 
     def start_batches(use_index: bool) -> Iterator[pa.RecordBatch]:
         record_batches: Iterator[pa.RecordBatch] = table.dataset.to_batches(
@@ -85,12 +85,12 @@ def scan_batches(
 
 
 def count_rows(table: Table) -> int:
-    """Return how many rows a table has."""
+    """Return the number of rows in a table."""
     return int(table.dataset.count_rows())
 
 
 def take_rows(table: Table, row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return rows by row id, in that order, repeated as given; missing ones (-1) are null."""
+    """Return the rows with these ids, in the given order and with duplicates; an id of -1 yields nulls."""
     wanted_row_ids = distinct_row_ids(row_ids)
     fetched_rows = _fetch_rows(table, wanted_row_ids, columns)
     fetched_row_ids = row_id_array(fetched_rows)
@@ -98,13 +98,13 @@ def take_rows(table: Table, row_ids: RowIdArray, columns: Sequence[str]) -> pa.T
 
 
 def row_id_array(scanned_rows: pa.Table) -> RowIdArray:
-    """Return the row ids of a scan as signed integers."""
+    """Return the row ids of scanned rows as signed integers."""
     row_ids: RowIdArray = scanned_rows[ROW_ID].to_numpy().astype(np.int64, copy=False)
     return row_ids
 
 
 def distinct_row_ids(row_ids: RowIdArray) -> RowIdArray:
-    """Return each row id once, in ascending order, without -1.
+    """Return the distinct row ids in ascending order, without -1.
 
     >>> distinct_row_ids(np.array([7, -1, 2, 7])).tolist()
     [2, 7]
@@ -118,7 +118,7 @@ def distinct_row_ids(row_ids: RowIdArray) -> RowIdArray:
 
 
 def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return rows in any order, with `_rowid`; more rows than requested if that is faster."""
+    """Return the rows in any order, with `_rowid`; returns more rows than requested if that is faster."""
     if len(wanted_row_ids) == 0:
         empty_schema = pa.schema([table.schema.field(column_name) for column_name in columns])
         return empty_schema.append(pa.field(ROW_ID, pa.uint64())).empty_table()
@@ -132,7 +132,7 @@ def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]
 
 
 def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> pa.Table:
-    """Return rows in the order requested; `fetched_row_ids` are the row ids of `fetched_rows`."""
+    """Return the fetched rows in the requested order; `fetched_row_ids` are the ids of `fetched_rows`."""
     if len(fetched_row_ids) == len(requested_row_ids) and bool((fetched_row_ids == requested_row_ids).all()):
         return fetched_rows
     if len(fetched_row_ids) == 0:
@@ -145,7 +145,7 @@ def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_ro
 
 
 def _find_positions(fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> RowIdArray:
-    """Return where each id is in `fetched_row_ids`, or -1."""
+    """Return the position of each requested id in `fetched_row_ids`, or -1 if it is absent."""
     if len(requested_row_ids) == 0:
         return requested_row_ids
     highest_row_id = max(int(fetched_row_ids.max()), int(requested_row_ids.max()))

@@ -1,4 +1,4 @@
-"""Stage changes of rows: append, remove, replace, overwrite; what is staged is not committed."""
+"""Stage row changes without committing them: append, remove, replace and overwrite."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from .table import FragmentFingerprint, StagedChange, Table, data_files, fragmen
 
 
 def stage_append(store: Store, table: Table, rows: pa.Table) -> StagedChange:
-    """Stage an append. It touches no fragment, so it can be replayed on any later version."""
+    """Stage an append, which touches no existing fragment and can be replayed on any later version."""
     written_data = _write_rows(store, table, rows)
     return StagedChange(
         table.location,
@@ -39,10 +39,10 @@ def stage_change(
     replacements: tuple[Sequence[int], pa.Table] | None = None,
     added_rows: pa.Table | None = None,
 ) -> StagedChange:
-    """Stage one operation: remove rows by address, replace rows keeping their row ids, add rows.
+    """Stage one operation that removes rows by address, replaces rows under their row ids, and adds rows.
 
     `replacements` is (row ids, rows); the addresses of their old copies must be among
-    `removed_addresses`. This is checked before anything is written: Lance accepts any row id.
+    `removed_addresses`. This is checked before anything is written, because Lance accepts any row id.
     """
     if replacements is not None:
         check_row_ids(table.dataset, removed_addresses, replacements[0], replacements[1].num_rows)
@@ -57,7 +57,7 @@ def stage_change(
 
 
 def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:
-    """Stage the replacement of all rows. Touches every fragment."""
+    """Stage the replacement of all rows, which touches every fragment."""
     written_data = _write_rows(store, table, rows) if rows.num_rows else WrittenFragments([])
     touched_fragments = tuple(fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments())
     return StagedChange(
@@ -79,7 +79,7 @@ def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
 
 @dataclass(slots=True)
 class RowRemoval:
-    """Removed rows: fragments with new deletion files, emptied ones, and what all looked like."""
+    """Removed rows: fragments with new deletion files, emptied fragments, and their prior fingerprints."""
 
     updated_fragments: list[Any] = field(default_factory=list)
     emptied_fragment_ids: list[int] = field(default_factory=list)
@@ -90,8 +90,8 @@ class RowRemoval:
     def to_staged_change(
         self, table: Table, new_fragments: list[Any], row_delta: int, checksums: FileChecksums
     ) -> StagedChange:
-        """Return the removal and new fragments as one operation; `row_delta` is the net change."""
-        # Never `rewrite_rows`: without field lists it makes indexes return old values.
+        """Return the removal and the new fragments as one operation; `row_delta` is the net change."""
+        # Never use `rewrite_rows`: without field lists it makes indexes return old values.
         operation = LanceOperation.Update(
             removed_fragment_ids=self.emptied_fragment_ids,
             updated_fragments=self.updated_fragments,
@@ -107,7 +107,7 @@ class RowRemoval:
 
 
 def remove_rows(store: Store, table: Table, addresses: Sequence[int]) -> RowRemoval:
-    """Write deletion files for rows by their addresses."""
+    """Write deletion files for the rows at these addresses."""
     by_fragment: dict[int, list[int]] = {}
     for address in addresses:
         by_fragment.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)

@@ -1,6 +1,6 @@
 """Staged changes as JSON, so that another process can commit them after their writer is gone.
 
-Owns the JSON form of staged operations. Never writes anything itself.
+Owns the JSON form of staged operations. It never writes anything itself.
 """
 
 import json
@@ -31,7 +31,7 @@ def staged_to_json(staged: StagedChange) -> dict[str, Any]:
 
 
 def staged_from_json(members: Mapping[str, Any], table: Table) -> StagedChange:
-    """Restore a staged change from plain data, for a version of its table."""
+    """Restore a staged change from plain data, for the given version of its table."""
     touched_fragments = tuple(
         FragmentFingerprint(fragment_id, tuple(data_paths), deletion_entry)
         for fragment_id, data_paths, deletion_entry in members["touched"]

@@ -1,7 +1,7 @@
-"""One open root: its location, its control objects, its effects and its open tables.
+"""An open root: its location, control objects, effects and open tables.
 
 Owns the caches of open datasets and of immutable objects. A dataset stays open as long as it is
-used: opening a pinned version costs two requests, keeping it open costs none.
+used, because opening a pinned version costs two requests and keeping it open costs none.
 """
 
 import threading
@@ -26,14 +26,14 @@ patch_lance_filters()
 Durability = Literal["fsync", "os"]
 _MAX_OPEN_DATASETS = 512
 _INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # bytes that Lance may cache
-_MANIFEST_CACHE_BYTES = 8 << 20  # for manifests of branches: only the newest version is read
-_OBJECT_CACHE_WEIGHT = 1 << 16  # commits, of about a kilobyte each
+_MANIFEST_CACHE_BYTES = 8 << 20  # for branch manifests, of which only the newest version is read
+_OBJECT_CACHE_WEIGHT = 1 << 16  # in commits of about a kilobyte each
 
 
 def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
-    """Return a Lance session, whose caches of metadata and indexes are limited in bytes.
+    """Return a Lance session whose metadata and index caches are limited in bytes.
 
-    Each table version adds cache entries, and a process may write for weeks.
+    The limit matters because each table version adds cache entries and a process may write for weeks.
     """
     untyped_lance: Any = lance
     metadata_bytes = min(max_cache_bytes, _METADATA_CACHE_BYTES)
@@ -42,9 +42,9 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
 
 @dataclass(slots=True, eq=False)
 class DatasetCache:
-    """Open Lance datasets by (location, version); evicts the least recently used.
+    """Open Lance datasets by (location, version), with least-recently-used eviction.
 
-    A dataset is marked as checked when the files that Lance reads on its own were verified.
+    A dataset is marked as checked once the files that Lance reads on its own have been verified.
     """
 
     limit: int = _MAX_OPEN_DATASETS
@@ -53,7 +53,7 @@ class DatasetCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, location: str, version: int) -> Any | None:
-        """Return the dataset if it is cached."""
+        """Return the dataset, or None if it is not cached."""
         with self._lock:
             dataset = self._datasets.get((location, version))
             if dataset is not None:
@@ -61,7 +61,7 @@ class DatasetCache:
             return dataset
 
     def clear(self) -> None:
-        """Drop all datasets: those of removed versions would answer until they read a file."""
+        """Drop all datasets, because those of removed versions would seem usable until they read a file."""
         with self._lock:
             self._datasets.clear()
             self._checked_keys.clear()
@@ -71,7 +71,7 @@ class DatasetCache:
         return (location, version) in self._checked_keys
 
     def mark_checked(self, location: str, version: int) -> None:
-        """Record that the files of a version were checked, as long as it is cached."""
+        """Record that the files of a version were checked; the mark lasts as long as it is cached."""
         with self._lock:
             if (location, version) in self._datasets:
                 self._checked_keys.add((location, version))
@@ -87,7 +87,7 @@ class DatasetCache:
 
 @dataclass(slots=True, eq=False)
 class ObjectCache:
-    """Decoded immutable objects by name; evicts the least recently used."""
+    """Decoded immutable objects by name, with least-recently-used eviction."""
 
     limit: int = _OBJECT_CACHE_WEIGHT
     _entries: OrderedDict[str, tuple[int, Any]] = field(default_factory=OrderedDict)
@@ -95,7 +95,7 @@ class ObjectCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, object_name: str) -> Any | None:
-        """Return the cached object of a name; names are never written twice."""
+        """Return the cached object with this name, or None; names are never written twice."""
         with self._lock:
             if object_name not in self._entries:
                 return None
@@ -103,7 +103,7 @@ class ObjectCache:
             return self._entries[object_name][1]
 
     def put(self, object_name: str, value: Any, *, weight: int = 1) -> None:
-        """Cache an object; one heavier than the whole limit is not kept."""
+        """Cache an object, unless it is heavier than the whole limit."""
         with self._lock:
             self._total_weight += weight - self._entries.pop(object_name, (0, None))[0]
             self._entries[object_name] = (weight, value)
@@ -113,7 +113,7 @@ class ObjectCache:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open root: the context that every storage function works on."""
+    """An open root, which every storage function takes as its context."""
 
     root: GraphRoot
     objects: ControlObjects
@@ -122,7 +122,7 @@ class Store:
     dataset_cache: DatasetCache = field(default_factory=DatasetCache)
     object_cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
     lance_session: Any = field(default_factory=new_lance_session)
-    table_verifier: Any = field(default=None, compare=False, repr=False)  # called at a table's first use
+    table_verifier: Any = field(default=None, compare=False, repr=False)  # called when a table is first used
     _synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
     @property
@@ -135,7 +135,7 @@ class Store:
 
         Raises `AbsentError` only if a listing proves that the dataset or version does not exist.
         """
-        # The newest version gets a session of its own: the name may mean another dataset by now.
+        # The newest version gets its own session, because the name may refer to a different dataset by now.
         if version is None:
             return self._load_dataset(location, session=new_lance_session(_MANIFEST_CACHE_BYTES))
         dataset = self.dataset_cache.get(location, version)
@@ -150,24 +150,24 @@ class Store:
             try:
                 with panics_as_errors():
                     dataset = lance.dataset(self.root.uri_of(location), storage_options=self.options, **open_options)
-                    _ = dataset.schema  # decode it now: Lance panics on a damaged schema
+                    _ = dataset.schema  # decode it now, because Lance panics on a damaged schema
                 return dataset
             except (OSError, ValueError) as error:
-                # Lance raises the same error for an absent table and for a store without answer.
+                # Lance raises the same error for an absent table and for a store that does not respond.
                 version_names = self._list_version_names(location, open_options.get("version"))
                 if not version_names:
                     raise AbsentError(f"{location} does not exist") from error
-                # Lance lists, then reads: the newest may be replaced and cleaned up in between.
+                # Lance lists and then reads; the newest version may be replaced and cleaned up in between.
                 if "version" in open_options or min(version_names) == newest_seen:
                     raise to_storage_error(error, effect="none") from error
                 newest_seen = min(version_names)
 
     def has_version(self, location: str, version: int) -> bool:
-        """Return whether a version of a dataset exists, by a listing, ignoring the cache."""
+        """Return whether a version of a dataset exists, using a listing instead of the cache."""
         return bool(self._list_version_names(location, version))
 
     def _list_version_names(self, location: str, version: int | None) -> set[str]:
-        """Return the file names of all versions, or of one; the newest sorts first."""
+        """Return the file names of one version, or of all versions if `version` is None."""
         present_names = {listed_object.name for listed_object in self.objects.list(f"{location}/_versions")}
         return present_names if version is None else present_names & version_file_names(location, version)
 
@@ -182,10 +182,10 @@ class Store:
         return checksum_and_sync(self.root.path, file_names, {}, None) if self.root.is_local else {}
 
     def read_back_checksums(self, file_names: Sequence[str], *, include_blobs: bool = False) -> dict[str, FileChecksum]:
-        """Return the checksums of files that Lance wrote; read back from an object store.
+        """Return the checksums of files that Lance wrote, reading them back from an object store.
 
-        For bulk work only: costs a request for each file, with `include_blobs` also a listing for
-        each data file, to find the blob files beside it.
+        For bulk work only: this costs one request per file and, with `include_blobs`, also one
+        listing per data file to find the blob files beside it.
         """
         if self.root.is_local:
             return self.checksum_local_files(file_names)
@@ -205,21 +205,21 @@ class Store:
     ) -> dict[str, FileChecksum]:
         """Sync written files, and return their checksums while they are in the page cache.
 
-        `known_checksums` were taken by the writers. On an object store there are no others: reading
-        a file back would cost a request.
+        `known_checksums` were computed by the writers. On an object store only those are returned,
+        because reading a file back would cost a request.
         """
         if not self.root.is_local:
             return dict(known_checksums or {})
         synced_directories = self._synced_directories if self.durability == "fsync" else None
         try:
             return checksum_and_sync(self.root.path, file_names, known_checksums or {}, synced_directories)
-        except FileNotFoundError as error:  # cleanup removed it: the writer stages it again
+        except FileNotFoundError as error:  # cleanup removed the file, so the writer must stage it again
             message = f"{error.filename} was removed before it was committed"
             raise AbsentError(message) from error
 
 
 def version_file_names(location: str, version: int) -> set[str]:
-    """Return the file names that a version of a dataset can have: attached or detached.
+    """Return the file names that a version of a dataset can have, attached or detached.
 
     >>> sorted(version_file_names("t", 1))
     ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']
@@ -235,7 +235,7 @@ def open_store(
     durability: Durability = "fsync",
     storage_options: Mapping[str, object] | None = None,
 ) -> Store:
-    """Open the store of a location; reads and writes nothing yet.
+    """Open the store at a location without reading or writing anything yet.
 
     `storage_options` take precedence over the `AWS_*` variables.
     """

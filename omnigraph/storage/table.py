@@ -1,7 +1,7 @@
-"""One table: create it, open a version, commit staged changes detached, read rows.
+"""A table: create it, open a version, and commit staged changes as detached versions.
 
 A table version never changes, and HEAD never moves after creation: every change is staged on top of
-the exact version that a manifest names. Uniqueness of ids is not decided here, and never by Lance.
+the exact version that a manifest names. Neither this module nor Lance enforces uniqueness of ids.
 """
 
 import json
@@ -22,10 +22,10 @@ from .store import Store
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table at one version. `version` is Lance's number; detached ones exceed 2^63.
+    """A table at one version. `version` is Lance's number; those of detached versions exceed 2^63.
 
-    `new_files` are the files that this process added to the table on the way to this version, with
-    their checksums; the commit that publishes the version records them.
+    `new_files` are the files that this process added to the table to create this version, with their
+    checksums; the commit that publishes the version records them.
     """
 
     location: str
@@ -56,7 +56,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class FragmentFingerprint:
-    """What a fragment looked like when an operation was planned: id, files and deletion file."""
+    """The state of a fragment when an operation was planned: id, files and deletion file."""
 
     fragment_id: int
     data_paths: tuple[str, ...]
@@ -65,12 +65,12 @@ class FragmentFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class StagedChange:
-    """A change of one table that is written and not yet part of any version.
+    """A change to one table that is written but not yet part of any version.
 
-    `touched_fragments` are those it removes or marks, `schema_fingerprint` the schema it was made
-    for: both must still match where it is committed. `written_files` are root-relative names.
-    `prior_maintenance` is committed just before the change, which does not depend on it.
-    `checksums` were taken where the files were written.
+    `touched_fragments` are the fragments it removes or marks, and `schema_fingerprint` is the schema
+    it was made for; both must still match where it is committed. `written_files` are root-relative
+    names. `prior_maintenance` is committed just before the change, which does not depend on it.
+    `checksums` were computed where the files were written.
     """
 
     location: str
@@ -84,7 +84,7 @@ class StagedChange:
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
-    """Create an empty table. Its one attached version stays HEAD for ever."""
+    """Create an empty table. Its single attached version stays HEAD forever."""
     dataset = store.effects.run(
         "create",
         location,
@@ -116,14 +116,14 @@ def open_table(store: Store, location: str, version: int) -> Table:
 
 
 def open_unchecked_version(store: Store, location: str, version: int) -> Table:
-    """Open a version to inspect what it names; its rows must not be read (see `open_table`)."""
+    """Open a version to inspect which files it names; its rows must not be read (see `open_table`)."""
     return Table(location, store.open_dataset(location, version))
 
 
 def commit(store: Store, table: Table, staged: StagedChange) -> Table:
     """Commit a staged change on top of `table`, as a detached version that no manifest names yet.
 
-    Lance checks nothing here: the caller must have proved with `can_replay` that the change fits.
+    Lance checks nothing here; the caller must have proved with `can_replay` that the change fits.
     """
     for maintenance in staged.prior_maintenance:
         table = commit(store, table, maintenance)
@@ -150,7 +150,7 @@ def _commit_detached(store: Store, table: Table, operation: Any, checksums: File
     version_file = _checksum_version(store, f"{versions_prefix}d{dataset.version}.manifest", dataset)
     store.dataset_cache.put(table.location, dataset)
     store.dataset_cache.mark_checked(table.location, int(dataset.version))
-    # No manifest names the versions in between, only the data files that they added.
+    # No manifest names the intermediate versions, only the data files that they added.
     earlier_files = {
         file_name: checksum
         for file_name, checksum in table.new_files.items()
@@ -160,17 +160,18 @@ def _commit_detached(store: Store, table: Table, operation: Any, checksums: File
 
 
 def _checksum_version(store: Store, version_name: str, dataset: Any) -> FileChecksums:
-    """Sync the file of a version that was just committed, and return its checksum."""
+    """Sync the file of a newly committed version, and return its checksum."""
     return store.sync_and_checksum(
         [version_name], None if store.root.is_local else {version_name: manifest_checksum(dataset)}
     )
 
 
 def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
-    """Return index segments that would follow these fragments when they are rewritten.
+    """Return the index segments that would follow these fragments when they are rewritten.
 
-    All kinds but BTREE do. Lance then records fragment 0 as covered in their place. That may be a
-    fragment the segment never read, whose rows would not be found. So these are dropped first.
+    This affects all kinds but BTREE. Lance would record fragment 0 as covered in place of the
+    rewritten fragments. The segment may never have read fragment 0, so its rows would not be found.
+    These segments are therefore dropped first.
     """
     return [
         segment
@@ -181,7 +182,7 @@ def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
 
 
 def index_segments(index: Any) -> list[Index]:
-    """Return the segments of an index, as an operation that removes them needs them."""
+    """Return the segments of an index, in the form needed to remove them."""
     return [
         Index(
             uuid=str(segment.uuid),
@@ -196,7 +197,7 @@ def index_segments(index: Any) -> list[Index]:
 
 
 def can_replay(staged: StagedChange, table: Table) -> bool:
-    """Return whether a staged change means the same on this version as on its own base."""
+    """Return whether a staged change has the same meaning on this version as on its own base."""
     if staged.location != table.location or staged.schema_fingerprint != schema_fingerprint(table):
         return False
     if not all(can_replay(maintenance, table) for maintenance in staged.prior_maintenance):
@@ -208,13 +209,13 @@ def can_replay(staged: StagedChange, table: Table) -> bool:
 
 
 def _is_fragment_unchanged(table: Table, fingerprint: FragmentFingerprint) -> bool:
-    """Return whether a fragment is unchanged; looks at this one only, however many there are."""
+    """Return whether a fragment is unchanged, without looking at any other fragment."""
     fragment = table.dataset.get_fragment(fingerprint.fragment_id)
     return fragment is not None and fragment_fingerprint(fragment.metadata) == fingerprint
 
 
 def schema_fingerprint(table: Table) -> str:
-    """Return names, types and field ids: data files mean the same only if these are equal."""
+    """Return a table's column names, types and field ids; data files keep their meaning only if these are equal."""
     lance_fields = table.dataset.lance_schema.fields()
     return json.dumps(
         [
@@ -225,7 +226,7 @@ def schema_fingerprint(table: Table) -> str:
 
 
 def fragment_fingerprint(metadata: Any) -> FragmentFingerprint:
-    """Return what a fragment looks like in a version."""
+    """Return the fingerprint of a fragment in a version."""
     fragment_json = metadata.to_json()
     fragment_json = json.loads(fragment_json) if isinstance(fragment_json, str) else fragment_json
     data_paths = tuple(file_entry["path"] for file_entry in fragment_json["files"])
@@ -235,10 +236,10 @@ def fragment_fingerprint(metadata: Any) -> FragmentFingerprint:
 
 
 def fragment_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
-    """Return the root-relative names of the data and deletion files of fragments."""
+    """Return the root-relative names of the fragments' data and deletion files."""
     return data_files(table, fragments) + deletion_files(table, fragments)
 
 
 def data_files(table: Table, fragments: Sequence[Any]) -> tuple[str, ...]:
-    """Return the root-relative names of the data files of fragments."""
+    """Return the root-relative names of the fragments' data files."""
     return tuple(f"{table.location}/data/{data_file.path}" for fragment in fragments for data_file in fragment.files)

@@ -1,6 +1,6 @@
-"""HEAD of a table: its attached versions, which only external writers ever add to.
+"""The HEAD of a table and its attached versions, to which only external writers add.
 
-Owns what each external commit did there, as far as it can be proved. This package never commits to
+Determines what each external commit did, as far as it can be proved. This package never commits to
 HEAD and no manifest names it, so nothing here can change what a graph shows.
 """
 
@@ -16,15 +16,15 @@ from .store import DatasetCache, ObjectCache, Store, new_lance_session
 from .table import Table, fragment_fingerprint, schema_fingerprint
 
 _MAX_VERSION = (1 << 64) - 1
-FIRST_VERSION = 1  # where HEAD stays unless an external writer moves it
+FIRST_VERSION = 1  # HEAD stays at this version unless an external writer moves it
 RowEffect = Literal["none", "append", "other", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedVersion:
-    """One attached version: the operation that created it, and its effect on the rows.
+    """One attached version, with the operation that created it and its effect on the rows.
 
-    The effect is `unknown` if the version can no longer be read; `error` says why.
+    The effect is `unknown` if the version can no longer be read; `error` states the reason.
     """
 
     version: int
@@ -34,12 +34,12 @@ class AttachedVersion:
 
 
 def without_caches(store: Store) -> Store:
-    """Return the same store with empty caches, so that it sees the current state of the store."""
+    """Return the same store with empty caches, so that reads see the current state."""
     return replace(store, dataset_cache=DatasetCache(), object_cache=ObjectCache(), lance_session=new_lance_session())
 
 
 def list_attached_versions(store: Store, location: str) -> list[int]:
-    """Return the attached versions of a table, oldest first, by one listing."""
+    """Return the attached versions of a table, oldest first, using one listing."""
     file_names = (
         listed_object.name.rpartition("/")[2] for listed_object in store.objects.list(f"{location}/_versions")
     )
@@ -50,7 +50,7 @@ def list_attached_versions(store: Store, location: str) -> list[int]:
 def read_attached_versions(
     store: Store, location: str, known_version: int, last_version: int
 ) -> Iterator[AttachedVersion]:
-    """Yield what the versions after `known_version` did, up to `last_version`."""
+    """Yield the effect of each version after `known_version`, up to `last_version`."""
     present_versions = set(list_attached_versions(store, location))
     for version in range(known_version + 1, last_version + 1):
         if version in present_versions:
@@ -80,7 +80,7 @@ def _read_attached_version(store: Store, location: str, version: int) -> Attache
 
 
 def _classify_unnamed_operation(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an unexposed operation: it reserved fragment ids if nothing else changed."""
+    """Classify an unexposed operation; it reserved fragment ids if nothing else changed."""
     previous_table, current_table = (
         Table(location, store.open_dataset(location, table_version)) for table_version in (version - 1, version)
     )
@@ -99,7 +99,7 @@ def _fragment_fingerprints(table: Table) -> list[Any]:
 
 
 def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an unreadable operation: it was a compaction if the rows are unchanged."""
+    """Classify an unreadable operation; it was a compaction if the rows are unchanged."""
     try:
         previous_rows, current_rows = (
             read_head_rows(store, location, table_version) for table_version in (version - 1, version)
@@ -118,6 +118,6 @@ def open_head_table(store: Store, location: str, version: int) -> Table:
 
 
 def read_head_rows(store: Store, location: str, version: int) -> pa.Table:
-    """Return all rows that external tools see at an attached version, with blobs as bytes."""
+    """Return all rows that external tools see in an attached version, with blobs as bytes."""
     table = open_head_table(store, location, version)
     return read_rows(table, table.schema.names)

@@ -1,9 +1,9 @@
-"""Tail compaction: what a small write does for its table on the way, and the index for the result.
+"""Tail compaction: maintenance that a small write performs on its table, including the index on the result.
 
-Owns when this is due. Single inserts leave fragments of one row. Four of them become one, together
-with preceding fragments that are not much larger, so a table of any age has few fragments and a row
-is moved about fifteen times. A write never depends on it, and whatever is too large for a write to
-carry is left to `optimize`.
+Decides when this is due. Single inserts leave fragments of one row. Four of them are merged into
+one, together with preceding fragments that are not much larger, so a table of any age has few
+fragments and each row is moved about fifteen times. A write never depends on this maintenance, and
+work that is too large for a write is left to `optimize`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,12 +17,12 @@ from .index import stage_index_extension
 from .store import Store
 from .table import StagedChange, Table, fragment_files
 
-MIN_FRAGMENTS = 4  # fragments that are worth compacting
-MAX_SIZE_RATIO = 8  # a preceding fragment joins if it is at most this many times the rows so far
-MAX_FRAGMENT_ROWS = 1 << 16  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is left alone
+MIN_FRAGMENTS = 4  # minimum number of fragments worth compacting
+MAX_SIZE_RATIO = 8  # a preceding fragment joins if it has at most this many times the rows so far
+MAX_FRAGMENT_ROWS = 1 << 16  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is not compacted
 MAX_FRAGMENT_BYTES = 16 << 20
-MIN_INDEXED_ROWS = 512  # rows of a fragment that is worth indexing
-# Trailing fragments in which later writes look for compacted rows without an index.
+MIN_INDEXED_ROWS = 512  # minimum number of rows of a fragment worth indexing
+# Number of trailing fragments in which later writes look for compacted rows that lack an index.
 _RECENT_FRAGMENTS = 4
 
 
@@ -33,11 +33,11 @@ def with_tail_maintenance(
     index_kinds: Mapping[str, str],
     are_files_intact: Callable[[Iterable[str]], bool],
 ) -> StagedChange:
-    """Return the change, preceded by maintenance of its table when that is due.
+    """Return the change, preceded by maintenance of its table if that is due.
 
-    `index_kinds` maps the columns that have or shall get an index to its kind. `are_files_intact`
-    compares files with their checksums: damaged files are not rewritten, so `check` still finds
-    them.
+    `index_kinds` maps each column that has or needs an index to the kind of that index.
+    `are_files_intact` compares files with their checksums: damaged files are not rewritten, so
+    `check` can still detect them.
     """
     touched_ids = {fingerprint.fragment_id for fingerprint in staged.touched_fragments}
     untouched_fragments = [
@@ -65,7 +65,7 @@ def _compact_tail(
 
 
 def _unindexed_tail(table: Table, fragments: Sequence[Any]) -> list[Any]:
-    """Return the trailing fragments whose compaction costs no index."""
+    """Return the trailing fragments that can be compacted without losing an index."""
     indexed_ids = index_bound_fragments(table)
     return list(takewhile(lambda fragment: fragment.fragment_id not in indexed_ids, reversed(fragments)))[::-1]
 
@@ -85,8 +85,8 @@ def _index_tail(
 def due_fragment_count(row_counts: Sequence[int]) -> int:
     """Return how many trailing fragments should become one, given their row counts; 0 for none.
 
-    At least four of which none outweighs the others together; then all preceding ones that have at
-    most `MAX_SIZE_RATIO` times the rows so far, up to twice `MAX_FRAGMENT_ROWS`.
+    These are at least four fragments, none larger than the others together. All preceding fragments
+    with at most `MAX_SIZE_RATIO` times the rows so far are added, up to twice `MAX_FRAGMENT_ROWS`.
 
     >>> due_fragment_count([1] * 3), due_fragment_count([1] * 4), due_fragment_count([8, 1, 1, 1])
     (0, 4, 0)

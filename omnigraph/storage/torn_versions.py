@@ -1,7 +1,7 @@
-"""The newest versions of a cell that a power loss left incomplete: find them, and set them aside.
+"""Find and set aside the newest versions of a cell if a power loss left them incomplete.
 
-On a disk a version is synced before it is acknowledged. So newest versions that cannot be read,
-while the one right below them can, were never acknowledged. Any other damage is left as it is.
+On a disk, a version is synced before it is acknowledged. So if the newest versions cannot be read but
+the one right below them can, they were never acknowledged. Any other damage is left as it is.
 """
 
 import fcntl
@@ -22,8 +22,8 @@ from .local_objects import sync_directory
 from .store import Store
 
 _MAX_VERSION = (1 << 64) - 1
-_FILE_END_MAGIC = b"LANC"  # the last bytes of every version file of Lance
-_DISK_BLOCK_BYTES = 512  # bytes: the unit in which a disk writes
+_FILE_END_MAGIC = b"LANC"  # the last bytes of every Lance version file
+_DISK_BLOCK_BYTES = 512  # bytes; the unit in which a disk writes
 
 
 class TornVersionError(StorageError):
@@ -36,13 +36,13 @@ class TornVersionError(StorageError):
 
 
 def find_torn_version(store: Store, location: str) -> int | None:
-    """Return the newest version of a cell if it is torn; None if it is not, or if unknown."""
+    """Return the newest version of a cell if it is torn; None if it is not torn or if that is unknown."""
     torn_versions = find_torn_versions(store, location)
     return torn_versions[0] if torn_versions else None
 
 
 def find_torn_versions(store: Store, location: str) -> list[int]:
-    """Return the torn versions above the newest readable one, newest first; empty if unknown."""
+    """Return the torn versions above the newest readable one, newest first; empty if none or unknown."""
     versions = sorted(_list_versions(store, location), reverse=True)
     unreadable_versions = list(
         takewhile(lambda unreadable_version: not _can_open(store, location, unreadable_version), versions)
@@ -53,11 +53,11 @@ def find_torn_versions(store: Store, location: str) -> list[int]:
         looks_torn(_version_path(store, location, unreadable_version).read_bytes())
         for unreadable_version in unreadable_versions
     ):
-        return []  # complete files: the damage came after the write
+        return []  # the files are complete, so the damage occurred after the write
     if versions == [1]:
         return [1] if not _version_path(store, location, 1).read_bytes().strip(b"\0") else []
-    # A temporary failure (too many open files) affects every version: so the version right below
-    # must open, and these must fail a second time.
+    # A temporary failure, such as too many open files, affects every version. The version right below
+    # must therefore open, and these versions must fail a second time.
     version_below = unreadable_versions[-1] - 1
     is_contiguous = (
         unreadable_versions == list(range(unreadable_versions[0], version_below, -1)) and version_below in versions
@@ -71,10 +71,10 @@ def find_torn_versions(store: Store, location: str) -> list[int]:
 
 
 def looks_torn(file_bytes: bytes) -> bool:
-    """Return whether a file looks as if it was never completely written.
+    """Return whether a file appears never to have been completely written.
 
-    A power loss leaves it short, or with blocks that were never filled. A complete file that cannot
-    be read was damaged later, after it may have been acknowledged: it must never be set aside.
+    A power loss leaves a file short, or with blocks that were never filled. A complete file that
+    cannot be read was damaged later, after it may have been acknowledged, and must never be set aside.
 
     >>> looks_torn(b""), looks_torn(b"x" * 90 + b"LANC"), looks_torn(bytes(1024) + b"LANC")
     (True, False, True)
@@ -89,12 +89,12 @@ def looks_torn(file_bytes: bytes) -> bool:
 def set_aside_version(store: Store, location: str, version: int, record_event: Callable[[str], object]) -> str | None:
     """Move a torn version out of the way; return its new name, or None if it is no longer torn.
 
-    `record_event` receives an id of this event before the file moves; the id stays the same when
+    `record_event` receives the id of this event before the file is moved; the id stays the same if
     the move is retried.
     """
     version_path = _version_path(store, location, version)
     with as_storage_errors("unknown"), _directory_lock(version_path.parent):
-        # Check again under the lock: another process may have set it aside and reused the number.
+        # Check again under the lock, because another process may have set it aside and reused the number.
         if find_torn_version(store, location) != version:
             return None
         record_event(f"torn-{fnv1a64(location)}-{version}-{version_path.stat().st_mtime_ns}")
@@ -114,7 +114,7 @@ def _list_versions(store: Store, location: str) -> list[int]:
 
 
 def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:
-    """Return whether the files can be read at all: a file without read permission is not torn."""
+    """Return whether the files can be read at all; a file without read permission is not torn."""
     try:
         for version in versions:
             _version_path(store, location, version).read_bytes()
@@ -125,7 +125,7 @@ def _are_files_readable(store: Store, location: str, versions: Iterable[int]) ->
 
 def _can_open(store: Store, location: str, version: int) -> bool:
     try:
-        # Lance reads a file of zeros as an empty dataset of version 0.
+        # Lance reads a file of zeros as an empty dataset at version 0.
         opened_version: int = lance.dataset(store.root.uri_of(location), version=version).version
     except (OSError, ValueError):
         return False
@@ -146,7 +146,7 @@ def _move_file(store: Store, version_path: Path, aside_name: str) -> None:
 
 @contextmanager
 def _directory_lock(directory: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a directory; the lock ends with the process."""
+    """Hold an exclusive lock on a directory; the lock is released when the process ends."""
     directory_handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(directory_handle, fcntl.LOCK_EX)

@@ -1,7 +1,7 @@
-"""Copy objects from one root to another, unchanged, between any two kinds of store.
+"""Copy objects unchanged from one root to another, between any two kinds of store.
 
-Owns the number of concurrent copies, and the list of files of a table version. An object that
-vanished meanwhile is reported and not an error: the caller knows whether it is needed.
+Owns the number of concurrent copies and the list of files in a table version. An object that has
+vanished in the meantime is reported but is not an error; the caller decides whether it is needed.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ def transfer(
     on_copied: CopiedCallback,
     checksums: FileChecksums | None = None,
 ) -> bool:
-    """Copy objects by name; return False if one did not exist. Calls `on_copied` with each name.
+    """Copy objects by name, calling `on_copied` with each name; return False if one did not exist.
 
     Raises `DamagedError` for an object that does not match its checksum, and does not copy it.
     """
@@ -39,7 +39,7 @@ def transfer(
 
 
 class _VanishedError(Exception):
-    """The object does not exist any more."""
+    """The object no longer exists."""
 
 
 def _copy_object(
@@ -55,7 +55,7 @@ def _copy_object(
 
 
 def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileChecksum | None) -> None:
-    # Open it here, not earlier: an effect that never starts must not leave a file open.
+    # Open the object here, not earlier: an effect that never starts must not leave a file open.
     blocks = source.objects.backend.read_blocks(object_name)
     if blocks is None:
         raise _VanishedError
@@ -64,7 +64,7 @@ def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileC
 
 @dataclass(frozen=True, slots=True)
 class VersionFiles:
-    """The files of a version: data files, deletion files, and directories of indexes.
+    """The files of a version: data files, deletion files and index directories.
 
     Blob files are stored beside their data file, and no version names them.
     """
@@ -75,24 +75,24 @@ class VersionFiles:
 
     @property
     def named_files(self) -> tuple[str, ...]:
-        """Every file that the version names, indexes excepted."""
+        """All files that the version names, except index files."""
         return self.data_files + self.deletion_files
 
 
 def find_missing_files(store: Store, location: str, version: int) -> list[str]:
-    """Return the files of a version that a listing lacks, or its version file if that is gone."""
+    """Return the files of a version that are missing from a listing, or its version file if that is gone."""
     listed_names = {listed_object.name for listed_object in store.objects.list(location)}
     if listed_names.isdisjoint(version_file_names(location, version)):
         return [f"{location}/_versions/d{version}.manifest"]
     try:
         named_files = version_files(store, location, version).named_files
     except (StorageError, OSError, ValueError, RuntimeError):
-        return []  # it exists, and is damaged in another way
+        return []  # the version file exists but is damaged in some other way
     return [file_name for file_name in named_files if file_name not in listed_names]
 
 
 def version_files(store: Store, location: str, version: int) -> VersionFiles:
-    """Return the files of a table version, as its metadata names them."""
+    """Return the files that a table version's metadata names."""
     table = open_unchecked_version(store, location, version)
     fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
     segments = [segment for index in table.dataset.describe_indices() for segment in index.segments]

@@ -1,8 +1,8 @@
 """Vector indexes: whether one can be built, and which rows it finds near a query vector.
 
-An index compares in single precision and omits vectors that this cannot express, so it is built
-only over fragments all of whose vectors fit. It returns candidates with approximate distances;
-`distance_error_bound` limits the error. Callers compute the exact distances.
+An index compares in single precision and omits vectors outside its range, so it is built only over
+fragments whose vectors all fit. It returns candidates with approximate distances, whose error
+`distance_error_bound` limits. Callers compute the exact distances.
 """
 
 import math
@@ -22,10 +22,10 @@ Floats = npt.NDArray[np.float64]
 KINDS_BY_METRIC = {"cosine": "IVF_COSINE", "l2": "IVF_L2", "dot": "IVF_DOT"}
 METRICS_BY_KIND = {kind: metric for metric, kind in KINDS_BY_METRIC.items()}
 _ROUNDING_UNIT = 2.0**-24  # half the distance from 1 to the next number in single precision
-# Lengths that single precision can square and divide by; the error of a dot product grows with it.
+# Range of lengths that single precision can square and divide by. The error of a dot product grows with the length.
 _MIN_LENGTH, _MAX_LENGTH = 1e-10, 1e10
 _MAX_DOT_LENGTH = 2.0
-_PARTITION_BYTES = 32 << 20  # bytes that a search reads at once
+_PARTITION_BYTES = 32 << 20  # bytes read at once by a search
 _MAX_PARTITIONS = 4096
 _BATCH_ROWS = 8192
 NOT_INDEXABLE = "some vectors are too long or too short to index; searches scan the fragments with them"
@@ -54,7 +54,7 @@ def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids:
 
 
 def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> IndexableVectors:
-    """Read the vectors of fragments and find the fragments that an index of this kind can hold."""
+    """Read the vectors of fragments and return the fragments that an index of this kind can hold."""
     vector_count, indexable_ids = 0, list[int]()
     for fragment_id in fragment_ids:
         batch_lengths = [_vector_lengths(batch, column) for batch in vector_batches(table, column, [fragment_id])]
@@ -66,13 +66,13 @@ def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Seq
 
 
 def partition_count(vector_count: int, dimensions: int) -> int:
-    """Return how many partitions an index has; all are searched, one after another."""
+    """Return the number of partitions in an index; a search visits all of them, one after another."""
     needed_partitions = math.ceil(vector_count * dimensions * 4 / _PARTITION_BYTES)
     return max(1, min(needed_partitions, vector_count, _MAX_PARTITIONS))
 
 
 def vector_batches(table: Table, column: str, fragment_ids: Collection[int] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield row ids and vectors of all rows, or of some fragments, batch by batch."""
+    """Yield the row ids and vectors of all rows or of some fragments, in batches."""
     chosen_fragments = (
         None if fragment_ids is None else [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     )
@@ -92,9 +92,9 @@ def batch_row_ids(batch: pa.RecordBatch) -> RowIdArray:
 def nearest_candidates(
     table: Table, column: str, metric: str, query_vector: Floats, max_candidates: int
 ) -> tuple[RowIdArray, Floats] | None:
-    """Return the row ids nearest to a vector by the index alone, and their distances, in order.
+    """Return the row ids nearest to a vector according to the index, and their distances, in order.
 
-    None if the index cannot be read. Distances are approximate, and in the engine's scale.
+    Returns None if the index cannot be read. Distances are approximate and use the engine's scale.
     """
     scanner = table.dataset.scanner(
         columns=["_distance"],
@@ -118,7 +118,7 @@ def nearest_candidates(
 
 
 def distance_error_bound(metric: str, dimensions: int, query_vector: Floats, distance: float) -> float:
-    """Return an upper bound of the error of an index distance of about this size."""
+    """Return an upper bound on the error of an index distance of about this size."""
     relative_error = 8 * (dimensions + 16) * _ROUNDING_UNIT
     if metric == "cosine":
         return relative_error
@@ -130,13 +130,13 @@ def distance_error_bound(metric: str, dimensions: int, query_vector: Floats, dis
 
 
 def is_searchable(metric: str, query_vector: Floats) -> bool:
-    """Return whether a query vector can be searched in single precision."""
+    """Return whether single precision is enough to search for a query vector."""
     vector_length = float(np.sqrt(np.einsum("i,i->", query_vector, query_vector)))
     return _MIN_LENGTH <= vector_length <= _MAX_LENGTH or (metric == "l2" and vector_length <= _MAX_LENGTH)
 
 
 def reliable_distance_limit(metric: str) -> float:
-    """Return the distance from which on an index may omit rows: it has no zero-length vectors."""
+    """Return the distance from which an index may omit rows, because it holds no zero-length vectors."""
     return 1.0 - 1e-3 if metric == "cosine" else math.inf
 
 
@@ -153,7 +153,7 @@ def _vector_lengths(batch: pa.RecordBatch, column: str) -> Floats:
 
 
 def _are_indexable(vector_lengths: Floats, metric: str) -> bool:
-    """Return whether an index can hold all vectors; NaN fails every comparison and does not fit."""
+    """Return whether an index can hold all vectors; NaN fails every comparison and so does not fit."""
     max_length = _MAX_DOT_LENGTH if metric == "dot" else _MAX_LENGTH
     min_length = _MIN_LENGTH if metric == "cosine" else 0.0
     return bool((((vector_lengths >= min_length) & (vector_lengths <= max_length)) | (vector_lengths == 0.0)).all())

@@ -1,7 +1,7 @@
-"""Files just written to a local disk: sync them and compute their checksums in one pass.
+"""Sync files just written to a local disk and compute their checksums, in one pass.
 
-Includes the blob files of a data file, which are in a directory of its name. Works on strings
-instead of path objects: a small write waits for this, and handles only a few files.
+Includes the blob files of a data file, which are in a directory named after it. Uses strings instead
+of path objects, because a small write of only a few files waits for this.
 """
 
 import os
@@ -21,11 +21,11 @@ def checksum_and_sync(
     known_checksums: Mapping[str, FileChecksum] | None,
     synced_directories: set[Path] | None,
 ) -> dict[str, FileChecksum]:
-    """Return the checksums of files, computing those not known; sync the files if requested.
+    """Return the checksums of files, computing those that are not known; sync the files if requested.
 
-    `known_checksums` is None to compute none. `synced_directories` are directories that need no
-    sync of their own name, None to sync nothing. A file that cleanup removed raises
-    `FileNotFoundError` if it was to be synced; otherwise it gets no checksum.
+    If `known_checksums` is None, no checksums are computed. `synced_directories` are directories
+    whose own names need no sync; if it is None, nothing is synced. A file that cleanup removed
+    raises `FileNotFoundError` if it was to be synced; otherwise it gets no checksum.
     """
     checksums = dict(known_checksums or {})
     directories: set[str] = set()

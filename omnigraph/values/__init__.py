@@ -1,7 +1,7 @@
-"""Scalar types, coercion, canonical spelling and JSON encodings of values.
+"""Scalar types, and the coercion, canonical spelling and JSON encoding of values.
 
-Stored forms are plain Python: str, bool, int, float, days and milliseconds since 1970 as int,
-bytes or `BlobUri`, tuples, None. Imports no data library, so that start-up stays fast.
+Stored forms are plain Python values: str, bool, int, float, days or milliseconds since 1970 as int,
+bytes or `BlobUri`, tuples, and None. This package imports no data library, to keep start-up fast.
 """
 
 from omnigraph.values.blobs import BlobUri, format_blob, parse_blob

@@ -1,6 +1,6 @@
-"""The text form of a blob: bytes as base64, or the URI of an external object.
+"""The string form of a blob: its bytes in base64, or the URI of an external object.
 
-Never reads an object and never decides whether a URI is allowed.
+This module never reads an object and never decides whether a URI is allowed.
 """
 
 from omnigraph.records.frozen import record
@@ -16,7 +16,7 @@ class BlobUri:
 
 
 def parse_blob(blob_text: str) -> bytes | BlobUri | None:
-    """Return the blob that a text encodes; None if its base64 is malformed.
+    """Return the blob that a string encodes, or None if its base64 is malformed.
 
     >>> parse_blob("base64:aGk="), parse_blob("base64:"), parse_blob("base64:aGk")
     (b'hi', b'', None)
@@ -32,7 +32,7 @@ def parse_blob(blob_text: str) -> bytes | BlobUri | None:
         decoded_bytes = a2b_base64(base64_digits, strict_mode=True)
     except (Error, ValueError):
         return None
-    # Unused bits of the last digit must be zero, so that each value has exactly one spelling.
+    # Unused bits of the last digit must be zero, so each value has exactly one spelling.
     trailing_count = len(decoded_bytes) % 3
     return (
         decoded_bytes
@@ -42,7 +42,7 @@ def parse_blob(blob_text: str) -> bytes | BlobUri | None:
 
 
 def format_blob(blob: bytes | BlobUri) -> str:
-    """Return the text form of a blob.
+    """Return the string form of a blob.
 
     >>> format_blob(b"hi")
     'base64:aGk='

@@ -1,6 +1,7 @@
-"""The three entry points for values, each with the error that names where the value came from.
+"""The three entry points that convert input values to stored values.
 
-Query parameters, load records and mutation assignments. All return stored values.
+They handle query parameters, load records and mutation assignments. Each raises an error that names
+the source of the value.
 """
 
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from omnigraph.values.convert import (
 from omnigraph.values.types import PropertyType
 
 ParameterMode = Literal["standard", "javascript", "python"]
-"""Who supplies a parameter: a JSON client, a client that rounds large integers, or Python."""
+"""The source of a parameter: a JSON client, a client that rounds large integers, or Python code."""
 
 _RULES_BY_MODE: dict[ParameterMode, InputRules] = {
     "standard": PARAMETER_RULES,
@@ -33,8 +34,9 @@ def coerce_parameter(
 ) -> Any:
     """Return the stored value of a query parameter, or raise `ParameterError`.
 
-    Integers may be given as decimal text. `javascript` refuses integers beyond 2^53 - 1 in any
-    other form, because such a client has already rounded them; `python` accepts every U64.
+    Integers may be given as decimal strings. In `javascript` mode, integers beyond 2^53 - 1 are
+    accepted only as strings, because the client has already rounded them otherwise; `python` mode
+    accepts every U64.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_parameter(PropertyType(ScalarType.I64), "12", parameter_name="n")
@@ -51,7 +53,7 @@ def coerce_loaded(
 ) -> Any:
     """Return the stored value of a property in a load record, or raise `PropertyValueError`.
 
-    Pass None for an absent member.
+    Pass None if the record lacks the member.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_loaded(PropertyType(ScalarType.DATE), 19723, type_name="Slot", property_name="day")

@@ -1,8 +1,8 @@
-"""Convert input values to stored values, or report why a value does not fit.
+"""Convert input values to stored values, or report why a value does not fit its type.
 
-Stored forms: str, bool, int, float (F32 already narrowed), days or milliseconds since 1970 as int,
-bytes or `BlobUri`, tuples for lists and vectors, None. Enum membership is a rule of the graph and
-is not checked here. `coerce` raises the errors that users see.
+The stored forms are str, bool, int, float (F32 already narrowed), days or milliseconds since 1970
+as int, bytes or `BlobUri`, tuples for lists and vectors, and None. Enum membership is a graph rule
+and is not checked here. `coerce` raises the errors that users see.
 """
 
 import math
@@ -30,7 +30,7 @@ from omnigraph.values.spelling import narrow_to_f32
 from omnigraph.values.types import PropertyType, ScalarType
 
 _INTEGER_TEXT = re.compile(r"-?[0-9]{1,40}")
-_MAX_SAFE_INTEGER = 2**53 - 1  # the largest integer that JavaScript holds exactly
+_MAX_SAFE_INTEGER = 2**53 - 1  # the largest integer that JavaScript represents exactly
 _I64_MAX = 2**63 - 1
 
 RANGES: dict[ScalarType, tuple[int, int]] = {
@@ -39,17 +39,17 @@ RANGES: dict[ScalarType, tuple[int, int]] = {
     ScalarType.U32: (0, 2**32 - 1),
     ScalarType.U64: (0, 2**64 - 1),
 }
-"""The first and last value of each integer type."""
+"""The smallest and largest value of each integer type."""
 
 
 @record
 class InputRules:
-    """What one entry point accepts beyond the plain form of a type."""
+    """The forms that an entry point accepts in addition to the plain form of a type."""
 
     integer_text: bool = False  # "12" for an integer
     integral_float: bool = False  # 3.0 for an integer
     epoch_number: bool = False  # 19723 for a Date
-    safe_integers: bool = False  # refuse integers that JavaScript cannot hold, unless as text
+    safe_integers: bool = False  # refuse integers that JavaScript cannot represent, unless given as strings
     max_integer: int = 2**64 - 1
 
 
@@ -61,7 +61,7 @@ ASSIGNMENT_RULES = InputRules(integral_float=True, epoch_number=True)
 
 
 class ConversionMismatch(Exception):  # noqa: N818 - never leaves this package
-    """A value does not fit its type: what was expected, and what was given."""
+    """A value does not fit its type. Holds what was expected and what was given."""
 
     def __init__(self, expected: str, actual: str) -> None:
         super().__init__(expected, actual)
@@ -119,7 +119,7 @@ def _convert_element(type_text: str, convert_scalar: Converter, position: int, i
 
 
 def _unwrap_value(value: Any) -> Any:
-    """Unwrap Enum, numpy and Arrow values by duck typing; the libraries are never imported."""
+    """Unwrap Enum, numpy and Arrow values by duck typing, without importing the libraries."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (str, int, float, list, tuple, memoryview)):
@@ -184,7 +184,7 @@ def _convert_float(scalar_type: ScalarType, rules: InputRules, value: Any) -> fl
         raise ConversionMismatch(scalar_type.value, describe(value))
     try:
         converted: float | None = float(value)
-    except OverflowError:  # an integer too large for any float
+    except OverflowError:  # the integer is too large for any float
         converted = None
     if converted is not None and scalar_type is ScalarType.F32:
         converted = narrow_to_f32(converted) if math.isfinite(converted) else None
@@ -226,7 +226,7 @@ def _is_unicode(text: str) -> bool:
         return True
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which JSON escapes can spell
+    except UnicodeEncodeError:  # a lone surrogate, which a JSON escape can produce
         return False
     return True
 

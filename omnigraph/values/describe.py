@@ -1,6 +1,6 @@
-"""Describe a value in an error message: its JSON kind and a short excerpt.
+"""Describe a value for an error message by its JSON kind and a short excerpt.
 
-Never shows secrets in URIs, and never more than a few characters.
+The excerpt never contains secrets from URIs and is at most a few characters long.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ _MAX_SHOWN_CHARACTERS = 40
 
 
 def describe(value: Any) -> str:
-    """Return the JSON kind of a value, with the value itself where it is short.
+    """Return the JSON kind of a value, followed by the value itself if it is short.
 
     >>> describe("soon"), describe(None), describe([1, 2]), describe(2**200)
     ("string 'soon'", 'null', 'array of 2', 'integer of 201 bits')

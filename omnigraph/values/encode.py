@@ -1,6 +1,7 @@
-"""Encode stored values as JSON: for query results and for exports.
+"""Encode stored values as JSON for query results and for exports.
 
-The two differ on purpose: results are for people and clients, exports must load back unchanged.
+The two encodings differ on purpose: results are for people and clients, whereas exports must load
+back unchanged.
 """
 
 import math
@@ -15,7 +16,7 @@ _MAX_SAFE_INTEGER = 2**53 - 1
 
 
 def encode_result(property_type: PropertyType, value: Any, *, integers_as_text: bool = False) -> Any:
-    """Return the JSON value of a query result; `integers_as_text` writes large integers as text.
+    """Return the JSON value for a query result; `integers_as_text` encodes large integers as strings.
 
     >>> encode_result(PropertyType(ScalarType.DATETIME), 0)
     '1970-01-01T00:00:00.000Z'
@@ -28,7 +29,7 @@ def encode_result(property_type: PropertyType, value: Any, *, integers_as_text: 
 
 
 def encode_export(property_type: PropertyType, value: Any) -> Any:
-    """Return the JSON value for an export: dates and instants stay numbers, blobs become text.
+    """Return the JSON value for an export; dates and instants stay numbers, and blobs become strings.
 
     >>> encode_export(PropertyType(ScalarType.DATETIME), 0), encode_export(
     ...     PropertyType(ScalarType.BLOB), b"hi")

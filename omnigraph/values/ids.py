@@ -1,7 +1,7 @@
-"""Ids, time and randomness: the only module that reads the clock or a random source.
+"""Ids, time and randomness; no other module reads the clock or a random source.
 
-Tests make all three repeatable with `deterministic_ids`. Knows nothing about graphs, and never uses
-time to decide which of two events came first: ids sort by time, but clocks prove nothing.
+Tests make all three repeatable with `deterministic_ids`. Ids sort by time, but time is never used
+to decide which of two events came first, because clocks can be wrong.
 """
 
 import os
@@ -21,12 +21,12 @@ _BASE32_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # without I, L, O and U
 _DIGIT_SHIFTS = range(125, -1, -5)
 _TIME_DIGITS = 10  # the first digits of a ULID are its milliseconds
 _RANDOM_BITS = 80
-_MAX_ULID_MILLIS = (1 << 48) - 1  # the largest time that the 48 bits of a ULID can hold
+_MAX_ULID_MILLIS = (1 << 48) - 1  # the latest time that the 48 bits of a ULID can hold
 
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock for tests that moves only when told to.
+    """A clock for tests that moves only when it is advanced.
 
     >>> clock = ManualClock(datetime(2024, 1, 1, tzinfo=UTC))
     >>> clock.advance(seconds=2)
@@ -42,11 +42,11 @@ class ManualClock:
         self.elapsed += timedelta(**duration)
 
     def micros(self) -> int:
-        """Return microseconds since 1970, in UTC."""
+        """Return the microseconds since 1970 in UTC."""
         return (self.start + self.elapsed - _EPOCH) // timedelta(microseconds=1)
 
     def monotonic(self) -> float:
-        """Return seconds since the clock was created."""
+        """Return the seconds since the clock was created."""
         return self.elapsed.total_seconds()
 
 
@@ -61,14 +61,14 @@ class _IdSource:
     last_ulid: tuple[int, int] = (-1, 0)
 
     def next_ulid(self, count: int = 1) -> int:
-        """Return a ULID as an integer, greater than all earlier ones; reserves `count` in a row."""
+        """Reserve `count` consecutive ULIDs, greater than all earlier ones; return the first as an integer."""
         with self.lock:
             millis, random_part = self.last_ulid
             current_millis = max(self.micros() // 1000, 0)
             if current_millis > millis:
                 millis, random_part = current_millis, int.from_bytes(self.random(_RANDOM_BITS // 8))
             else:
-                # The same millisecond, or a clock that moved back: increment the last ULID.
+                # Same millisecond, or the clock moved back: increment the last ULID.
                 carry, random_part = divmod(random_part + 1, 1 << _RANDOM_BITS)
                 millis += carry
             carry, last_random_part = divmod(random_part + count - 1, 1 << _RANDOM_BITS)
@@ -84,8 +84,8 @@ _active_source = _system_source()
 
 
 def _reset_after_fork() -> None:
-    # Without this, parent and child would continue from the same ULID. The lock is replaced too:
-    # a thread that does not exist in the child may hold it.
+    # Without this, parent and child would continue from the same ULID. The lock is replaced too,
+    # because it may be held by a thread that does not exist in the child.
     global _active_source  # noqa: PLW0603
     _active_source = _IdSource(_active_source.micros, _active_source.monotonic, _active_source.random)
 
@@ -95,7 +95,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_ulid() -> str:
-    """Return a new ULID: 26 characters that sort by time, strictly increasing within a process.
+    """Return a new ULID, a string of 26 characters that sorts by time and strictly increases within a process.
 
     >>> first, second = new_ulid(), new_ulid()
     >>> is_ulid(first) and first < second
@@ -111,7 +111,7 @@ def reserve_ulids(count: int) -> int:
 
 
 def is_ulid(text: str) -> bool:
-    """Return whether the text is a ULID in its canonical spelling.
+    """Return whether a string is a ULID in canonical spelling.
 
     >>> is_ulid("01J8ZC9Q3M0000000000000000"), is_ulid("01j8zc9q3m0000000000000000")
     (True, False)
@@ -120,14 +120,14 @@ def is_ulid(text: str) -> bool:
 
 
 def check_ulid(ulid: str) -> str:
-    """Return the text if it is a ULID, else raise `InputError`."""
+    """Return the string if it is a ULID; otherwise raise `InputError`."""
     if not is_ulid(ulid):
         raise InputError(reason=f"'{ulid[:40]}' is not a ULID (26 characters 0-9 A-Z without ILOU)")
     return ulid
 
 
 def ulid_time(ulid: str) -> datetime:
-    """Return when a ULID was created, by the clock of the machine that created it.
+    """Return when a ULID was created, according to the clock of the machine that created it.
 
     >>> ulid_time("00000000010000000000000000").isoformat(timespec="milliseconds")
     '1970-01-01T00:00:00.001+00:00'
@@ -142,30 +142,30 @@ def ulid_time(ulid: str) -> datetime:
 
 
 def now() -> datetime:
-    """Return the time in UTC, in whole milliseconds."""
+    """Return the current time in UTC, truncated to milliseconds."""
     return _EPOCH + timedelta(milliseconds=now_millis())
 
 
 def system_clock_nanos() -> int:
-    """Return the clock of this machine in nanoseconds, even while tests replace the clock.
+    """Return the time of this machine's clock in nanoseconds, even while tests replace the clock.
 
-    Only for comparison with timestamps of the local file system, which uses the same clock.
+    Use it only to compare with timestamps of the local file system, which uses the same clock.
     """
     return time.time_ns()
 
 
 def now_millis() -> int:
-    """Return milliseconds since 1970, in UTC."""
+    """Return the milliseconds since 1970 in UTC."""
     return now_micros() // 1000
 
 
 def now_micros() -> int:
-    """Return microseconds since 1970, in UTC."""
+    """Return the microseconds since 1970 in UTC."""
     return _active_source.micros()
 
 
 def monotonic() -> float:
-    """Return seconds on a clock that never moves back; only differences are meaningful."""
+    """Return the seconds on a clock that never moves back; only differences are meaningful."""
     return _active_source.monotonic()
 
 
@@ -180,7 +180,7 @@ def new_nonce() -> str:
 
 
 def random_fraction() -> float:
-    """Return a number in [0, 1), for jitter, not for secrets.
+    """Return a random number in [0, 1) for jitter; do not use it for secrets.
 
     >>> 0 <= random_fraction() < 1
     True

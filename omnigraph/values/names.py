@@ -1,8 +1,8 @@
-"""Validation of names: what a new branch, tag, stream or type may be called.
+"""Validation of names for new branches, tags, streams and types.
 
-Every rule holds on every store, so that a root can move between a disk and S3. A name is checked
-before anything is written. Existing names are never checked: whatever they are, they can be read,
-listed, renamed and deleted. Pure: reads and writes nothing.
+Every rule applies on every store, so a root can move between a disk and S3. A name is checked
+before anything is written. Existing names are never checked, so they can always be read, listed,
+renamed and deleted. This module reads and writes nothing.
 """
 
 import re
@@ -13,11 +13,11 @@ from omnigraph.errors import InputError
 from omnigraph.values.describe import describe
 from omnigraph.values.ids import is_ulid
 
-# Bytes of a name as stored. File systems allow 255 bytes in a path segment; the remainder leaves
-# room for suffixes such as `.lance` or `.partial` that exports and copying tools append.
+# Maximum length of a stored name in bytes. File systems allow 255 bytes in a path segment; the rest
+# leaves room for suffixes such as `.lance` or `.partial` that exports and copying tools append.
 MAX_NAME_BYTES = 200
 ALLOWED_CHARACTERS = "use letters, digits, '.', '-', '_', and '/' between parts"
-_MAX_SHOWN_CHARACTERS = 80  # characters of a name in an error
+_MAX_SHOWN_CHARACTERS = 80  # characters of a name shown in an error
 _ALLOWED_PATTERN = re.compile(r"[A-Za-z0-9._/-]+")
 _RESERVED_PATTERNS = (
     (re.compile(r"\A(?i:head)\Z"), "'HEAD' is reserved"),
@@ -32,7 +32,7 @@ _RESERVED_PATTERNS = (
 
 
 def quote_name(name: object) -> str:
-    r"""Return a name as errors show it: quoted, shortened, unprintable characters escaped.
+    r"""Return a name as shown in errors: quoted, shortened and with unprintable characters escaped.
 
     >>> print(quote_name("review/a"), quote_name("a\x07b"), quote_name(5))
     'review/a' 'a\x07b' integer 5
@@ -44,7 +44,7 @@ def quote_name(name: object) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """Return the same without quotes, for messages that show names unquoted."""
+    """Return a name as `quote_name` does but without quotes, for messages that show names unquoted."""
     visible_text = "".join(
         character if character.isprintable() else _escape_character(character)
         for character in name[:_MAX_SHOWN_CHARACTERS]
@@ -57,7 +57,7 @@ def _escape_character(character: str) -> str:
 
 
 def require_text(value: object, name_kind: str) -> str:
-    """Return the value if it is a string; raise `InputError` for any other type of name.
+    """Return the value if it is a string; otherwise raise `InputError`.
 
     >>> require_text(b"x", "branch")
     Traceback (most recent call last):
@@ -70,7 +70,7 @@ def require_text(value: object, name_kind: str) -> str:
 
 
 def require_names(names: object, name_kind: str = "type") -> list[str]:
-    """Return the given names as a list: a single string, or several.
+    """Return the given names as a list; accepts a single string or several strings.
 
     >>> require_names("Person"), require_names(("Person", "City"))
     (['Person'], ['Person', 'City'])
@@ -84,7 +84,7 @@ def require_names(names: object, name_kind: str = "type") -> list[str]:
 
 
 def strip_name(name: object, name_kind: str = "branch") -> str:
-    """Return the name without surrounding white space; an empty name raises `InputError`.
+    """Return the name without surrounding whitespace; raise `InputError` if it is empty.
 
     >>> strip_name("  review/a ")
     'review/a'
@@ -96,7 +96,7 @@ def strip_name(name: object, name_kind: str = "branch") -> str:
 
 
 def check_new_ref_name(name: object, name_kind: str = "branch") -> str:
-    """Return a name that a new branch or tag may have; otherwise raise `InputError`.
+    """Return the name if a new branch or tag may have it; otherwise raise `InputError`.
 
     Does not check whether the name is already in use.
     """
@@ -107,7 +107,7 @@ def check_new_ref_name(name: object, name_kind: str = "branch") -> str:
 
 
 def check_new_stream_name(name: object) -> str:
-    """Return a name that a new stream may have (any printable text), or raise `InputError`.
+    """Return the name if a new stream may have it (any printable text); otherwise raise `InputError`.
 
     >>> check_new_stream_name("orders of 2026")
     'orders of 2026'
@@ -139,7 +139,7 @@ def _raise_on_fault(checked_name: str, name_kind: str, fault: str | None) -> str
 
 
 def _find_character_fault(ref_name: str) -> str | None:
-    """Allow ASCII only: no names look alike, and no store changes one by normalizing Unicode."""
+    """Allow only ASCII, so that no two names look alike and no store alters one by normalizing Unicode."""
     if _ALLOWED_PATTERN.fullmatch(ref_name) is None or "" in ref_name.split("/"):
         return ALLOWED_CHARACTERS
     fault = find_length_fault(ref_name.replace("/", "%2F"))

@@ -1,7 +1,7 @@
-"""The canonical spelling of a stored value, and the entity ids built from it.
+"""The canonical spelling of stored values, and the entity ids built from it.
 
-Ids of keyed entities are permanent, so the output of this module must never change. Input is always
-the stored value: already narrowed, truncated and coerced.
+Ids of keyed entities are permanent, so the output of this module must never change. The input is
+always a stored value that has already been narrowed, truncated and coerced.
 """
 
 import math
@@ -11,11 +11,11 @@ from omnigraph.errors import InputError
 from omnigraph.values.types import PropertyType, ScalarType
 
 _EPOCH_TYPES = (ScalarType.DATE, ScalarType.DATETIME)  # stored as a number since 1970
-_F32_DIGITS = 9  # enough for every 32-bit float
+_F32_DIGITS = 9  # significant digits, enough for every 32-bit float
 
 
 def canonical_spelling(property_type: PropertyType, value: object) -> str:
-    """Return the spelling of one scalar, as used in ids and uniqueness tuples.
+    """Return the spelling of a scalar, as used in ids and uniqueness tuples.
 
     >>> canonical_spelling(PropertyType(ScalarType.F64), 1e21)
     '1000000000000000000000'
@@ -36,7 +36,7 @@ def canonical_spelling(property_type: PropertyType, value: object) -> str:
 
 
 def spell_float(value: float, *, single: bool = False) -> str:
-    """Return the shortest decimal that parses to the same float: no exponent, no trailing `.0`.
+    """Return the shortest decimal that parses to the same float, without an exponent or trailing `.0`.
 
     >>> spell_float(0.1), spell_float(-0.0), spell_float(2.5e-7)
     ('0.1', '0', '0.00000025')
@@ -51,7 +51,7 @@ def spell_float(value: float, *, single: bool = False) -> str:
 
 
 def narrow_to_f32(value: float) -> float | None:
-    """Return the nearest 32-bit float, or None if it is not finite.
+    """Return the nearest 32-bit float, or None if that is not finite.
 
     >>> narrow_to_f32(0.1), narrow_to_f32(1e39)
     (0.10000000149011612, None)
@@ -64,12 +64,12 @@ def narrow_to_f32(value: float) -> float | None:
 
 
 def sha256_hex(content: str | bytes) -> str:
-    """Return the SHA-256 of a text (as UTF-8) or of bytes, as 64 hexadecimal digits.
+    """Return the SHA-256 of a string (encoded as UTF-8) or of bytes, as 64 hexadecimal digits.
 
     >>> sha256_hex("")[:8]
     'e3b0c442'
     """
-    from hashlib import sha256  # imported late: it loads OpenSSL
+    from hashlib import sha256  # imported late because it loads OpenSSL
 
     return sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
@@ -80,8 +80,8 @@ def _shortest_f32_decimal(value: float) -> str:
         raise InputError(reason=f"{value} does not fit F32")
     for fraction_digits in range(_F32_DIGITS):
         nearest_decimal = f"{target_value:.{fraction_digits}e}"
-        # Above a power of two floats are spaced more widely than below it, so the nearest decimal
-        # may round down while the next one up, although farther away, still parses correctly.
+        # Floats above a power of two are spaced more widely than those below it. The nearest decimal
+        # may therefore round down, while the next one up, although farther away, parses correctly.
         for candidate in (nearest_decimal, _increment_last_digit(nearest_decimal)):
             if narrow_to_f32(float(candidate)) == target_value:
                 return candidate

@@ -1,16 +1,16 @@
-"""The key of a table: the kind and the name of its type, as `node:Person` or `edge:Knows`."""
+"""Table keys, which combine the kind and name of a type: `node:Person` or `edge:Knows`."""
 
 from functools import lru_cache
 from typing import Literal
 
 EntityKind = Literal["node", "edge"]
-_PREFIX_LENGTH = len("node:")  # `edge:` is as long, so a slice is enough to get the type name
+_PREFIX_LENGTH = len("node:")  # `edge:` has the same length, so a slice yields the type name
 
 
 class TableKey(str):
-    """A table key. It is its own text: stored forms, order and equality are those of a string.
+    """A table key, which is stored, ordered and compared as a string.
 
-    The constructor trusts its argument; `parse` checks it.
+    The constructor does not check its argument; `parse` does.
 
     >>> table_key = TableKey.of("node", "Person")
     >>> table_key, table_key.kind, table_key.type_name, table_key == "node:Person"
@@ -21,22 +21,22 @@ class TableKey(str):
 
     @staticmethod
     def of(kind: str, type_name: str) -> "TableKey":
-        """Return the key of the table of a type; `kind` is `node` or `edge`."""
+        """Return the key of a type's table; `kind` is `node` or `edge`."""
         return _cached_key(kind, type_name)
 
     @staticmethod
     def node(type_name: str) -> "TableKey":
-        """Return the key of the table of a node type."""
+        """Return the key of a node type's table."""
         return _cached_key("node", type_name)
 
     @staticmethod
     def edge(type_name: str) -> "TableKey":
-        """Return the key of the table of an edge type."""
+        """Return the key of an edge type's table."""
         return _cached_key("edge", type_name)
 
     @staticmethod
     def parse(text: str) -> "TableKey":
-        """Return a text as a key; raise `ValueError` if it does not name a kind and a type.
+        """Parse a string as a key; raise `ValueError` if it does not name a kind and a type.
 
         >>> TableKey.parse("Person")
         Traceback (most recent call last):
@@ -54,7 +54,7 @@ class TableKey(str):
 
     @property
     def type_name(self) -> str:
-        """The name of the type."""
+        """The type name."""
         return self[_PREFIX_LENGTH:]
 
     @property
@@ -65,5 +65,5 @@ class TableKey(str):
 
 @lru_cache(maxsize=4096)
 def _cached_key(kind: str, type_name: str) -> TableKey:
-    # Queries build the same keys again and again; a cached one costs no more than an f-string.
+    # Queries build the same keys repeatedly; a cached key costs no more than an f-string.
     return TableKey(f"{kind}:{type_name}")

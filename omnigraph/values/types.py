@@ -1,6 +1,6 @@
-"""The scalar types of the schema language and the type record of a property.
+"""The scalar types of the schema language, and the type record of a property.
 
-Two property types are equal when their records are equal. Knows nothing about values.
+Two property types are equal when their records are equal. This module does not handle values.
 """
 
 import enum
@@ -65,7 +65,7 @@ class PropertyType:
             object.__setattr__(self, "enum_values", tuple(sorted(set(self.enum_values))))
 
     def display(self) -> str:
-        """Return the type as a schema file spells it.
+        """Return the type as written in a schema file.
 
         >>> PropertyType(ScalarType.VECTOR, vector_dim=8).display()
         'Vector(8)'
@@ -82,11 +82,11 @@ class PropertyType:
         return f"[{self.scalar.value}]" if self.is_list else self.scalar.value
 
     def as_nullable(self, nullable: bool) -> "PropertyType":
-        """Return the same type, nullable or not."""
+        """Return the same type with the given nullability."""
         return self if nullable == self.nullable else replace(self, nullable=nullable)
 
     def element_type(self) -> "PropertyType":
-        """Return the element type of a list or vector; for a scalar, the type without `?`.
+        """Return the element type of a list or vector, or a scalar type without `?`.
 
         >>> PropertyType(ScalarType.I32, is_list=True).element_type().display()
         'I32'
@@ -96,7 +96,7 @@ class PropertyType:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether a value is a single number (lists and vectors are not)."""
+        """Whether a value is a single number, as opposed to a list or vector."""
         return self.scalar.is_numeric and not self.is_list
 
     @property
@@ -106,7 +106,7 @@ class PropertyType:
 
     @property
     def is_vector(self) -> bool:
-        """Whether a value is an embedding with fixed dimensions."""
+        """Whether a value is an embedding with a fixed number of dimensions."""
         return self.scalar is ScalarType.VECTOR
 
     @property

@@ -154,7 +154,8 @@ def test_append_is_replanned_after_a_schema_change(root: Path) -> None:
 def test_without_comparing_field_ids_values_would_move_to_another_column(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "schema_fingerprint", lambda _: "")
+    for module in (tables, stage_rows):
+        monkeypatch.setattr(module, "schema_fingerprint", lambda _: "")
     found = _append_over_a_schema_change(root)
     assert {"id": "old", "m": 42} in found
 

@@ -1,7 +1,7 @@
-"""Node and edge sets: chained calls that build one query of the query language.
+"""Node and edge sets: chained calls that build a single query.
 
-Never a second engine: a chain only builds query text, which `to_query` shows, and every value is a
-parameter. Sets are immutable; each call returns a new one.
+There is no second engine: a chain only builds query text, which `to_query` returns, and every value
+is passed as a parameter. Sets are immutable; each call returns a new one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,9 +34,10 @@ class QueryParameter:
 
 @dataclass(frozen=True, slots=True)
 class EntitySet(LazyResult):
-    """The common base of node and edge sets: clauses, parameters, columns and order so far.
+    """The common base of node and edge sets: the clauses, parameters, columns and sort order so far.
 
-    `variable` stands for the entities of the set; `properties` are theirs, with system fields.
+    `variable` is the query variable of the entities; `properties` are their properties, including
+    system fields.
     """
 
     run_query: QueryRunner = field(repr=False)
@@ -55,9 +56,10 @@ class EntitySet(LazyResult):
     # Building -----------------------------------------------------------------------------------
 
     def filter(self, predicate: str, /, **params: Any) -> Self:
-        """Keep entities for which a predicate holds: `filter("age > $min", min=30)`.
+        """Keep the entities that match a predicate: `filter("age > $min", min=30)`.
 
-        Write property names bare. `starts_with(name, 'A')` and `name starts_with 'A'` both work.
+        Write property names without a prefix. Both `starts_with(name, 'A')` and `name starts_with
+        'A'` work.
         """
         self._require_no_limit("filter")
         owner = self.type_name
@@ -82,10 +84,10 @@ class EntitySet(LazyResult):
         return self._add_clause(f"({translated.text})", new_parameters)
 
     def where(self, **values: Any) -> Self:
-        """Keep entities whose properties have these values.
+        """Keep the entities whose properties have the given values.
 
-        None matches a missing property, a list matches any of its members; a list property must
-        contain the value.
+        None matches a missing property, and a list matches any of its members. A list property
+        matches if it contains the value.
         """
         self._require_no_limit("where")
         filtered_set = self
@@ -126,7 +128,7 @@ class EntitySet(LazyResult):
         return {name: parameter.value for name, parameter in self.parameters.items()}
 
     def to_query(self) -> str:
-        """Return the set as a query in the query language."""
+        """Return the set as query text."""
         columns = self._returned_columns()
         return_items = [f"${self.variable}.{column_name} as {column_name}" for column_name in columns]
         order_items = [
@@ -175,7 +177,7 @@ class EntitySet(LazyResult):
         return "\n".join([*query_lines, "}", ""])
 
     def _returned_columns(self) -> list[str]:
-        """Return the columns; after a hop ids keep entities distinct, and sort keys are added."""
+        """Return the columns: after a hop also the id, which keeps entities distinct, and the sort keys."""
         column_names = list(self.columns or self._readable_names())
         if self.hops:
             column_names = ["id", *column_names] + [sort_name for sort_name, _ in self.order]
@@ -214,7 +216,7 @@ class EntitySet(LazyResult):
         )
 
     def _check_enum(self, property_name: str, property_type: PropertyType, value: Any) -> None:
-        """Refuse a value that no entity can have: it is a mistake, not an empty result."""
+        """Reject a value that is not a member of the enum, instead of returning an empty result."""
         enum_values = property_type.enum_values or ()
         for member in value if isinstance(value, list | tuple | set | frozenset) else (value,):
             if enum_values and isinstance(member, str) and str(getattr(member, "value", member)) not in enum_values:
@@ -254,9 +256,9 @@ class EntitySet(LazyResult):
 
 @dataclass(frozen=True, slots=True)
 class NodeSet(EntitySet):
-    """Nodes of one type, or of one interface.
+    """Nodes of one type or interface.
 
-    After a hop along edges each node occurs once, and its id is among the columns.
+    After a hop along edges, each node occurs once and its id is among the columns.
     """
 
     def out(self, edge: str, *, hops: HopRange = 1) -> "NodeSet":
@@ -304,7 +306,7 @@ class NodeSet(EntitySet):
 
 @dataclass(frozen=True, slots=True)
 class EdgeSet(EntitySet):
-    """Edges of one type: their ids, endpoints and properties."""
+    """Edges of one type, with their ids, endpoints and properties."""
 
     def _query_name(self) -> str:
         return "edges"
@@ -333,5 +335,5 @@ def _declared_properties(entity_type: NodeType | InterfaceType | EdgeType) -> di
 
 
 def _edge_keyword(edge: EdgeType) -> str:
-    """Return the name of an edge type as queries spell it."""
+    """Return the name of an edge type as it is spelled in queries."""
     return edge.name[0].lower() + edge.name[1:]

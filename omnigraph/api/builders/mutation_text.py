@@ -1,6 +1,6 @@
-"""Convenience writes (update, delete, connect) as mutation text and as records.
+"""Build the mutation text and the records for convenience writes (update, delete, connect).
 
-Never writes a value into query text: values are parameters, typed by their property.
+Values are never written into query text: they are parameters, typed by their property.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ MutationText = tuple[str, dict[str, Any]]
 def build_update(
     catalog: Catalog, type_name: str, predicate: str, new_values: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> MutationText:
-    """Return the mutation that sets properties, and its parameters."""
+    """Return the mutation that sets properties, together with its parameters."""
     entity_type = resolve_type(catalog, type_name)
     property_types = {declared_property.name: declared_property.type for declared_property in entity_type.properties}
     if not new_values:
@@ -49,7 +49,7 @@ def build_update(
 
 
 def build_delete(catalog: Catalog, type_name: str, predicate: str, arguments: Mapping[str, Any]) -> MutationText:
-    """Return the mutation that deletes entities, and its parameters."""
+    """Return the mutation that deletes entities, together with its parameters."""
     entity_type = resolve_type(catalog, type_name)
     condition, parameter_types = _translate_condition(entity_type, predicate, arguments)
     header = _query_header("delete", parameter_types)
@@ -73,7 +73,7 @@ def _query_header(verb: str, parameter_types: Mapping[str, str]) -> str:
 
 @contextmanager
 def suggest_upsert() -> Iterator[None]:
-    """Replace the hint of a key conflict: suggest `upsert`, not a load mode."""
+    """Replace the hint of a key conflict, to suggest `upsert` instead of a load mode."""
     try:
         yield
     except KeyConflict as error:
@@ -82,7 +82,7 @@ def suggest_upsert() -> Iterator[None]:
 
 
 def normalize_records(records: tuple[Any, ...]) -> Any:
-    """Return records as a load takes them: separate records as a list, a single batch as it is."""
+    """Return records in the form that a load accepts: a list of records, or a single batch unchanged."""
     if len(records) != 1:
         return list(records)
     (single_argument,) = records
@@ -93,7 +93,7 @@ def normalize_records(records: tuple[Any, ...]) -> Any:
 
 
 def build_edge_records(ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return edges as records, with the keys of both endpoints as ids."""
+    """Return edges as records, with the endpoints' keys converted to ids."""
     edge = resolve_type(ir.catalog, edge_type, "edge", ignore_case=True)
     return [_build_edge_record(ir, edge, item) for item in edge_tuples]
 
@@ -111,9 +111,9 @@ def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]
 
 
 def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
-    """Return the id of a node from its key: a value, a tuple or a mapping of members, or an id.
+    """Return a node's id from its key: a value, a tuple or mapping of key members, or an id.
 
-    A type without a key, and a composite key given as text, is identified by its id alone.
+    If the type has no key, or a composite key is passed as a string, the value is the id itself.
     """
     key_columns = ordered_key_columns(ir, type_name)
     if not key_columns or (len(key_columns) > 1 and isinstance(key, str)):

@@ -1,7 +1,7 @@
-"""Translates predicates of Python callers, such as `age > 30 and name starts_with 'A'`.
+"""Translate predicates written by Python callers, such as `age > 30 and name starts_with 'A'`.
 
-Owns the step from bare property names to those of a query variable, and the declared types of the
-parameters. Values never become text: they stay parameters, and the query language checks the rest.
+This module qualifies bare property names with a query variable and declares the parameter types.
+Values never become text: they stay parameters, and the query compiler checks the rest.
 """
 
 import re
@@ -91,12 +91,12 @@ def _translate_token(
 
 
 def _requote_escape(match: "re.Match[str]") -> str:
-    """Convert one escape of a single-quoted text to its form in double quotes."""
+    """Convert one escape of a single-quoted string to its form in a double-quoted string."""
     return {"\\'": "'", '"': '\\"'}.get(match.group(), match.group())
 
 
 def _join_words(output_words: list[str]) -> str:
-    """Join the words with single spaces, without spaces inside brackets and calls."""
+    """Join the words with single spaces, but without spaces inside brackets and calls."""
     joined_text = ""
     for output_word in output_words:
         opens_call = output_word == "(" and joined_text[-1:].isalnum() and _last_word(joined_text) not in _KEYWORDS
@@ -110,7 +110,7 @@ def _last_word(joined_text: str) -> str:
 
 
 def _rewrite_prefix_calls(tokens: list[PredicateToken]) -> list[PredicateToken]:
-    """Rewrite `starts_with(name, 'A')` as `name starts_with 'A'`; keep everything else."""
+    """Rewrite `starts_with(name, 'A')` as `name starts_with 'A'`; leave everything else unchanged."""
     for token_index, (kind, text) in enumerate(tokens[:-1]):
         if (
             kind == "word"
@@ -130,7 +130,7 @@ def _rewrite_prefix_calls(tokens: list[PredicateToken]) -> list[PredicateToken]:
 
 
 def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
-    """Rewrite `age in (1, 2)` as `age in [1, 2]`; keep everything else."""
+    """Rewrite `age in (1, 2)` as `age in [1, 2]`; leave everything else unchanged."""
     rewritten_tokens = list(tokens)
     for token_index in range(len(rewritten_tokens) - 1):
         if rewritten_tokens[token_index] == ("word", "in") and rewritten_tokens[token_index + 1][1] == "(":
@@ -141,7 +141,7 @@ def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
 
 
 def _starts_condition(tokens: list[PredicateToken], token_index: int) -> bool:
-    """Return whether a condition begins here: first, after a bracket or after a connective."""
+    """Return whether a condition begins here: at the start, after a bracket or after a connective."""
     return token_index == 0 or tokens[token_index - 1][1] in ("(", "and", "or", "not")
 
 
@@ -180,7 +180,7 @@ def _parameter_types(
 def _declare_parameter(
     tokens: list[PredicateToken], token_index: int, properties: Mapping[str, PropertyType], value: Any
 ) -> str:
-    """Return the type of the property that a parameter is compared with, or of its value."""
+    """Return the type of the property that a parameter is compared with, or the type of its value."""
     comparison, operand_text = "", ""
     if token_index >= 2 and tokens[token_index - 1][1] in _COMPARISONS:
         comparison, operand_text = tokens[token_index - 1][1], tokens[token_index - 2][1]
@@ -195,7 +195,7 @@ def _declare_parameter(
 
 
 def parameter_declaration(property_type: PropertyType, value: Any = 0) -> str:
-    """Return the declaration of a parameter: enums as strings, `?` only for None."""
+    """Return a parameter's declaration; enums are declared as strings, and `?` is added only for None."""
     parameter_type = PropertyType(
         property_type.scalar, value is None, is_list=property_type.is_list, vector_dim=property_type.vector_dim
     )

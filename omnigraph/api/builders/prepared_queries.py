@@ -1,7 +1,7 @@
-"""Query input on its way to the engine: read, wrapped, compiled once, called.
+"""Prepare query input for the engine: read it, wrap a bare body, compile it once.
 
-Owns the cache of compiled queries, by text and schema, and the forms of query input: text, a path,
-or a bare body. Values never become text: they are always parameters.
+This module owns the cache of compiled queries, keyed by text and schema, and the accepted forms of
+query input: text, a path, or a bare body. Values never become text: they are always parameters.
 """
 
 import re
@@ -35,7 +35,7 @@ _VARIABLE_OR_IGNORED_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$
 
 @dataclass(frozen=True, slots=True)
 class QueryText:
-    """A text to compile; its first `prefix_length` characters are not part of the caller's text."""
+    """Query text to compile; its first `prefix_length` characters are not part of the caller's text."""
 
     text: str
     source_name: str = "<query>"
@@ -43,9 +43,9 @@ class QueryText:
 
 
 def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
-    """Return the text to compile: passed, read from a file, or a bare body wrapped as a query.
+    """Return the text to compile: as passed, read from a file, or a bare body wrapped as a query.
 
-    The parameters of a bare body are declared by the types of their values.
+    The parameters of a bare body are declared with the types of their values.
 
     >>> read_query("match { $p: Person  $p.age > $min } return { $p.name }", {"min": 30}).text
     'query anonymous($min: I64) {match { $p: Person  $p.age > $min } return { $p.name }}'
@@ -101,7 +101,7 @@ def _read_query_file(query_path: Path) -> QueryText:
 
 
 def infer_type_name(value: Any) -> str:
-    """Return the type by which a value is declared when nothing else determines it.
+    """Return the type with which a value is declared when nothing else determines it.
 
     >>> [infer_type_name(value) for value in (1, [1.5], None, date(2024, 1, 1))]
     ['I64', '[F64]', 'String?', 'Date']
@@ -133,7 +133,7 @@ _PYTHON_TYPE_NAMES: tuple[tuple[type, str], ...] = (
 
 
 class CompiledQueryCache:
-    """A cache of compiled query texts, least recently used dropped first; shared by all handles."""
+    """A cache of compiled query texts, shared by all handles; the least recently used is dropped first."""
 
     def __init__(self, max_entries: int = _CACHE_SIZE) -> None:
         self._max_entries = max_entries
@@ -143,9 +143,9 @@ class CompiledQueryCache:
     def get_or_compile(
         self, query_text: QueryText, schema_hash: str, catalog: Callable[[], Catalog], query_name: str | None = None
     ) -> tuple[CompiledQuery, ...]:
-        """Return all queries of a text, compiled only if text or schema are new.
+        """Return all queries in the query text; compile them only if it or the schema is new.
 
-        When one query is selected by name, mistakes in the others do not matter.
+        If one query is selected by name, errors in the other queries are ignored.
         """
         cache_key = (schema_hash, query_text.text)
         with self._lock:
@@ -168,7 +168,7 @@ class CompiledQueryCache:
 
 
 def _compile_named_query(query_text: QueryText, catalog: Catalog, query_name: str) -> tuple[CompiledQuery, ...]:
-    """Compile only the named query of a text that has errors elsewhere."""
+    """Compile only the named query of query text that has errors elsewhere."""
     source = SourceText(query_text.source_name, query_text.text)
     diagnosed_queries, parse_errors = diagnose_each_query(source, catalog)
     named_queries = [
@@ -210,7 +210,7 @@ def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> 
 
 
 def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuery:
-    """Return the query if it reads (or writes) as the call requires; refuse it otherwise."""
+    """Return the query if it is a read or a mutation, as the call requires; otherwise raise an error."""
     if query.kind == required_kind:
         return query
     if required_kind == "read":
@@ -222,7 +222,7 @@ def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuer
 
 @contextmanager
 def _map_errors_to_body(query_text: QueryText) -> Iterator[None]:
-    """Move diagnostics of a wrapped body into the body as its author wrote it."""
+    """Map the positions of diagnostics in a wrapped query to the body as its author wrote it."""
     try:
         yield
     except LanguageError as error:
@@ -247,7 +247,7 @@ def _move_diagnostic(diagnostic: Diagnostic, body_source: SourceText, prefix_len
 
 
 def _add_value_hint(diagnostic: Diagnostic) -> str | None:
-    """Return the hint; in a bare body an undeclared variable may be a parameter without a value."""
+    """Return the hint; in a bare body, an undeclared variable may be a parameter without a value."""
     undeclared_match = _UNDECLARED_MESSAGE.search(diagnostic.message)
     if undeclared_match is None:
         return diagnostic.hint
@@ -261,7 +261,7 @@ def _add_value_hint(diagnostic: Diagnostic) -> str | None:
 class Prepared:
     """A query that is checked once and called like a function.
 
-    It is compiled again only when the schema of the graph changes.
+    It is recompiled only when the schema of the graph changes.
     """
 
     name: str
@@ -272,7 +272,7 @@ class Prepared:
     _explain: Callable[..., Any]
 
     def __call__(self, /, **params: Any) -> Any:
-        """Run the query: a read returns a `Result`, a change a `Receipt`."""
+        """Run the query; a read returns a `Result`, and a mutation returns a `Receipt`."""
         return self._call(params)
 
     def explain(self, /, *, analyze: bool = False, **params: Any) -> Any:

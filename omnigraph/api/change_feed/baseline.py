@@ -1,7 +1,7 @@
-"""A baseline: all entities of a branch at one commit, and the cursor that continues from there.
+"""A baseline: all entities of a branch at one commit, and a cursor to continue from there.
 
-Owns the stream with its closing record, and the file that the stream is written to. An interrupted
-stream has no cursor, and a file appears complete or not at all.
+This module owns the stream with its closing record, and the file that the stream is written to. An
+interrupted stream has no cursor, and the file is either complete or absent.
 """
 
 import fcntl
@@ -27,9 +27,9 @@ from omnigraph.ingest.export import export_lines
 
 
 class Baseline(Guarded, Iterator[dict[str, Any]]):
-    """The entities of one commit as loadable records; `cursor` is set once all are read.
+    """The entities of one commit as loadable records; `cursor` is set once all have been read.
 
-    `lines()` returns the same as NDJSON, with the closing record.
+    `lines()` returns the same records as NDJSON, followed by the closing record.
     """
 
     def __init__(self, snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest) -> None:
@@ -52,7 +52,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         return record
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the remaining entities as NDJSON lines, then one record with commit and cursor."""
+        """Yield the remaining entities as NDJSON lines, then one record with the commit and the cursor."""
         try:
             while True:
                 yield self._next_line()
@@ -60,7 +60,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
             yield orjson.dumps({"baseline": self.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the closing record: the commit, and the cursor once all entities were read."""
+        """Return the closing record: the commit, and the cursor once all entities have been read."""
         return {"snapshot_commit_id": self.commit_id, "resume_cursor": self.cursor}
 
     def _next_line(self) -> bytes:
@@ -72,9 +72,10 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         return entity_line
 
     def write(self, path: Path) -> None:
-        """Write the whole stream to a file durably; other captures to the same path wait.
+        """Write the whole stream durably to a file; concurrent captures to the same path wait.
 
-        If another process replaces the file meanwhile, the write fails and there is no cursor.
+        If another process replaces the file in the meantime, the write fails and there is no
+        cursor.
         """
         with _hold_capture_lock(path):
             try:

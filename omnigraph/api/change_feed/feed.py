@@ -1,7 +1,8 @@
 """The change feed for programs: blocks of whole commits, each with a durable cursor.
 
-Owns the form of a block, the JSON of a change, and where a reader starts. A cursor always points
-after a whole commit. Nothing is kept between calls: the cursor is the only state.
+This module owns the form of a block, the JSON encoding of a change, and the reader's start
+position. A cursor always points after a whole commit. Nothing is kept between calls: the cursor is
+the only state.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -47,7 +48,7 @@ _CHANGE_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilterRequest:
-    """A change filter as callers pass it: names of types, kinds (node, edge) and ops."""
+    """A change filter as callers pass it: type names, kinds (node, edge) and operations."""
 
     types: ChangeFilterNames = None
     kinds: ChangeFilterNames = None
@@ -60,7 +61,7 @@ class ChangeFilterRequest:
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """Where a reader starts: at a named start, a cursor, or a page token; by default now."""
+    """A reader's start position: a named start, a cursor, or a page token; the default is now."""
 
     start: str | None = None
     cursor: str | None = None
@@ -77,7 +78,7 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class BlockChanges(Guarded):
-    """The changes of one commit, in order; can be iterated repeatedly."""
+    """The changes of one commit, in order; they can be iterated over repeatedly."""
 
     tables: tuple[TableChanges, ...]
 
@@ -94,7 +95,7 @@ class BlockChanges(Guarded):
 
 @dataclass(frozen=True)
 class ChangeBlock(Guarded):
-    """A whole commit: its changes against its first parent, and the cursor after it.
+    """A whole commit: its changes relative to its first parent, and the cursor after it.
 
     Apply a block once per `commit.id`, and store the cursor together with the applied changes.
     """
@@ -112,15 +113,15 @@ class ChangeBlock(Guarded):
 
     @cached_property
     def changes(self) -> BlockChanges:
-        """The changes: nodes before edges, by type, then by id; empty if only files moved."""
+        """The changes, with nodes before edges, by type, then by id; empty if the commit only moved files."""
         return BlockChanges(tuple(type_changes.changes for type_changes in self.block.type_changes))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the block as one document."""
+        """Return the block as one JSON document."""
         return {"cause": describe_cause(self.commit), "changes": list(iter_change_documents(self.block))}
 
     def to_arrow(self) -> pa.RecordBatch:
-        """Return the changes as rows; the images before and after are JSON texts."""
+        """Return the changes as rows; the images before and after are JSON strings."""
         import orjson
 
         change_rows = [
@@ -142,9 +143,9 @@ class ChangeBlock(Guarded):
 
 
 class Feed(Guarded, Iterator[ChangeBlock]):
-    """The blocks after a position, up to the head at the time the feed was opened.
+    """The blocks after a position, up to the branch head at the time when the feed was opened.
 
-    `cursor` points after the last block that was read, initially to the start of the feed.
+    `cursor` points after the last block that was read, or initially to the start of the feed.
     """
 
     def __init__(self, commit_range: CommitRange, change_filter: ChangeFilter, cursor_binding: CursorBinding) -> None:
@@ -153,7 +154,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
         self.cursor_binding = cursor_binding
         self._block_iterator = iter_blocks(commit_range, change_filter)
         self._last_commit_id = commit_range.after_commit_id
-        self._failure: OmnigraphError | None = None  # raised again: an error must not end a feed
+        self._failure: OmnigraphError | None = None  # raised again, so that an error does not end the feed
 
     def __iter__(self) -> "Feed":
         return self
@@ -179,16 +180,16 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 
     @property
     def at_start(self) -> bool:
-        """Whether no block was read yet."""
+        """Whether no block has been read yet."""
         return self._last_commit_id == self.commit_range.after_commit_id
 
     @property
     def caught_up(self) -> bool:
-        """Whether all blocks were read."""
+        """Whether all blocks have been read."""
         return self._last_commit_id == self.commit_range.snapshot.commit_id
 
     def to_arrow_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the blocks as batches of rows, one per commit, for sinks that take Arrow."""
+        """Yield the blocks as Arrow batches, one per commit, for sinks that accept Arrow."""
         for block in self:
             yield block.to_arrow()
 
@@ -196,7 +197,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 def open_feed(
     snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest, position: FeedPosition
 ) -> Feed:
-    """Open the feed of a branch from a start or a cursor, up to a snapshot."""
+    """Open the feed of a branch from a start position or a cursor, up to a snapshot."""
     cursor = position.cursor
     change_filter = resolve_change_filter(snapshot, filter_request, cursor)
     cursor_binding = build_cursor_binding(snapshot, branch_state, change_filter)
@@ -208,7 +209,7 @@ def open_feed(
 
 
 def resolve_change_filter(snapshot: Snapshot, filter_request: ChangeFilterRequest, token: str | None) -> ChangeFilter:
-    """Resolve the filter by the current schema; dropped types are found in the token's schema."""
+    """Resolve the filter against the current schema; look up dropped types in the token's schema."""
     return filter_request.resolve(_iter_schemas(snapshot, token))
 
 
@@ -225,7 +226,7 @@ def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
 
 
 def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter) -> CursorBinding:
-    """Return what the cursors of a branch are bound to."""
+    """Return the identity that the cursors of a branch are bound to."""
     domain, first_commit_id = snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id
     return CursorBinding(
         domain, first_commit_id, change_filter.digest, hash_branch_name(branch_state.name), branch_state.ulid
@@ -233,12 +234,12 @@ def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_f
 
 
 def encode_cursor(cursor_binding: CursorBinding, commit_id: str) -> str:
-    """Return the cursor after a commit."""
+    """Return the cursor that points after a commit."""
     return encode_token("feed-cursor", cursor_binding, commit=commit_id)
 
 
 def commits_after_token(snapshot: Snapshot, commit_id: str, token: str) -> CommitRange:
-    """Return the commits after a token's commit; reject one outside the branch's history."""
+    """Return the commits after a token's commit; reject a token outside the branch's history."""
     try:
         commit_range = commits_after(snapshot, commit_id)
     except ChangeFeedGap as error:
@@ -270,7 +271,7 @@ def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
 
 
 def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
-    """Return a gap error with the cursor that leads up to the gap."""
+    """Return a gap error with the cursor from which reading can continue up to the gap."""
     first_unreadable_id = error.first_unreadable_commit_id
     return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first_unreadable_id)
 
@@ -279,7 +280,7 @@ def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
 
 
 def describe_cause(commit: Commit) -> dict[str, Any]:
-    """Return who made a commit and when; times are microseconds since 1970, no null members."""
+    """Return who made a commit and when, in microseconds since 1970; null members are omitted."""
     commit_facts = {
         "graph_commit_id": commit.id,
         "parent_commit_id": commit.parent,
@@ -299,7 +300,7 @@ def iter_change_documents(block: CommitBlock) -> Iterator[dict[str, Any]]:
 
 
 def make_change_encoder(type_id: int, changes: TableChanges) -> Callable[[EntityChange], dict[str, Any]]:
-    """Return the function that turns the changes of one type into JSON."""
+    """Return the function that converts changes of one type to JSON."""
     column_encoders = {field.name: make_json_encoder(field.type) for field in changes.updated_after.schema}
     encoders = {
         column_name: encode_value for column_name, encode_value in column_encoders.items() if encode_value is not None

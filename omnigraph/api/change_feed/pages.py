@@ -1,8 +1,8 @@
-"""Pages of changes, limited in number and in bytes.
+"""Pages of changes, limited by count and by size in bytes.
 
-Owns the packing and the page tokens. A page that ends inside a commit has a page token and no
-cursor; one that ends after a commit has a cursor and no page token. So no reader can store a cursor
-with half of a commit applied.
+This module owns the packing of pages and the page tokens. A page that ends inside a commit has a
+page token and no cursor; a page that ends after a commit has a cursor and no page token. Therefore
+no reader can store a cursor with a commit half applied.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,7 +56,7 @@ DEFAULT_POLL_COMMITS, MAX_POLL_COMMITS = 128, 512
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """The size limits of a page. Bytes are a target: a larger change comes alone."""
+    """The size limits of a page. The byte limit is a target: a larger change gets a page of its own."""
 
     changes: int = DEFAULT_PAGE_CHANGES
     bytes: int = DEFAULT_PAGE_BYTES
@@ -77,14 +77,14 @@ def _check_limit(resource_name: str, requested: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommitPart:
-    """The changes of one commit in a page, all or some, as records and as JSON."""
+    """All or some of the changes of one commit in a page, as records and as JSON."""
 
     commit: Commit
     changes: tuple[EntityChange, ...]
     documents: tuple[dict[str, Any], ...] = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the part as one document."""
+        """Return the part as one JSON document."""
         return {"cause": describe_cause(self.commit), "changes": list(self.documents)}
 
 
@@ -106,14 +106,14 @@ class CommitPage:
         return self.part.changes
 
     def to_json(self) -> dict[str, Any]:
-        """Return the page as one document."""
+        """Return the page as one JSON document."""
         token = {"next_page_token": self.next_page_token} if self.next_page_token else {}
         return self.part.to_json() | token
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """A page of a feed: it has a page token if it ends inside a commit, otherwise a cursor."""
+    """A page of a feed; it has a page token if it ends inside a commit, and a cursor otherwise."""
 
     blocks: tuple[CommitPart, ...]
     next_page_token: str | None = None
@@ -121,7 +121,7 @@ class ChangePage:
     caught_up: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the page as one document, without members that do not apply."""
+        """Return the page as one JSON document, without the members that do not apply."""
         page_facts = {"next_page_token": self.next_page_token, "cursor": self.cursor, "caught_up": self.caught_up}
         present_facts = {name: value for name, value in page_facts.items() if value is not None}
         return {"blocks": [commit_part.to_json() for commit_part in self.blocks], **present_facts}
@@ -140,7 +140,7 @@ class _PageBudget:
         return self.changes <= 0 or self.bytes <= 0
 
     def reserve(self, document_bytes: int) -> bool:
-        """Reserve room for one change and return whether it fits; the first always does."""
+        """Reserve room for one change and return whether it fits; the first change always fits."""
         if self.is_started and (self.changes < 1 or self.bytes < document_bytes):
             return False
         self.changes -= 1
@@ -152,7 +152,7 @@ class _PageBudget:
 def commit_pages(
     snapshot: Snapshot, filter_request: ChangeFilterRequest, limits: PageLimits, page_token: str | None = None
 ) -> Iterator[CommitPage]:
-    """Yield the pages of a commit's changes, all of one snapshot."""
+    """Yield the pages of a commit's changes, all from one snapshot."""
     change_filter = resolve_change_filter(snapshot, filter_request, None)
     cursor_binding = CursorBinding(
         snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id, change_filter.digest
@@ -179,7 +179,7 @@ def _decode_position(token: str, cursor_binding: CursorBinding, commit_id: str) 
 
 
 def _validate_position(position: Any) -> EntityPosition:
-    """Return a position inside a commit; reject anything else."""
+    """Return the position if it is inside a commit; reject any other position."""
     position_facts = position if isinstance(position, dict) else {}
     required_names = ("id",) if "id" in position_facts else ("prefix", "digest")
     are_texts = all(isinstance(position_facts.get(member_name), str) for member_name in required_names)
@@ -218,7 +218,7 @@ def read_feed_page(
 
 @dataclass(frozen=True, slots=True)
 class _PollWindow:
-    """The commits of one poll. `has_more` means that the head was further ahead."""
+    """The commits of one poll; `has_more` means that the head is further ahead."""
 
     commit_range: CommitRange
     change_filter: ChangeFilter
@@ -259,7 +259,7 @@ def _fill_page(poll_window: _PollWindow, limits: PageLimits, position: EntityPos
     for block in _iter_poll_blocks(poll_window, commit_parts):
         commit_part, stop_position = _pack_block(block, page_budget, position)
         if stop_position is not None and not commit_part.changes:
-            break  # no change of this commit fits: the page ends before it
+            break  # none of this commit's changes fits, so the page ends before it
         commit_parts.append(commit_part)
         if stop_position is not None:
             cache_block(poll_window.commit_range.snapshot, block, poll_window.change_filter)
@@ -271,7 +271,7 @@ def _fill_page(poll_window: _PollWindow, limits: PageLimits, position: EntityPos
 
 
 def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) -> Iterator[CommitBlock]:
-    """Yield the blocks of a poll. An unreadable block ends it, or fails the poll if it is first."""
+    """Yield the blocks of a poll; an unreadable block ends the poll, or fails it if it is the first."""
     block_iterator = iter_blocks(poll_window.commit_range, poll_window.change_filter)
     try:
         yield from block_iterator
@@ -288,7 +288,7 @@ def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) 
 def _pack_block(
     block: CommitBlock, page_budget: _PageBudget, position: EntityPosition | None
 ) -> tuple[CommitPart, EntityPosition | None]:
-    """Pack the changes after a position that fit; return the next position if any remain."""
+    """Pack as many changes after a position as fit; return the next position if any remain."""
     packed_changes: list[EntityChange] = []
     packed_documents: list[dict[str, Any]] = []
     last_position: EntityPosition = position or {}

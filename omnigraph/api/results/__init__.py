@@ -1,5 +1,5 @@
-"""What the verbs of a graph return: results, rows, receipts, diffs and the commit log.
+"""The return values of a graph's methods: results, rows, receipts, diffs and the commit log.
 
-Owns their shapes, text formats, JSON encoding and notebook cards. Nothing here reads storage.
-Read first: `result.py`, then `receipt.py`.
+This package owns their shapes, text formats, JSON encoding and notebook cards. Nothing here reads
+storage. Read first: `result.py`, then `receipt.py`.
 """

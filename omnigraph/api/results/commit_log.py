@@ -1,7 +1,7 @@
-"""`CommitLog`: a list of commits that draws itself, for terminals and for notebooks.
+"""`CommitLog`: a list of commits that can be drawn in terminals and notebooks.
 
-Owns the labels next to the drawn lanes. Names of branches and tags are looked up only when a log is
-drawn.
+This module owns the labels next to the drawn lanes. Branch and tag names are looked up only when a
+log is drawn.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ from omnigraph.api.optional_imports import import_optional
 from omnigraph.history.commit import Commit
 
 RefNamesLoader = Callable[[], Mapping[str, tuple[str, ...]]]  # branch and tag names by commit id
-MAX_DRAWN_COMMITS = 50  # commits in a drawing
+MAX_DRAWN_COMMITS = 50  # maximum number of commits in a drawing
 _ROW_HEIGHT, _LANE_WIDTH = 26, 18  # pixels between two rows, and between two lanes
 _LANE_COLORS = ("#3b7dd8", "#d8703b", "#3ba55d", "#a855c7", "#c7a01f", "#2aa5a5")
 _MAX_LABEL_LENGTH = 100
@@ -34,7 +34,7 @@ class CommitLog(list[Commit]):
         self._load_ref_names = load_ref_names
 
     def draw(self, *, limit: int | None = MAX_DRAWN_COMMITS) -> "LogDrawing":
-        """Draw the graph of the newest commits: `str()` is text, a notebook shows a picture."""
+        """Draw the graph of the newest commits; `str()` returns text, and a notebook shows a picture."""
         return LogDrawing(self if limit is None else self[:limit], self._load_ref_names(), len(self))
 
     def to_arrow(self) -> pa.Table:
@@ -54,7 +54,7 @@ class CommitLog(list[Commit]):
         return pa.Table.from_pylist(commit_rows, schema=_LOG_SCHEMA)
 
     def to_pandas(self) -> Any:
-        """Return the same as a pandas DataFrame."""
+        """Return the commits as a pandas DataFrame."""
         import_optional("pandas")
         return self.to_arrow().to_pandas()
 
@@ -63,7 +63,7 @@ class CommitLog(list[Commit]):
 
 
 class LogDrawing:
-    """A drawn log. `str()` is text, `.svg` a picture without scripts or external resources."""
+    """A drawn log; `str()` returns text, `.svg` a picture without scripts or external resources."""
 
     def __init__(self, commits: Iterable[Commit], ref_names: Mapping[str, tuple[str, ...]], total_count: int) -> None:
         self.positioned_commits = assign_lanes(list(commits))
@@ -77,7 +77,7 @@ class LogDrawing:
         return self.text()
 
     def text(self, *, ascii: bool = False, label: Callable[[Commit, tuple[str, ...]], str] | None = None) -> str:
-        """Return lanes and one line per commit; `label` makes the text next to a commit."""
+        """Return the lanes with one line per commit; `label` creates the text next to a commit."""
         make_label = label or format_commit_line
         drawn_lines = [
             lane_text if commit is None else f"{lane_text}  {make_label(commit, self.ref_names.get(commit.id, ()))}"
@@ -88,7 +88,7 @@ class LogDrawing:
 
     @property
     def svg(self) -> str:
-        """The drawing as SVG: lanes of branches, and next to each commit its message and author."""
+        """The drawing as SVG, with branch lanes, and the message and author next to each commit."""
         image_height = _ROW_HEIGHT * (len(self.positioned_commits) + (1 if self.hidden_count else 0)) + 8
         last_lane = max(
             (lane for positioned_commit in self.positioned_commits for lane in _touched_lanes(positioned_commit)),

@@ -1,6 +1,6 @@
 """`Diff`: the result of comparing two states, as entities, as tables, or as counts.
 
-Owns the forms of a diff. Each table is compared when it is first read, and only once.
+This module owns the forms of a diff. Each table is compared only once, when it is first read.
 """
 
 import json
@@ -53,7 +53,7 @@ class Diff(Guarded):
     """The entities that differ between two states; iterate over `EntityChange` records.
 
     Records are ordered by type, then by id. A change that was reverted is not a difference, nor is
-    anything that only moved data. `from_commit` and `to_commit` are the ids of the two states.
+    a commit that only moved data. `from_commit` and `to_commit` are the ids of the two states.
     """
 
     lazy_changes: LazyTableChanges
@@ -115,12 +115,12 @@ class Diff(Guarded):
         return {table_changes.key: dict(table_changes.counts) for table_changes in self.tables()}
 
     def to_arrow(self) -> pa.Table:
-        """Return one row per change; properties before and after are JSON text."""
+        """Return one row per change; properties before and after are JSON strings."""
         change_rows = [_change_row(change) for change in self]
         return pa.Table.from_pylist(change_rows, schema=DIFF_SCHEMA)
 
     def to_pandas(self) -> Any:
-        """Return the same as a pandas DataFrame."""
+        """Return the changes as a pandas DataFrame."""
         import_optional("pandas")
         return self.to_arrow().to_pandas()
 
@@ -131,7 +131,7 @@ class Diff(Guarded):
 
 
 def sum_change_counts(counts: Mapping[TableKey, Mapping[Op, int]]) -> dict[str, Any]:
-    """Add up changes counted by table, in total and by type.
+    """Sum changes that were counted by table, in total and by type.
 
     >>> sum_change_counts({TableKey("node:A"): {"insert": 2, "update": 0, "delete": 1}})["inserts"]
     2
@@ -148,7 +148,7 @@ def compare_snapshots(
     kinds: DiffFilterNames = None,
     ops: DiffFilterNames = None,
 ) -> Diff:
-    """Return the difference of two states, optionally of some types, kinds or operations only."""
+    """Return the differences between two states, optionally only for some types, kinds or operations."""
     known_types = {table_key.type_name for table_key in (*old_snapshot.tables, *new_snapshot.tables)}
     type_names = _validate_names(types, known_types, "type")
     kind_names = _validate_names(kinds, _ENTITY_KINDS, "kind")
@@ -175,7 +175,7 @@ def _select_table_keys(
     included_types: frozenset[str] | None,
     included_kinds: tuple[str, ...] | None,
 ) -> list[TableKey]:
-    """Return the tables to compare; an excluded table is not read, so it cannot be refused."""
+    """Return the tables to compare; an excluded table is not read, so it cannot cause an error."""
     from omnigraph.history.diff import changed_table_keys
 
     return [

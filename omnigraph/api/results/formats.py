@@ -1,7 +1,7 @@
-"""A result as text: table, key-value blocks, CSV, JSON, JSON lines, Markdown.
+"""A result as text: table, key-value blocks, CSV, JSON, JSON lines or Markdown.
 
-Owns what the command line prints and what `show()` shows. Characters that a terminal would act on
-(control characters, bidirectional marks) are printed as escapes, never passed through.
+This module owns the output of the command line and of `show()`. Characters that a terminal would
+interpret (control characters, bidirectional marks) are printed as escapes, never passed through.
 """
 
 import json
@@ -20,7 +20,7 @@ ResultFormat = Literal["table", "kv", "csv", "jsonl", "json", "md"]
 CellLayout = Literal["truncate", "wrap"]
 _MIN_COLUMN_WIDTH = 8
 _CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-# Joiners with the emoji that they join to the one before, skin tones, and marks without a width.
+# Zero-width joiners together with the emoji that they append, skin tones, and zero-width marks.
 _INVISIBLE_PARTS = re.compile(
     "\u200d[\u2600-\u27bf\U0001f000-\U0001faff]|[\U0001f3fb-\U0001f3ff\u200b-\u200d\u2060\ufeff]"
 )
@@ -29,7 +29,7 @@ _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 @dataclass(frozen=True, slots=True)
 class PrintableResult:
-    """Rows and where they come from."""
+    """Rows and their origin."""
 
     table: pa.Table
     query_name: str
@@ -60,7 +60,7 @@ class PrintableResult:
 
 @dataclass(frozen=True, slots=True)
 class TextStyle:
-    """How wide a table column may be, and the text of null in CSV."""
+    """The maximum width of a table column, the cell layout, and the representation of null in CSV."""
 
     max_column_width: int = 80
     layout: CellLayout = "truncate"
@@ -68,7 +68,7 @@ class TextStyle:
 
 
 def render(printable: PrintableResult, form: ResultFormat, style: TextStyle | None = None) -> Iterator[str]:
-    """Yield the text of a result line by line, without line ends."""
+    """Yield the text of a result line by line, without line terminators."""
     return _RENDERERS[form](printable, style or TextStyle())
 
 
@@ -161,7 +161,7 @@ def _render_table(printable: PrintableResult, style: TextStyle) -> Iterator[str]
 
 
 def render_grid(table: pa.Table, style: TextStyle) -> Iterator[str]:
-    """Yield the column names, a rule, and the rows in columns."""
+    """Yield a header line with the column names, a horizontal rule, and the aligned rows."""
     header_cells = [format_cell(column_name) for column_name in table.column_names]
     text_rows = [[format_cell(value) for value in row.values()] for row in iter_json_rows(table)]
     column_widths = _column_widths([header_cells, *text_rows], style.max_column_width)
@@ -188,7 +188,7 @@ def _render_row(cell_texts: Sequence[str], column_widths: Sequence[int], layout:
 
 
 def display_width(text: str) -> int:
-    """Return how many terminal columns a text takes.
+    """Return the number of terminal columns that a string occupies.
 
     >>> display_width("ab"), display_width("日本")
     (2, 4)
@@ -211,7 +211,7 @@ def _wrap_text(text: str, width: int) -> list[str]:
 
 
 def _split_at_width(text: str, width: int) -> tuple[str, str]:
-    """Split after the longest start that fits `width` columns, at least one character."""
+    """Split after the longest prefix that fits into `width` columns, or after one character."""
     split_index = min(len(text), width)
     while split_index > 1 and display_width(text[:split_index]) > width:
         split_index -= 1

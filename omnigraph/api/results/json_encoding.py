@@ -1,7 +1,7 @@
 """Arrow columns as JSON values, by their Arrow types.
 
-Owns the encoding that results, the command line and notebooks share: dates and times as text,
-non-finite numbers as strings. The rules are those of `values.encode`.
+This module owns the encoding that results, the command line and notebooks share: dates, times and
+non-finite numbers are strings. The rules are those of `values.encode`.
 """
 
 import math
@@ -18,7 +18,7 @@ _ROWS_PER_BATCH = 8_192
 
 
 def make_json_encoder(arrow_type: pa.DataType) -> JsonEncoder | None:
-    """Return the function that makes a column's Python value JSON; None if it is JSON already.
+    """Return the function that converts a column's Python values to JSON; None if none is needed.
 
     >>> make_json_encoder(pa.float64())(float("nan")), make_json_encoder(pa.string())
     ('NaN', None)
@@ -31,7 +31,7 @@ def make_json_encoder(arrow_type: pa.DataType) -> JsonEncoder | None:
 
 
 def encode_column(column: Any) -> list[Any]:
-    """Return the values of a column as JSON."""
+    """Return the values of a column as JSON values."""
     column_values: list[Any] = column.to_pylist()
     encode_value = make_json_encoder(column.type)
     return (
@@ -42,7 +42,7 @@ def encode_column(column: Any) -> list[Any]:
 
 
 def iter_json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield each row as an object by column name, a few thousand rows in memory at a time."""
+    """Yield each row as an object keyed by column name, with a few thousand rows in memory at a time."""
     column_names = table.column_names
     for batch in table.to_batches(max_chunksize=_ROWS_PER_BATCH):
         for row_values in zip(*(encode_column(column) for column in batch.columns), strict=True):

@@ -1,7 +1,7 @@
-"""Base class of query builders that become a `Result` when rows are needed.
+"""The base class of query builders that become a `Result` when rows are needed.
 
-Owns the methods that query builders share with results: each runs the query and delegates to its
-result.
+It provides the methods that query builders share with results: each runs the query and delegates to
+the result.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from omnigraph.api.results.row import Row
 
 
 class LazyResult(Guarded):
-    """Rows that are not read yet. Every method runs the query."""
+    """Rows that have not been read yet; every method runs the query."""
 
     __slots__ = ()
 
@@ -24,66 +24,66 @@ class LazyResult(Guarded):
         raise NotImplementedError
 
     def to_arrow(self) -> pa.Table:
-        """An Arrow table."""
+        """Return an Arrow table."""
         return self.result().to_arrow()
 
     def to_batches(self, rows: int | None = None) -> list[pa.RecordBatch]:
-        """Record batches of at most `rows` rows."""
+        """Return record batches of at most `rows` rows."""
         return self.result().to_batches(rows)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """An Arrow reader."""
+        """Return an Arrow reader."""
         return self.result().to_reader()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """An Arrow stream for polars, duckdb, pandas and others."""
+        """Return an Arrow stream for polars, duckdb, pandas and other libraries."""
         return self.result().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, types: Literal["arrow", "numpy"] = "arrow") -> Any:
-        """A pandas DataFrame."""
+        """Return a pandas DataFrame."""
         return self.result().to_pandas(types)
 
     def to_polars(self) -> Any:
-        """A polars DataFrame."""
+        """Return a polars DataFrame."""
         return self.result().to_polars()
 
     def to_numpy(self, column: str) -> Any:
-        """One column as a numpy array."""
+        """Return one column as a numpy array."""
         return self.result().to_numpy(column)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Each row as a dict."""
+        """Return each row as a dict."""
         return self.result().to_dicts()
 
     def to_lists(self) -> list[list[Any]]:
-        """Each row as a list."""
+        """Return each row as a list."""
         return self.result().to_lists()
 
     def to_records(self) -> list[tuple[Any, ...]]:
-        """Each row as a tuple."""
+        """Return each row as a tuple."""
         return self.result().to_records()
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.result())
 
     def one(self) -> Row:
-        """The only row."""
+        """Return the only row."""
         return self.result().one()
 
     def one_or_none(self) -> Row | None:
-        """The only row, or None."""
+        """Return the only row, or None."""
         return self.result().one_or_none()
 
     def first(self) -> Row | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         return self.result().first()
 
     def scalar(self) -> Any:
-        """The only value."""
+        """Return the only value."""
         return self.result().scalar()
 
     def scalars(self, column: str | None = None) -> list[Any]:
-        """The values of one column."""
+        """Return the values of one column."""
         return self.result().scalars(column)
 
     def write_parquet(self, path: FilePath) -> None:
@@ -95,7 +95,7 @@ class LazyResult(Guarded):
         self.result().write_csv(path)
 
     def write_ndjson(self, path: FilePath) -> None:
-        """Write one JSON object per row."""
+        """Write an NDJSON file with one object per row."""
         self.result().write_ndjson(path)
 
     def write_ipc(self, path: FilePath) -> None:

@@ -1,4 +1,4 @@
-"""One node as users see it: its id, its type and its properties."""
+"""A node as users see it: its id, its type and its properties."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node: its id, its type and its properties.
+    """A node: its id, its type and its properties.
 
     >>> ada = Node("ada", "Person", {"age": 36})
     >>> ada["age"], ada.age

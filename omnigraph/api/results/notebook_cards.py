@@ -1,7 +1,8 @@
 """Notebook cards: static HTML of bounded size, with all text escaped.
 
-Owns how results, receipts and graphs look in a notebook. No scripts and no external resources;
-colours follow the reader's theme. Long content is truncated, and the card says so.
+This module owns the appearance of results, receipts and graphs in a notebook. Cards use no scripts
+or external resources, and their colours follow the reader's theme. Long content is truncated, with
+a note in the card.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from omnigraph.history.entities import EntityChange
 
 MAX_ROWS = 20
 MAX_COLUMNS = 50
-_MAX_CELL_LENGTH = 120  # characters of a cell; 20 rows of 50 such cells stay below 200 kB
+_MAX_CELL_LENGTH = 120  # characters per cell; 20 rows of 50 such cells stay below 200 kB
 _MAX_CAPTION_LENGTH = 200
 
 _CARD_STYLE = (
@@ -49,7 +50,7 @@ def escape_short(value: Any, max_length: int = _MAX_CELL_LENGTH) -> str:
 
 
 def table_card(table: pa.Table, caption: str) -> str:
-    """Return a card with the first rows of a table, column types below the names."""
+    """Return a card with the first rows of a table and the column types below the names."""
     visible_table = table.slice(0, MAX_ROWS).select(range(min(MAX_COLUMNS, table.num_columns)))
     header_html = "".join(
         f"<th>{escape_short(field.name)}<br><small>{escape_short(str(field.type), 40)}</small></th>"
@@ -72,7 +73,7 @@ def facts_card(title: str, facts: Mapping[str, Any]) -> str:
 
 
 def diff_card(changes: Iterable[EntityChange], caption: str) -> str:
-    """Return a card with the first changes, old and new values side by side."""
+    """Return a card with the first changes, with old and new values side by side."""
     rows_html = "".join(_change_row(change) for change in islice(changes, MAX_ROWS))
     header_html = "<tr><th></th><th>type</th><th>id</th><th>what changed</th></tr>"
     table_html = f"<table><thead>{header_html}</thead><tbody>{rows_html}</tbody></table>"

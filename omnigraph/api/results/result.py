@@ -1,7 +1,7 @@
-"""Result: the rows that a read returns. Data stay in Arrow until another form is requested.
+"""`Result`: the rows that a read returns, kept in Arrow until another form is requested.
 
-Owns the conversions and the ways to read rows. A result is immutable and holds no file, lock or
-connection; `ResultStream` is the counterpart for results that need not fit in memory.
+This module owns the conversions and the methods that read rows. A result is immutable and holds no
+file, lock or connection; `ResultStream` is the counterpart for results that may not fit in memory.
 """
 
 import warnings
@@ -136,11 +136,11 @@ class Result:
         return self.table.to_reader()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the Arrow stream that polars, duckdb, pandas and others read without copying."""
+        """Return the Arrow stream that polars, duckdb, pandas and other libraries read without copying."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, types: Literal["arrow", "numpy"] = "arrow") -> Any:
-        """Return a pandas DataFrame, with Arrow types or with numpy types."""
+        """Return a pandas DataFrame with Arrow types or with numpy types."""
         pandas = import_optional("pandas")
         if types not in ("arrow", "numpy"):
             raise UsageError(reason=f"types must be 'arrow' or 'numpy', not {types!r}")
@@ -184,15 +184,15 @@ class Result:
             writer.write_table(self.table)
 
     def write_csv(self, path: FilePath) -> None:
-        """Write a CSV file, as the command line prints it."""
+        """Write a CSV file in the format that the command line prints."""
         self._write_lines(path, self.render("csv"))
 
     def write_ndjson(self, path: FilePath) -> None:
-        """Write one JSON object per row."""
+        """Write an NDJSON file with one object per row."""
         self._write_lines(path, map(formats.compact_json, iter_json_rows(self.table)))
 
     def render(self, form: ResultFormat = "table", style: TextStyle | None = None) -> Iterator[str]:
-        """Yield the result as text, line by line: table, kv, csv, jsonl, json or md."""
+        """Yield the result as text, line by line, in the format table, kv, csv, jsonl, json or md."""
         return formats.render(self._to_printable(), form, style)
 
     def show(self, n: int = 20) -> None:
@@ -248,7 +248,7 @@ class Result:
 
 
 def find_column_index(column_name: str, columns: Sequence[str]) -> int:
-    """Return the index of a column by its name, or by an unambiguous last part of its name.
+    """Return the index of a column by its name, or by the last part of the name if unambiguous.
 
     >>> find_column_index("age", ("p.name", "p.age"))
     1
@@ -268,7 +268,7 @@ def find_column_index(column_name: str, columns: Sequence[str]) -> int:
 
 
 class ResultStream(Guarded):
-    """Record batches of one snapshot that need not fit in memory. Close it, or use `with`.
+    """Record batches of one snapshot that may not fit in memory; close the stream, or use `with`.
 
     Each batch can be read once.
     """
@@ -311,7 +311,7 @@ class ResultStream(Guarded):
         return batch
 
     def iter_rows(self) -> Iterator[Row]:
-        """Yield row by row."""
+        """Yield the rows one by one."""
         for batch in self:
             for row_values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 yield Row(self.columns, row_values)

@@ -1,11 +1,11 @@
-"""Row: one row of a result, by name, by position, or by attribute."""
+"""`Row`: one row of a result, with access by name, position or attribute."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 
 class Row(Mapping[str, Any]):
-    """A row: `row["p.name"]`, `row[0]`, or `row.name` if only one column has that last part.
+    """A row: `row["p.name"]`, `row[0]`, or `row.name` if only one column name ends in that part.
 
     >>> row = Row(("p.name", "n"), ("Ada", 3))
     >>> row["p.name"], row.name, row[1], dict(row)

@@ -1,5 +1,5 @@
-"""Neighbours of nodes: sorted lists per edge type and direction, their caches, and index probes.
+"""Neighbours of nodes: sorted lists per edge type and direction, caches of these lists, and index probes.
 
-Owns how neighbours are found; operators only ask for them. Never decides what a query means.
-Read first: `neighbours.py` (which source of neighbours is used), then `neighbour_lists.py`.
+Owns how neighbours are found; the meaning of a traversal is defined in `operators`. Read first:
+`neighbours.py` (which chooses where neighbours come from), then `neighbour_lists.py`.
 """

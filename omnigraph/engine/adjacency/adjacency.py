@@ -1,4 +1,4 @@
-"""Neighbours along one edge type: along its edges, against them, or in both directions."""
+"""Neighbours along one edge type: in the direction of its edges, against it, or both."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,7 +18,7 @@ from .neighbour_lists import (
     search_pairs,
 )
 
-# Build a sketch once the probed pairs exceed this fraction (1/2) of the stored pairs.
+# Build a sketch once the number of probed pairs exceeds this fraction (1/2) of the stored pairs.
 _SKETCH_DIVISOR = 2
 
 
@@ -29,24 +29,24 @@ class Adjacency(Protocol):
         """Return the number of distinct neighbours of each source."""
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return (positions into `sources`, neighbours): a sorted set for each position.
+        """Return (positions into `sources`, neighbours), with a sorted set of neighbours per position.
 
         `accepted_rows` is a mask by row id that restricts the neighbours; its last entry applies to
         all row ids beyond it.
         """
 
     def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, in any order and possibly repeated."""
+        """Return the neighbours of all sources, in any order and possibly with duplicates."""
 
     @property
     def size(self) -> int:
-        """Upper bound of all row ids if both endpoints have the same type; 0 if unknown."""
+        """Upper bound of all row ids if both endpoints have the same type, or 0 if unknown."""
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return (positions, neighbours, edge row ids): one entry per edge, including parallels."""
+        """Return (positions, neighbours, edge row ids), with one entry per edge, including parallel edges."""
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source; may overestimate."""
+        """Return the number of edges of each source, which may be an overestimate."""
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
         """Return for each pair whether the target is a neighbour of the source."""
@@ -54,7 +54,7 @@ class Adjacency(Protocol):
 
 @dataclass(slots=True, eq=False)
 class DirectedAdjacency:
-    """Edges followed in one direction: along or against their own."""
+    """Edges followed in one direction, either along or against their own direction."""
 
     lists: NeighbourLists
     edge_lists: NeighbourLists | None = None
@@ -68,7 +68,7 @@ class DirectedAdjacency:
         return self.lists.expand(sources, accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, possibly repeated."""
+        """Return the neighbours of all sources, possibly with duplicates."""
         return self.lists.union(sources)
 
     @property
@@ -128,16 +128,16 @@ class UndirectedAdjacency:
         return distinct_pairs(np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]]))
 
     def union(self, sources: IntArray) -> IndexArray:
-        """Return the neighbours of all sources, possibly repeated."""
+        """Return the neighbours of all sources, possibly with duplicates."""
         return np.concatenate([self.outgoing.union(sources), self.incoming.union(sources)])
 
     @property
     def size(self) -> int:
-        """Number of rows that have lists; 0 if unknown."""
+        """Number of rows that have lists, or 0 if unknown."""
         return max(self.outgoing.size, self.incoming.size) if self.outgoing.size and self.incoming.size else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return one neighbour per edge; a self-loop counts once, not twice."""
+        """Return one neighbour per edge; a self-loop counts only once."""
         forward, backward = self.outgoing.expand_edges(sources), self.incoming.expand_edges(sources)
         is_not_loop = sources[backward[0]] != backward[1]
         merged = [
@@ -147,11 +147,11 @@ class UndirectedAdjacency:
         return merged[0], merged[1], merged[2]
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the edges of each source with self-loops counted twice: exact enough to charge."""
+        """Return the number of edges of each source; self-loops count twice, which is exact enough for charging."""
         return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return for each pair whether an edge leads in either direction."""
+        """Return for each pair whether an edge joins it in either direction."""
         is_neighbour = self.outgoing.contains(sources, targets)
         unmatched = np.flatnonzero(~is_neighbour)
         is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])

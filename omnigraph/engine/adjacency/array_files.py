@@ -1,7 +1,7 @@
-"""Named arrays in files of a cache directory: written atomically, read by memory mapping.
+"""Named arrays stored as files in a cache directory, written atomically and read by memory mapping.
 
-Owns the format of these files, their byte budget and their eviction. Several processes may share a
-directory. A damaged or incomplete file is removed and treated as absent.
+Owns the file format, the byte budget and eviction. Several processes may share a directory. A
+damaged or incomplete file is removed and treated as absent.
 """
 
 import json
@@ -29,7 +29,7 @@ _STALE_SECONDS = 3600.0
 
 @dataclass(slots=True, eq=False)
 class ArrayFileCache:
-    """A directory of array files within a budget of bytes."""
+    """A directory of array files with a budget in bytes."""
 
     directory: Path
     budget: int
@@ -37,7 +37,7 @@ class ArrayFileCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def load(self, file_name: str) -> tuple[dict[str, Any], dict[str, StoredArray]] | None:
-        """Return the facts and arrays stored under a name; None if there is no valid file."""
+        """Return the facts and arrays stored under a name, or None if there is no valid file."""
         file_path = self.directory / f"{file_name}{_SUFFIX}"
         try:
             contents = _read_file(file_path)
@@ -48,7 +48,7 @@ class ArrayFileCache:
                 file_path.unlink()
             return None
         with suppress(OSError):
-            os.utime(file_path)  # the modification time orders eviction: least recently used first
+            os.utime(file_path)  # files are evicted in the order of their modification times
         return contents
 
     def save(self, file_name: str, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]) -> bool:
@@ -74,12 +74,12 @@ class ArrayFileCache:
         return True
 
     def names_with_prefix(self, prefix: str) -> list[str]:
-        """Return the names with this prefix, most recently used first."""
+        """Return the names with the given prefix, most recently used first."""
         matching_files = [listed_file for listed_file in self._list_files() if listed_file[2].name.startswith(prefix)]
         return [listed_file[2].name.removesuffix(_SUFFIX) for listed_file in sorted(matching_files, reverse=True)]
 
     def remove(self, file_name: str) -> None:
-        """Remove a file; a missing file is not an error."""
+        """Remove a file if it exists."""
         with suppress(OSError):
             (self.directory / f"{file_name}{_SUFFIX}").unlink()
 
@@ -88,7 +88,7 @@ class ArrayFileCache:
         with suppress(OSError):
             for file_path in self.directory.iterdir():
                 if file_path.suffix in (_SUFFIX, _UNFINISHED_SUFFIX):
-                    with suppress(OSError):  # removed since the directory was listed
+                    with suppress(OSError):  # the file was removed after the directory was listed
                         file_stat = file_path.stat()
                         listed_files.append((file_stat.st_mtime, file_stat.st_size, file_path))
         return [
@@ -100,14 +100,14 @@ class ArrayFileCache:
     def _remove_if_stale(
         self, unfinished_file: tuple[float, int, Path], listed_files: list[tuple[float, int, Path]]
     ) -> bool:
-        """Remove the leftovers of a killed process; the newest file serves as the clock."""
+        """Remove unfinished files of dead processes; the newest file's time serves as the clock."""
         if max(listed_file[0] for listed_file in listed_files) - unfinished_file[0] > _STALE_SECONDS:
             with suppress(OSError):
                 unfinished_file[2].unlink()
         return False
 
     def _evict_to_budget(self, newest_path: Path, newest_size: int) -> None:
-        """Remove files, least recently used first, until the total fits the budget."""
+        """Remove the least recently used files until the total fits the budget."""
         with self._lock:
             oldest_first = sorted(self._list_files())
             total_bytes = sum(listed_file[1] for listed_file in oldest_first)
@@ -121,7 +121,7 @@ class ArrayFileCache:
 
 
 def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]) -> int:
-    """Write all arrays after a header that locates them; return the size of the file."""
+    """Write all arrays after a header with their offsets; return the size of the file."""
     directory_entries: list[tuple[str, str, int, int, int]] = []
     next_offset = _HEADER_BYTES
     for array_name, array in arrays.items():
@@ -138,7 +138,7 @@ def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, S
         file.seek(entry[3])
         file.write(np.ascontiguousarray(array).data)
     file.truncate(next_offset)
-    # After a power loss, the name must never lead to pages that were not written.
+    # After a power loss, the file name must never refer to pages that were not written.
     file.flush()
     os.fsync(file.fileno())
     return next_offset
@@ -162,7 +162,7 @@ def _read_file(file_path: Path) -> tuple[dict[str, Any], dict[str, StoredArray]]
 
 
 def _checksum(array: StoredArray) -> int:
-    """Return a checksum at memory speed; it detects flipped bits, empty pages and truncation."""
+    """Return a fast checksum that detects flipped bits, empty pages and truncation."""
     raw_bytes = array.view(np.uint8)
     aligned_length = len(raw_bytes) // 8 * 8
     words = raw_bytes[:aligned_length].view(np.uint64)

@@ -1,7 +1,7 @@
-"""Neighbours without lists: looks up few rows in the edge table, which is fast with an index.
+"""Neighbours without lists: look up a few rows in the edge table, which is fast with an index.
 
-Owns lookups through `src` and `dst`. They return the same as neighbour lists and pay off only for
-few rows; `BudgetedProbe` switches to lists once too many rows were looked up.
+Owns lookups through `src` and `dst`. They return the same neighbours as lists do and pay off only
+for a few rows; `BudgetedProbe` switches to lists once too many rows have been looked up.
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ from .id_encoder import IdEncoder, build_encoder
 from .neighbour_lists import IndexArray
 from .topology import build_bags, build_sets, read_encoder
 
-_FULL_READ_RATIO = 50  # above one id in this many, reading all ids is faster than looking them up
+_FULL_READ_RATIO = 50  # if more than one in this many ids is needed, reading all ids is faster than lookups
 
 
 @dataclass(slots=True, eq=False)
 class EdgeTableProbe:
-    """One edge type in one direction: rows of `near_column` are looked up, `far_column` is read."""
+    """One edge type in one direction: looks up rows by `near_column` and reads their `far_column`."""
 
     edge_table: Table
     near_table: Table
@@ -36,11 +36,11 @@ class EdgeTableProbe:
     _probed_lists: DirectedAdjacency | None = None
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return how many distinct neighbours each row has."""
+        """Return the number of distinct neighbours of each row."""
         return self._lists_for(sources).degrees(self._list_positions(sources))
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return how many edges each row has."""
+        """Return the number of edges of each row."""
         return self._lists_for(sources).edge_degrees(self._list_positions(sources))
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
@@ -53,7 +53,7 @@ class EdgeTableProbe:
 
     @property
     def size(self) -> int:
-        """Always 0: the bound is unknown without reading the whole table."""
+        """Always 0, since the bound is unknown without reading the whole table."""
         return 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -65,12 +65,12 @@ class EdgeTableProbe:
         return self._lists_for(sources).contains(self._list_positions(sources), targets)
 
     def _list_positions(self, sources: IntArray) -> IntArray:
-        """Return the positions of these rows among the rows that were looked up last."""
+        """Return the positions of the given rows among the rows that were looked up last."""
         positions = np.searchsorted(self._probed_rows, sources)
         return np.where(sources < 0, -1, positions).astype(np.int64, copy=False)
 
     def _lists_for(self, sources: IntArray) -> DirectedAdjacency:
-        """Return lists of these rows; the last ones are cached for the next call."""
+        """Return lists for the given rows; the most recent lists are cached for the next call."""
         distinct_sources = np.unique(sources)
         distinct_sources = distinct_sources[distinct_sources >= 0]
         if self._probed_lists is None or not np.isin(distinct_sources, self._probed_rows).all():
@@ -108,7 +108,7 @@ class EdgeTableProbe:
 
 @dataclass(slots=True, eq=False)
 class BudgetedProbe:
-    """Probes the edge table while `may_probe(row_count)` is true, then builds lists."""
+    """Probes the edge table while `may_probe(row_count)` is true, and builds lists after that."""
 
     probe: Adjacency
     build_lists: Callable[[], Adjacency]
@@ -117,11 +117,11 @@ class BudgetedProbe:
     _last_rows: IntArray | None = None
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return how many distinct neighbours each row has."""
+        """Return the number of distinct neighbours of each row."""
         return self._adjacency_for(sources).degrees(sources)
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return how many edges each row has."""
+        """Return the number of edges of each row."""
         return self._adjacency_for(sources).edge_degrees(sources)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
@@ -134,7 +134,7 @@ class BudgetedProbe:
 
     @property
     def size(self) -> int:
-        """Bound of all row ids; 0 until lists are built."""
+        """Upper bound of all row ids, or 0 until lists are built."""
         return self._built_lists.size if self._built_lists is not None else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:

@@ -1,7 +1,7 @@
-"""Translation of whole id columns into row ids of a node table, for millions of ids.
+"""Translation of whole id columns, with millions of ids, into row ids of a node table.
 
-A hash only proposes a row: an id matches when its length and every byte agree, so a hash collision
-can cost time but must never change a result.
+A hash only proposes a row. An id matches only if its length and every byte agree, so a hash
+collision can cost time but must never change a result.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ import pyarrow as pa
 from omnigraph.engine.operators.rows import NULL_ROW, IntArray
 
 WordArray = npt.NDArray[np.uint64]
-_MAX_ID_BYTES = 64  # bytes; longer ids use Arrow's hash table, which is slower per id
+_MAX_ID_BYTES = 64  # longer ids use Arrow's hash table, which is slower per id
 _MAX_HASH_TABLES = 12
-_BLOCK_IDS = 1 << 16  # ids at a time: intermediate arrays stay in the processor's cache
+_BLOCK_IDS = 1 << 16  # ids processed at a time, so that intermediate arrays stay in the processor's cache
 _ROW_MASK = np.uint64((1 << 48) - 1)
 _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# Mask of the bytes of a word that belong to an id with this many bytes left.
+# Masks for the bytes of a word that belong to an id, indexed by the number of the id's remaining bytes.
 _BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
 class _PackedStrings:
-    """Strings as words of eight bytes, zero-padded, and their lengths."""
+    """Strings as zero-padded eight-byte words, and the lengths of the strings."""
 
     words: tuple[WordArray, ...]
     lengths: WordArray
@@ -51,7 +51,7 @@ class _HashTable:
 
 
 class IdEncoder:
-    """Maps ids to row ids of one node table.
+    """Maps ids to the row ids of a node table.
 
     >>> encoder = IdEncoder(pa.array(["ann", "bob"]), np.array([7, 3]))
     >>> encoder.encode(pa.array(["bob", "x"])).tolist()
@@ -66,13 +66,13 @@ class IdEncoder:
         self._is_hashed = False
         if len(entity_ids) and max_length <= _MAX_ID_BYTES and int(row_ids.max()) < 1 << 48:
             packed_ids = _pack_strings(entity_ids, self._word_count)
-            # Length, row and words of an id are stored together: one distant memory read per probe.
+            # An id's length, row and words are stored together, so each probe needs one distant memory read.
             lengths_and_rows = (packed_ids.lengths << np.uint64(48)) | row_ids.astype(np.uint64)
             self._records = np.column_stack([lengths_and_rows, *packed_ids.words])
             self._is_hashed = self._fill_hash_tables(packed_ids.hashes())
 
     def _fill_hash_tables(self, hashes: WordArray) -> bool:
-        """Place every id in a slot; ids displaced by another id go to the next hash table."""
+        """Place every id in a slot; an id whose slot is taken goes to the next hash table."""
         unplaced = np.arange(len(hashes), dtype=np.int32)
         while len(unplaced) and len(self._hash_tables) < _MAX_HASH_TABLES:
             slot_bits = max(4, (4 * len(unplaced)).bit_length())
@@ -85,7 +85,7 @@ class IdEncoder:
         return len(unplaced) == 0
 
     def encode(self, id_column: pa.Array | pa.ChunkedArray) -> IntArray:
-        """Return the row id of each id, -1 if it does not exist."""
+        """Return the row id of each id, or -1 if the id does not exist."""
         chunks = id_column.chunks if isinstance(id_column, pa.ChunkedArray) else [id_column]
         encoded_chunks = [self._encode_chunk(chunk) for chunk in chunks]
         return np.concatenate(encoded_chunks) if encoded_chunks else np.empty(0, np.int64)
@@ -120,9 +120,9 @@ class IdEncoder:
     def _verify_proposals(
         self, proposed_positions: npt.NDArray[np.int32], packed_ids: _PackedStrings
     ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Return the rows of proposed positions, and a mask of correct proposals.
+        """Return the rows at the proposed positions, and a mask of correct proposals.
 
-        An empty slot proposes -1, the last id; the comparison rejects it like any other mismatch.
+        An empty slot proposes position -1, which is the last id; the comparison rejects it like any mismatch.
         """
         records = np.take(self._records, proposed_positions, axis=0, mode="wrap")
         lengths_and_rows = records[:, 0]
@@ -166,7 +166,7 @@ def _string_offsets(strings: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _pack_strings(strings: pa.Array, word_count: int) -> _PackedStrings:
-    """Pack strings into `word_count` words; longer ones keep their length and thus never match."""
+    """Pack strings into `word_count` words; longer strings keep their length and therefore never match."""
     offsets = _string_offsets(strings)
     lengths = np.diff(offsets)
     # Eight bytes of padding allow a full word to be read at every position of the data.
@@ -189,7 +189,7 @@ def _pack_strings(strings: pa.Array, word_count: int) -> _PackedStrings:
 
 
 def _pack_equal_lengths(windows: WordArray, common_length: int, word_count: int, string_count: int) -> _PackedStrings:
-    """Pack strings of equal length: their words lie at a constant stride."""
+    """Pack strings of equal length, whose words lie at a constant stride."""
     words = []
     for word_offset in range(0, 8 * word_count, 8):
         if word_offset < common_length:

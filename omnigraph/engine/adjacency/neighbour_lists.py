@@ -1,7 +1,7 @@
-"""Adjacency of one edge type in one direction: operations on sorted neighbour lists.
+"""Operations on the sorted neighbour lists of one edge type in one direction.
 
-Owns the `Adjacency` protocol and its in-memory forms. Nodes and edges are stable row ids; a row id
-that is null or unknown has no neighbours. Never reads storage: callers supply the arrays.
+Owns the `Adjacency` protocol and its in-memory forms. Nodes and edges are identified by stable row
+ids; a null or unknown row id has no neighbours. Never reads storage, because callers supply the arrays.
 """
 
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ import numpy.typing as npt
 from omnigraph.engine.operators.rows import IntArray, Mask
 
 IndexArray = npt.NDArray[Any]
-_BLOCK_PAIRS = 1 << 17  # pairs built at a time
-SMALL_BATCH = 32  # up to this many lists are concatenated one by one
-_SKETCH_BITS = 8  # per pair: about one in eight absent pairs passes the sketch
+_BLOCK_PAIRS = 1 << 17  # number of pairs built at a time
+SMALL_BATCH = 32  # maximum number of lists that are concatenated one by one
+_SKETCH_BITS = 8  # bits per pair; about one in eight absent pairs passes the sketch
 
 
 @dataclass(slots=True, eq=False)
 class ProbeStats:
-    """Number of pairs probed in the lists, and the sketch that was built once there were many."""
+    """The number of pairs probed so far, and the sketch that is built once there are many."""
 
     probed_pairs: int = 0
     sketch: "PairSketch | None" = None
@@ -30,7 +30,7 @@ class ProbeStats:
 class NeighbourLists:
     """Sorted neighbour lists of rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
 
-    In a set, no value occurs twice in a list, and `repeats` holds the pairs with several edges as
+    In a set, no list contains a value twice, and `repeats` holds the pairs with several edges as
     (owners, values, counts). In a bag, `edges` holds the edge row ids.
 
     >>> lists = NeighbourLists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
@@ -60,7 +60,7 @@ class NeighbourLists:
         return list_starts, np.where(in_range, self.starts[clipped_rows + 1] - list_starts, 0)
 
     def expand(self, owner_rows: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return (positions into `owner_rows`, values): the lists of the rows, concatenated.
+        """Return (positions into `owner_rows`, values) for the concatenated lists of the rows.
 
         `accepted_rows` restricts the values; its last entry applies to all values beyond it.
         """
@@ -87,7 +87,7 @@ class NeighbourLists:
         stop_row: int,
         accepted_rows: Mask | None,
     ) -> tuple[IntArray, IntArray]:
-        """Expand the rows between two positions; the intermediate arrays fit into a CPU cache."""
+        """Expand the rows between two positions, keeping intermediate arrays small enough for a CPU cache."""
         list_lengths = list_lengths[first_row:stop_row]
         neighbours = self.values[expand_ranges(list_starts[first_row:stop_row], list_lengths)]
         if accepted_rows is not None:
@@ -113,7 +113,7 @@ class NeighbourLists:
         return NeighbourLists(accepted_before[self.starts], np.compress(is_accepted, self.values))
 
     def union(self, owner_rows: IntArray) -> IndexArray:
-        """Return the concatenated lists of the rows, without their owners."""
+        """Return the concatenated lists of the rows, without the positions of their owners."""
         if len(owner_rows) > SMALL_BATCH:
             list_starts, list_lengths = self.bounds(owner_rows)
             return self.values[expand_ranges(list_starts, list_lengths)]
@@ -127,7 +127,7 @@ class NeighbourLists:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Total bytes of all arrays."""
         repeat_arrays = self.repeats or ()
         arrays = [self.starts, self.values, self.edges, *repeat_arrays]
         return sum(array.nbytes for array in arrays if array is not None)
@@ -147,7 +147,7 @@ def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArr
 
 
 def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
-    """Return for each pair whether the target is in the source's list; one vectorized bisection."""
+    """Return for each pair whether the target is in the source's list, using one vectorized bisection."""
     low, list_lengths = neighbour_lists.bounds(sources)
     low = low.astype(np.int64)
     high = low + list_lengths
@@ -171,7 +171,7 @@ def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: In
 
 
 class PairSketch:
-    """Bit filter that rules out most absent pairs; false positives are possible.
+    """A bit filter that rules out most absent pairs; false positives are possible.
 
     Searching a list costs several scattered memory reads, and most probed pairs are not edges.
     """
@@ -195,7 +195,7 @@ class PairSketch:
         return hashes.view(np.int64)
 
     def may_contain(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return False where a pair is certainly absent."""
+        """Return a mask that is False where a pair is certainly absent."""
         slots = self._hash_slots(sources, targets)
         may_exist: Mask = (self._packed_bits[slots >> 3] >> (slots & 7).astype(np.uint8)) & 1 != 0
         return may_exist
@@ -222,14 +222,14 @@ def distinct_pairs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArra
 
 
 def run_starts(sorted_values: IndexArray) -> Mask:
-    """Return a mask of positions whose value differs from the previous one; the first is True."""
+    """Return a mask of positions whose value differs from the previous one; the first position is True."""
     is_start = np.ones(len(sorted_values), np.bool_)
     np.not_equal(sorted_values[1:], sorted_values[:-1], out=is_start[1:])
     return is_start
 
 
 def as_int64(values: IndexArray) -> IntArray:
-    """Return the values as 64-bit integers, without a copy if they already are."""
+    """Return the values as 64-bit integers, without copying them if they already are."""
     return values.astype(np.int64, copy=False)
 
 

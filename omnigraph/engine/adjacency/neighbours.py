@@ -1,7 +1,7 @@
 """Choice of the adjacency: existing lists, a few index probes, or newly built lists.
 
-Owns the choice and the cache keys. Every choice must return the same neighbours; lists are keyed by
-the exact versions of the edge table and of both endpoint tables.
+Owns the choice and the cache keys. Every choice must return the same neighbours. Lists are keyed by
+the exact versions of the edge table and both endpoint tables.
 """
 
 import os
@@ -18,7 +18,7 @@ from .edge_probe import BudgetedProbe, EdgeTableProbe
 from .topology import EdgeTables, Topology, build_topology
 from .topology_cache import MIN_CACHED_EDGES, TopologyKey, get_or_build, load_or_derive, save_topology
 
-_DEFAULT_PROBE_KEYS = 1024  # total probed keys up to which probes cost less than lists
+_DEFAULT_PROBE_KEYS = 1024  # total number of probed keys up to which probing costs less than building lists
 _MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
 
 
@@ -27,7 +27,7 @@ def choose_adjacency(
 ) -> Adjacency:
     """Return the neighbours along an edge type; `with_edges` includes the edges themselves.
 
-    Chosen once per execution: later requests reuse the same adjacency.
+    The adjacency is chosen once per execution, and later requests reuse it.
     """
     cache_key = (edge_type, direction, with_edges)
     if cache_key not in context.adjacency_cache:
@@ -62,7 +62,7 @@ def _build_adjacency(
 
 
 def may_probe(context: ExecutionContext, edge_type: str) -> bool:
-    """Return whether a walk from a few rows uses the endpoint index, as no lists are in memory."""
+    """Return whether a traversal from a few rows uses the endpoint index because no lists are in memory."""
     forced_mode = traversal_mode()
     if forced_mode is not None:
         return forced_mode == "indexed"
@@ -71,7 +71,7 @@ def may_probe(context: ExecutionContext, edge_type: str) -> bool:
 
 
 def topology_key_of(context: ExecutionContext, edge_type: str, *, bags: bool = False) -> TopologyKey:
-    """Return the tables of an edge type in the snapshot of an execution."""
+    """Return an edge type's tables in the snapshot of an execution."""
     edge = context.catalog.edge(edge_type)
     if edge is None:
         raise InternalError(reason=f"the schema has no edge type {edge_type}")
@@ -105,7 +105,7 @@ def _probe_adjacency(context: ExecutionContext, edge_type: str, direction: Direc
 
 
 def _has_cheap_lists(context: ExecutionContext, edge_type: str, *, with_edges: bool) -> bool:
-    """Return whether lists are available, or cost no more than a few probes."""
+    """Return whether lists are already available or cost no more than a few probes."""
     if context.row_count(TableKey.edge(edge_type)) <= MIN_CACHED_EDGES:
         return True
     bag_choices = (False, True) if with_edges else (False,)
@@ -113,7 +113,7 @@ def _has_cheap_lists(context: ExecutionContext, edge_type: str, *, with_edges: b
 
 
 def load_topology(context: ExecutionContext, edge_type: str, *, bags: bool = False) -> Topology:
-    """Return the lists of an edge type: existing ones, or new ones."""
+    """Return an edge type's lists, building them if they do not exist."""
     topology_key = topology_key_of(context, edge_type, bags=bags)
     caches = caches_of(context)
 
@@ -140,19 +140,19 @@ def _remember_behind_gate(
     cached_topology: Topology | None = caches.memory.get(topology_key.memory_key)
     if cached_topology is not None:
         return cached_topology
-    # Enter the gate before taking the lock: a lock holder that waits for the gate would block
-    # queries that are already inside it.
+    # Enter the gate before taking the lock: a thread that held the lock while waiting for the gate
+    # would block queries that have already been admitted.
     context.meter.enter_gate()
     return get_or_build(caches, topology_key, build_lists)
 
 
 def caches_of(context: ExecutionContext) -> QueryCaches:
-    """Return the caches of an execution: its own, or those of the process."""
+    """Return the execution's own caches if it has any, otherwise those of the process."""
     return context.caches if isinstance(context.caches, QueryCaches) else shared_caches()
 
 
 def traversal_mode() -> str | None:
-    """Read `OMNIGRAPH_TRAVERSAL_MODE`: `indexed` forbids lists, `csr` forbids probes."""
+    """Return `OMNIGRAPH_TRAVERSAL_MODE`: `indexed` disables lists, and `csr` disables probes."""
     setting = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
     if setting not in (None, "indexed", "csr"):
         raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")

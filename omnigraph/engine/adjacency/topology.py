@@ -1,7 +1,7 @@
-"""Builds the neighbour lists of an edge type from its table, for both directions at once.
+"""Builds the neighbour lists of an edge type from its table, in both directions at once.
 
-The lists depend only on one version of the edge table and of both endpoint tables. An edge with a
-missing endpoint is left out and counted.
+The lists depend only on one version each of the edge table and both endpoint tables. An edge with a
+missing endpoint is omitted from the lists and counted.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from .id_encoder import IdEncoder, build_encoder
 from .neighbour_lists import IndexArray, NeighbourLists, run_starts
 
 _INT32_LIMIT = 1 << 31
-_ENCODE_CHUNK_ROWS = 1 << 17  # edges encoded at a time
+_ENCODE_CHUNK_ROWS = 1 << 17  # number of edges encoded at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class EdgeTables:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The neighbour lists of an edge type, by source and by target.
+    """An edge type's neighbour lists, by source and by target.
 
-    Dangling edges are left out; while there are none, a new node cannot change the lists.
-    `unsaved_changes` counts the edges changed since the lists were last written to disk.
+    Dangling edges are omitted; if there are none, a new node cannot change the lists.
+    `unsaved_changes` is the number of edges changed since the lists were last written to disk.
     """
 
     by_source: NeighbourLists
@@ -46,13 +46,13 @@ class Topology:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Total bytes of all arrays."""
         return self.by_source.nbytes + self.by_target.nbytes
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeEndpoints:
-    """Edges as pairs of endpoint row ids; `edge_ids` are their own row ids, if requested."""
+    """Edges as pairs of endpoint row ids; `edge_ids` holds the edges' own row ids, if requested."""
 
     sources: IndexArray
     targets: IndexArray
@@ -62,7 +62,7 @@ class EdgeEndpoints:
 
 
 def build_topology(edge_tables: EdgeTables, *, with_edge_ids: bool) -> Topology:
-    """Build sets of neighbours or, with `with_edge_ids`, bags that also hold edge row ids."""
+    """Build sets of neighbours or, with `with_edge_ids`, bags that also contain edge row ids."""
     endpoints = read_endpoints(edge_tables, with_edge_ids=with_edge_ids)
     forward_pairs = (endpoints.sources, endpoints.targets, endpoints.highest_row_ids[0] + 1)
     backward_pairs = (endpoints.targets, endpoints.sources, endpoints.highest_row_ids[1] + 1)
@@ -79,7 +79,7 @@ def build_topology(edge_tables: EdgeTables, *, with_edge_ids: bool) -> Topology:
 
 
 def read_endpoints(edge_tables: EdgeTables, *, with_edge_ids: bool) -> EdgeEndpoints:
-    """Read all edges with their endpoints as row ids."""
+    """Read all edges, with their endpoints as row ids."""
     with ThreadPoolExecutor(2) as pool:
         same_table = edge_tables.source.location == edge_tables.target.location
         source_future = pool.submit(read_encoder, edge_tables.source)
@@ -97,7 +97,7 @@ def read_endpoints(edge_tables: EdgeTables, *, with_edge_ids: bool) -> EdgeEndpo
 
 
 def read_encoder(table: Table) -> tuple[IdEncoder, int]:
-    """Return the id encoder of a node table, and its highest row id (-1 when it is empty)."""
+    """Return a node table's id encoder and its highest row id (-1 if the table is empty)."""
     id_rows = scan(table, ["id"], row_ids=True)
     row_ids = row_id_array(id_rows)
     return build_encoder(id_rows["id"], row_ids), int(row_ids.max()) if len(row_ids) else -1
@@ -114,7 +114,7 @@ def _encode_column(encoder: IdEncoder, column: pa.ChunkedArray, highest_row_id: 
 
 
 def _column_chunks(column: pa.ChunkedArray) -> Iterator[pa.Array]:
-    """Yield arrays of about `_ENCODE_CHUNK_ROWS` rows; scans return many small ones."""
+    """Yield arrays of about `_ENCODE_CHUNK_ROWS` rows, combining the many small arrays that scans return."""
     for start in range(0, len(column), _ENCODE_CHUNK_ROWS):
         yield column.slice(start, _ENCODE_CHUNK_ROWS).combine_chunks()
 
@@ -132,7 +132,7 @@ def _drop_dangling(
 
 
 def build_sets(owners: IndexArray, values: IndexArray, row_count: int) -> NeighbourLists:
-    """Return lists without repetition for rows 0 to `row_count - 1`.
+    """Return lists without duplicates for rows 0 to `row_count - 1`.
 
     >>> sets = build_sets(np.array([1, 0, 1, 1]), np.array([3, 2, 3, 1]), 2)
     >>> sets.starts.tolist(), sets.values.tolist(), [array.tolist() for array in sets.repeats]
@@ -159,7 +159,7 @@ def build_bags(owners: IndexArray, values: IndexArray, edge_ids: IndexArray | No
 
 
 def sort_pairs(owners: IndexArray, values: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """Sort pairs; one sort of packed 64-bit numbers is several times faster than a pair sort."""
+    """Sort pairs as packed 64-bit numbers, which is several times faster than sorting by two keys."""
     if owners.dtype == np.int32 and values.dtype == np.int32:
         packed_pairs = owners.astype(np.int64)
         packed_pairs <<= 32
@@ -172,14 +172,14 @@ def sort_pairs(owners: IndexArray, values: IndexArray) -> tuple[IndexArray, Inde
 
 
 def list_starts(owners: IndexArray, row_count: int) -> IndexArray:
-    """Return where the list of each row begins; pairs must be sorted by owner."""
+    """Return the start of each row's list; pairs must be sorted by owner."""
     starts = np.zeros(row_count + 1, np.int64)
     np.cumsum(np.bincount(owners, minlength=row_count), out=starts[1:])
     return narrow_to_int32(starts)
 
 
 def narrow_to_int32(values: IndexArray) -> IndexArray:
-    """Return the same numbers in 32 bits if they fit."""
+    """Return the same numbers as 32-bit integers if they fit."""
     if values.dtype == np.int32 or (len(values) and int(values.max()) >= _INT32_LIMIT):
         return values
     return values.astype(np.int32)

@@ -1,7 +1,7 @@
-"""Cached neighbour lists: in memory, on disk, or derived from those of another version.
+"""Cached neighbour lists: in memory, on disk, or derived from the lists of a different version.
 
-Owns the cache keys and file names. Lists belong to exact versions of the edge table and of both
-endpoint tables, and a file records which. Lists are derived only from other versions of the same
+Owns the cache keys and file names. Lists belong to exact versions of the edge table and both
+endpoint tables, which each file records. Lists are derived only from other versions of the same
 edge table, and only if little has changed.
 """
 
@@ -20,10 +20,10 @@ from .neighbour_lists import NeighbourLists
 from .topology import EdgeTables, Topology
 from .topology_patch import patch_topology
 
-MIN_CACHED_EDGES = 100_000  # edges; smaller lists are built as fast as they are loaded
-_REWRITE_RATIO = 50  # derived lists are saved once one edge in this many has changed
-_VERSIONS_IN_MEMORY = 2  # versions of one edge type's lists that stay in memory
-_MAX_DERIVE_ATTEMPTS = 3  # older lists that are tried before lists are rebuilt
+MIN_CACHED_EDGES = 100_000  # below this number of edges, building lists is as fast as loading them
+_REWRITE_RATIO = 50  # derived lists are saved once one in this many edges has changed
+_VERSIONS_IN_MEMORY = 2  # number of versions of an edge type's lists that stay in memory
+_MAX_DERIVE_ATTEMPTS = 3  # number of older versions to try before rebuilding the lists
 _REPEAT_ARRAYS = ("owners", "values", "counts")
 
 TableVersions = tuple[tuple[str, int], ...]
@@ -31,7 +31,7 @@ TableVersions = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class TopologyKey:
-    """The tables of an edge type at the versions of one snapshot, and which lists to build."""
+    """An edge type's tables at the versions of one snapshot, and the kind of lists to build."""
 
     store: Store
     tables: EdgeTables
@@ -45,29 +45,29 @@ class TopologyKey:
 
     @property
     def table_family(self) -> tuple[str, str, str]:
-        """The part of the key that lists of other versions of the same tables share."""
+        """The part of the key that is the same for all versions of these tables."""
         return ("bags" if self.as_bags else "sets", root_identity(self.store), self.tables.edge.location)
 
     @property
     def memory_key(self) -> tuple[Any, ...]:
-        """The key of the lists in the memory cache."""
+        """The key for the lists in the memory cache."""
         return (*self.table_family, self.versions)
 
     def tables_at(self, versions: TableVersions) -> EdgeTables:
-        """Return the same tables at other versions."""
+        """Return the same tables at the given versions."""
         edge, source, target = (open_table(self.store, *location_version) for location_version in versions)
         return EdgeTables(edge, source, target)
 
 
 def load_or_derive(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
-    """Return lists from disk, or derived from cached lists of a similar version."""
+    """Return lists from disk, or lists derived from cached lists of a similar version."""
     return _load_from_disk(caches, topology_key) or _derive_from_sibling(caches, topology_key)
 
 
 def get_or_build(
     caches: QueryCaches, topology_key: TopologyKey, build: Callable[[], Topology | None]
 ) -> Topology | None:
-    """Return lists from memory; built at most once, even if many threads need them."""
+    """Return lists from memory, building them at most once even if many threads need them."""
     cached: Topology | None = caches.memory.get(topology_key.memory_key)
     if cached is not None:
         return cached
@@ -78,7 +78,7 @@ def get_or_build(
 
 
 def save_topology(caches: QueryCaches, topology_key: TopologyKey, topology: Topology) -> Topology:
-    """Save the lists and return them memory-mapped, so that only pages in use take memory."""
+    """Save the lists and return them memory-mapped, so that only the pages in use occupy memory."""
     if caches.disk is None or len(topology.by_source.values) < MIN_CACHED_EDGES:
         return topology
     header = {
@@ -93,7 +93,7 @@ def save_topology(caches: QueryCaches, topology_key: TopologyKey, topology: Topo
 
 
 def drop_root(caches: QueryCaches, store: Store) -> None:
-    """Remove all lists of one root: after a cleanup their table versions may be deleted."""
+    """Remove all lists of a root, because a cleanup may have deleted their table versions."""
     root = root_identity(store)
     for memory_key in caches.memory.recent_keys():
         if isinstance(memory_key, tuple) and root in memory_key[:2]:
@@ -106,7 +106,7 @@ def drop_root(caches: QueryCaches, store: Store) -> None:
 
 
 def _sibling_keys(caches: QueryCaches, topology_key: TopologyKey) -> list[Any]:
-    """Return the keys of lists of the same tables in memory, most recently used first."""
+    """Return the keys of in-memory lists for the same tables, most recently used first."""
     memory_keys = caches.memory.recent_keys()
     return [
         memory_key
@@ -123,7 +123,7 @@ def _load_from_disk(caches: QueryCaches, topology_key: TopologyKey) -> Topology 
 
 
 def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
-    """Derive the lists from those of another version."""
+    """Derive the lists from those of a different version."""
     for base_topology, versions in _other_versions(caches, topology_key):
         try:
             derived = patch_topology(base_topology, topology_key.tables_at(versions), topology_key.tables)
@@ -131,14 +131,14 @@ def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topo
             continue
         if derived is None:
             continue
-        # Save only after enough changes, not after every small one.
+        # Save only once enough edges have changed, rather than after every small change.
         worth_saving = derived.unsaved_changes * _REWRITE_RATIO > len(derived.by_source.values)
         return save_topology(caches, topology_key, derived) if worth_saving else derived
     return None
 
 
 def _other_versions(caches: QueryCaches, topology_key: TopologyKey) -> Iterator[tuple[Topology, TableVersions]]:
-    """Yield lists of other versions: those in memory, else those on disk."""
+    """Yield lists of other versions from memory or, failing that, from disk."""
     sibling_keys = _sibling_keys(caches, topology_key)
     for sibling_key in sibling_keys[:_MAX_DERIVE_ATTEMPTS]:
         cached: Topology | None = caches.memory.get(sibling_key)
@@ -153,7 +153,7 @@ def _other_versions(caches: QueryCaches, topology_key: TopologyKey) -> Iterator[
 
 
 def _versions_to_json(versions: TableVersions) -> list[list[str]]:
-    """Return versions in a JSON form: as strings, since the numbers exceed 2^63."""
+    """Return versions in JSON form; the numbers are strings because they can exceed 2^63."""
     return [[location, str(version)] for location, version in versions]
 
 

@@ -1,4 +1,4 @@
-"""Neighbour lists of one version derived from those of another when few rows differ.
+"""Neighbour lists derived from those of a different version when few rows differ.
 
 Owns the proof that the derived lists are correct: every edge present in both versions must join
 the same pair of rows in both. If that cannot be shown cheaply, the result is None and the lists
@@ -21,13 +21,13 @@ from .id_encoder import build_encoder
 from .neighbour_lists import IndexArray, NeighbourLists, run_starts
 from .topology import EdgeTables, Topology, narrow_to_int32
 
-_MIN_EDGES_PER_CHANGE = 10  # at most one edge in this many may differ
-_ALWAYS_ALLOWED_CHANGES = 1_000  # this many changed edges are always allowed
+_MIN_EDGES_PER_CHANGE = 10  # at most one in this many edges may differ
+_ALWAYS_ALLOWED_CHANGES = 1_000  # up to this many changed edges are always allowed
 
 
 @dataclass(frozen=True, slots=True)
 class _EdgeRows:
-    """Edges as pairs of endpoint row ids, with the row ids of the edges."""
+    """Edges as pairs of endpoint row ids, with the edges' own row ids."""
 
     sources: IntArray
     targets: IntArray
@@ -35,11 +35,11 @@ class _EdgeRows:
 
 
 def patch_topology(base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables) -> Topology | None:
-    """Return the lists of `target_tables`, derived from `base_topology`; None to rebuild them."""
+    """Return the lists of `target_tables`, derived from `base_topology`, or None if they must be rebuilt."""
     node_changes = _find_node_changes(base_tables, target_tables)
     edge_changes = _find_edge_changes(base_topology, base_tables, target_tables)
     if node_changes is None or edge_changes is None or base_topology.dangling_count:
-        return None  # a dangling edge may have gained its endpoint
+        return None  # the missing endpoint of a dangling edge may have been added
     (stale_sources, highest_source), (stale_targets, highest_target) = node_changes
     removed_edges, added_edges = edge_changes
     out = _patch_lists(
@@ -56,7 +56,7 @@ def patch_topology(base_topology: Topology, base_tables: EdgeTables, target_tabl
     )
     if out is None or back is None:
         return None
-    # A retained edge must not end at a row that was removed, or whose id now means another row.
+    # A retained edge must not end at a row that was removed or whose id now belongs to a different row.
     if out.bounds(stale_sources)[1].any() or back.bounds(stale_targets)[1].any():
         return None
     changed_count = base_topology.unsaved_changes + len(removed_edges.edge_ids) + len(added_edges.edge_ids)
@@ -64,7 +64,7 @@ def patch_topology(base_topology: Topology, base_tables: EdgeTables, target_tabl
 
 
 def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tuple[tuple[IntArray, int], ...] | None:
-    """For source and target: rows removed or with a changed id, and the highest new row id."""
+    """Return, for source and target, the rows that were removed or changed ids, and the highest new row id."""
     changes_per_endpoint = []
     table_pairs = [(base_tables.source, target_tables.source), (base_tables.target, target_tables.target)]
     for base_table, target_table in table_pairs:
@@ -79,7 +79,7 @@ def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tu
 def _find_edge_changes(
     base_topology: Topology, base_tables: EdgeTables, target_tables: EdgeTables
 ) -> tuple[_EdgeRows, _EdgeRows] | None:
-    """Return edges found in only one version; None if too many or an endpoint is missing."""
+    """Return edges found in only one version, or None if there are too many or an endpoint is missing."""
     if base_tables.edge.location != target_tables.edge.location:
         return None
     difference = compare_versions(base_tables.edge, target_tables.edge)
@@ -121,7 +121,7 @@ def _patch_lists(
 
 
 def _widen_lists(lists: NeighbourLists, row_count: int) -> NeighbourLists:
-    """Return the same lists, extended by empty ones up to `row_count` rows."""
+    """Return the same lists, extended with empty lists up to `row_count` rows."""
     missing_rows = row_count - (len(lists.starts) - 1)
     if missing_rows <= 0:
         return lists
@@ -130,7 +130,7 @@ def _widen_lists(lists: NeighbourLists, row_count: int) -> NeighbourLists:
 
 
 def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch sets: a pair stays in its list as long as at least one edge joins it."""
+    """Patch sets; a pair stays in its list as long as at least one edge joins it."""
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)
@@ -150,7 +150,7 @@ def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _E
 
 
 def _patch_bag(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch bags: every edge has its own entry."""
+    """Patch bags, in which every edge has its own entry."""
     removed_entries = _sort_entries(removed_edges)
     entry_positions, present = _find_entries(lists, *removed_entries)
     if not present.all():
@@ -163,7 +163,7 @@ def _patch_bag(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _Ed
 
 @dataclass(frozen=True, slots=True)
 class _RepeatedPairs:
-    """Sorted pairs joined by several edges, with the number of edges."""
+    """The sorted pairs that are joined by several edges, with the number of edges of each pair."""
 
     owners: IndexArray
     values: IndexArray
@@ -179,7 +179,7 @@ class _RepeatedPairs:
         return (narrow_to_int32(self.owners), narrow_to_int32(self.values), narrow_to_int32(self.counts))
 
     def find(self, owners: IntArray, values: IntArray) -> IntArray:
-        """Return the positions of pairs, -1 for a pair that is not present."""
+        """Return the position of each pair, or -1 if the pair is not present."""
         position_by_pair = {
             owner_value: pair_position
             for pair_position, owner_value in enumerate(zip(self.owners, self.values, strict=True))
@@ -202,7 +202,7 @@ class _RepeatedPairs:
 
 
 def _sum_count_changes(removed_edges: _EdgeRows, added_edges: _EdgeRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the distinct pairs in order, and by how many edges each one changes."""
+    """Return the distinct pairs in order, and the change in each pair's number of edges."""
     owners = np.concatenate([removed_edges.sources, added_edges.sources])
     values = np.concatenate([removed_edges.targets, added_edges.targets])
     signs = np.repeat(np.array([-1, 1]), [len(removed_edges.edge_ids), len(added_edges.edge_ids)])
@@ -221,7 +221,7 @@ def _sort_entries(edges: _EdgeRows) -> tuple[IntArray, IntArray, IntArray]:
 def _find_entries(
     lists: NeighbourLists, owners: IntArray, values: IntArray, edge_ids: IntArray | None = None
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Return where entries are in their lists, or would be inserted, and whether they exist."""
+    """Return the position or insertion point of each entry in its list, and whether the entry exists."""
     begins, lengths = lists.bounds(owners)
     low_positions = begins.astype(np.int64)
     high_positions = low_positions + lengths
@@ -245,7 +245,7 @@ def _edit_lists(
     to_remove: IndexArray,
     to_insert: IndexArray,
 ) -> NeighbourLists:
-    """Return lists with some entries removed and others inserted; positions are sorted."""
+    """Return lists with some entries removed and others inserted; positions must be sorted."""
     owners, values, edge_ids = entries
     removed_positions, inserted_positions = entry_positions[to_remove], entry_positions[to_insert]
     inserted_positions = inserted_positions - np.searchsorted(removed_positions, inserted_positions)

@@ -1,7 +1,7 @@
-"""Integer codes for values: equal codes for equal values, or codes in the order of the values.
+"""Integer codes for values, in which equal values have equal codes; order codes also sort like the values.
 
-Grouping, distinct rows, ties and sorting work on such codes, so strings are compared only once per
-distinct value. Null counts as a value of its own here.
+Grouping, distinct rows, ties and sorting work on these codes, so strings are compared only once per
+distinct value. Null counts as a distinct value here.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from omnigraph.engine.operators.rows import IntArray, Rows, VariableBinding
 from .string_order import string_ranks
 
 Codes = npt.NDArray[np.int64]
-Numbers = npt.NDArray[Any]  # of integers or floats, never NaN
+Numbers = npt.NDArray[Any]  # integers or floats, never NaN
 _DENSE_FACTOR = 4
 _MAX_CODE = np.iinfo(np.int64).max
 
@@ -58,7 +58,7 @@ def first_positions(codes: Codes) -> IntArray:
 
 
 def pair_codes(first_codes: Codes, second_codes: Codes) -> Codes:
-    """Return numbers for pairs, in the order of the pairs; `first_codes` must have no gaps."""
+    """Return numbers that sort like the given pairs; `first_codes` must have no gaps."""
     if len(first_codes) == 0 or int(first_codes.max()) == 0:
         return second_codes
     second_ranks = dense_ranks(second_codes)
@@ -66,7 +66,7 @@ def pair_codes(first_codes: Codes, second_codes: Codes) -> Codes:
 
 
 def entity_codes(binding: VariableBinding) -> Codes:
-    """Return a number per row, equal for the same entity."""
+    """Return a number per row that is the same for rows with the same entity."""
     if binding.type_indexes is None:
         return binding.row_ids
     typed_ids = binding.row_ids * len(binding.table_keys) + binding.type_indexes
@@ -74,7 +74,7 @@ def entity_codes(binding: VariableBinding) -> Codes:
 
 
 def combination_codes(rows: Rows, variables: Sequence[str]) -> tuple[Codes, IntArray]:
-    """Return codes for the combinations of some variables, and one row of each combination."""
+    """Return codes for the combinations of some variables, and one example row per combination."""
     codes, first_rows = np.zeros(rows.count, np.int64), np.zeros(min(rows.count, 1), np.int64)
     for variable in variables:
         codes, first_rows = dense_codes(pair_codes(codes, entity_codes(rows[variable])))
@@ -82,7 +82,7 @@ def combination_codes(rows: Rows, variables: Sequence[str]) -> tuple[Codes, IntA
 
 
 def value_codes(values: pa.Array) -> Codes:
-    """Return a code per value, equal for equal values; null has its own code."""
+    """Return a code per value, with equal codes for equal values and a separate code for null."""
     if pa.types.is_nested(values.type):
         return _nested_codes(values)
     if pa.types.is_floating(values.type):
@@ -108,9 +108,9 @@ def _freeze_value(value: object) -> object:
 
 
 def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | None = None) -> Numbers:
-    """Return numbers in the order of the values: null first, or last when descending.
+    """Return numbers that sort like the values, with null first or, when descending, last.
 
-    With `row_limit`, only that many leading rows are exact: all later rows share one number.
+    With `row_limit`, only that many leading rows are exact, and all later rows share one number.
 
     >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
     [3, 0, 2, 3]
@@ -127,12 +127,12 @@ def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | 
 
 
 def _reverse_order(numbers: Numbers) -> Numbers:
-    """Reverse the order of numbers; integers are inverted, as the smallest has no negative."""
+    """Reverse the order of numbers; integers are inverted because the smallest has no negation."""
     return np.invert(numbers) if numbers.dtype.kind == "i" else -numbers
 
 
 def _sortable_numbers(values: pa.Array) -> Numbers | None:
-    """Return the values as numbers if numpy sorts them as we do, else None."""
+    """Return the values as numbers if numpy sorts them in the engine's order, otherwise None."""
     data_type = values.type
     if values.null_count or pa.types.is_uint64(data_type):
         return None
@@ -153,7 +153,7 @@ def _as_integers(values: pa.Array) -> Codes:
 
 
 def _value_ranks(values: pa.Array) -> Codes:
-    """Return the rank of each value among the distinct values; arbitrary for null."""
+    """Return each value's rank among the distinct values; the rank of null is arbitrary."""
     data_type = values.type
     if pa.types.is_string(data_type):
         return string_ranks(values)
@@ -194,7 +194,7 @@ def _top_order_codes(values: pa.Array, descending: bool, row_limit: int) -> Code
 
 
 def _top_boundary(values: pa.Array, descending: bool, row_limit: int) -> pa.Scalar:
-    """Return the last of the best `row_limit` values."""
+    """Return the last of the `row_limit` best values."""
     sort_direction = "descending" if descending else "ascending"
     best_positions = pc.select_k_unstable(values, k=row_limit, sort_keys=[("", sort_direction)])
     extreme_function = pc.min if descending else pc.max

@@ -1,7 +1,7 @@
-"""Comparison by value across all types: exact between integers and floats of every width.
+"""Comparison by value across all types, which is exact between integers and floats of every width.
 
-Owns the rules for numbers. A constant is first converted into a comparison that the column's type
-expresses exactly (`normalize_comparison`); only such comparisons may be pushed into storage.
+Owns the rules for comparing numbers. A constant is first converted so that the column's type can
+express the comparison exactly (`normalize_comparison`); only such comparisons may be pushed into storage.
 """
 
 import math
@@ -39,7 +39,7 @@ _SWAPPED_OPERATORS: dict[CompareOperator, CompareOperator] = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison:
-    """`column operator constant`, where the constant has the column's own type."""
+    """`column operator constant`, where the constant has the column's type."""
 
     operator: CompareOperator
     constant: Any
@@ -48,7 +48,7 @@ class ColumnComparison:
 def normalize_comparison(
     column_type: pa.DataType, operator: CompareOperator, constant: Any
 ) -> ColumnComparison | ConstantOutcome:
-    """Return the equivalent comparison whose constant is representable in the column's type.
+    """Return the equivalent comparison with a constant that is representable in the column's type.
 
     >>> test = normalize_comparison(pa.int32(), "<", 2.5)
     >>> test.operator, test.constant
@@ -148,7 +148,7 @@ def compare_constant(column: pa.Array, operator: CompareOperator, constant: Any)
 
 
 def swap_operator(operator: CompareOperator) -> CompareOperator:
-    """Return the operator for exchanged operands."""
+    """Return the operator to use when the operands are swapped."""
     return _SWAPPED_OPERATORS[operator]
 
 
@@ -158,7 +158,7 @@ def _outcome_column(column: pa.Array, outcome: ConstantOutcome) -> pa.Array:
 
 
 def _cast_to_common_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Cast both columns to a type that holds all values of either."""
+    """Cast both columns to a type that can hold all values of either one."""
     if pa.types.is_floating(left.type):
         common_type = pa.float64()
     elif pa.types.is_uint64(left.type) or pa.types.is_uint64(right.type):
@@ -169,7 +169,7 @@ def _cast_to_common_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.
 
 
 def _compare_integers_to_floats(integers: pa.Array, operator: CompareOperator, floats: pa.Array) -> pa.Array:
-    """Compare integers with floats exactly, although not every 64-bit integer is a float."""
+    """Compare integers with floats exactly, although not every 64-bit integer is representable as a float."""
     if integers.type.bit_width < 64:
         return _ARROW_FUNCTIONS[operator](integers.cast(pa.float64()), floats.cast(pa.float64()))
     outcomes = [

@@ -1,7 +1,7 @@
 """Evaluation of plan values and predicates over Arrow columns, with three-valued logic.
 
-The caller supplies the columns: rows of a query, or pending rows of a mutation. A predicate yields
-true, false or null (unknown); filters keep only rows where it is true.
+The caller supplies the columns, which are rows of a query or pending rows of a mutation. A predicate
+yields true, false or null (unknown); filters keep only the rows where it is true.
 """
 
 from functools import reduce
@@ -20,7 +20,7 @@ from .compare import compare_columns, compare_constant, normalize_comparison, sw
 
 
 class ColumnSource(Protocol):
-    """Columns by variable and name, all of the same length, and parameter values."""
+    """Columns by variable and name, all of the same length, together with parameter values."""
 
     @property
     def count(self) -> int:
@@ -32,7 +32,7 @@ class ColumnSource(Protocol):
         ...
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
-        """Return a boolean column: whether the node is of this type."""
+        """Return a boolean column that is true where the node has the given type."""
         ...
 
     def constant(self, value: plan.Value) -> Any:
@@ -41,7 +41,7 @@ class ColumnSource(Protocol):
 
 
 class TableSource:
-    """Columns of a single variable from one table: pending rows, or the result of a scan."""
+    """Columns of a single variable from one table: either pending rows or the result of a scan."""
 
     def __init__(self, table: pa.Table, params: Any) -> None:
         self.table = table
@@ -57,7 +57,7 @@ class TableSource:
         return self.table.column(column_name).combine_chunks()
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
-        """Raise InternalError: a table holds a single type, already fixed by the caller."""
+        """Raise InternalError, because a table holds a single type that the caller has already checked."""
         raise InternalError(reason="a single table cannot test the type of its rows")
 
     def constant(self, value: plan.Value) -> Any:
@@ -77,7 +77,7 @@ def is_constant(value: plan.Value) -> bool:
 
 
 def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
-    """Return a plan value for every row."""
+    """Return a plan value evaluated for every row."""
     match value:
         case plan.PropertyValue():
             return source.column(value.variable, value.name)
@@ -91,14 +91,14 @@ def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
 
 
 def repeat_value(value: Any, data_type: pa.DataType, row_count: int) -> pa.Array:
-    """Return a column that holds one value `row_count` times."""
+    """Return a column that repeats one value `row_count` times."""
     if value is None or row_count == 0:  # Arrow cannot repeat a list zero times
         return pa.nulls(row_count, data_type)
     return pa.repeat(pa.scalar(value, data_type), row_count)
 
 
 def true_mask(source: ColumnSource, predicate: plan.Predicate) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return where a predicate is true: neither false nor unknown."""
+    """Return a mask of the rows where a predicate is true, rather than false or unknown."""
     truth_column = evaluate_predicate(source, predicate)
     if truth_column.null_count:
         truth_column = truth_column.fill_null(False)
@@ -107,7 +107,7 @@ def true_mask(source: ColumnSource, predicate: plan.Predicate) -> np.ndarray[Any
 
 
 def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Array:  # noqa: PLR0911 - one each
-    """Return a predicate for every row: true, false, or null for unknown."""
+    """Return the value of a predicate for every row: true, false, or null for unknown."""
     match predicate:
         case plan.Compare():
             return _evaluate_comparison(source, predicate)
@@ -141,7 +141,7 @@ def _evaluate_comparison(source: ColumnSource, comparison: plan.Compare) -> pa.A
 
 
 def is_member(operand: pa.Array, items: Any) -> pa.Array:
-    """Return where a value is one of the constants; null where the value is null."""
+    """Return whether each value is one of the constants; null where the value is null."""
     if items is None:
         return pa.nulls(len(operand), pa.bool_())
     comparisons = [normalize_comparison(operand.type, "=", item) for item in items]
@@ -166,7 +166,7 @@ def _evaluate_text_test(source: ColumnSource, text_test: plan.TextTest) -> pa.Ar
 
 
 def _evaluate_text_by_row(source: ColumnSource, text_test: plan.TextTest) -> pa.Array:
-    """Evaluate a text test whose right side differs from row to row."""
+    """Evaluate a text predicate whose right side differs from row to row."""
     is_prefix_test = text_test.operator == "starts_with"
     row_pairs = zip(
         evaluate_value(source, text_test.left).to_pylist(),

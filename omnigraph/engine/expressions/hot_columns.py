@@ -1,7 +1,7 @@
-"""Frequently used columns in memory, addressed by row id; repeated values are dictionary codes.
+"""Frequently used columns in memory, addressed by row id; repeated values are dictionary-encoded.
 
-Owns the decision which columns to load: one is loaded once its misses have cost as much as loading
-it. Columns belong to one table version. Must never be needed for a correct result.
+Decides which columns to load: a column is loaded once its misses have cost as much as loading it.
+Columns belong to one table version. A correct result must never depend on these columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,31 +20,31 @@ from omnigraph.engine.operators.rows import NULL_ROW, IntArray
 from omnigraph.storage.scan import row_id_array, scan
 from omnigraph.values.table_key import TableKey
 
-_CALL_COST = 20_000  # cost of a storage call, in rows loaded
-_ROW_COST = 40  # cost of each row of such a call, in rows loaded
+_CALL_COST = 20_000  # cost of a storage call, measured in rows loaded
+_ROW_COST = 40  # cost of each row of such a call, measured in rows loaded
 _SORT_COST = 2  # cost of sorting ids, as a multiple of loading them
-_MAX_COLUMN_BYTES = 256 << 20  # maximum bytes of one column
+_MAX_COLUMN_BYTES = 256 << 20  # maximum size of a column in bytes
 _MAX_SPARSENESS = 4  # maximum ratio of the row id range to the number of rows
 _MIN_REPETITION = 8  # dictionary codes are used if values repeat at least this often on average
 _WIDTH_SAMPLE_ROWS = 256  # rows sampled to estimate the width of a column
-_REPETITION_SAMPLE_ROWS = 8192  # rows sampled to detect repetition,
-_MAX_SAMPLE_STEP = 200  # or one row in this many: enough for values with eight rows each to collide
-_NEVER_COST = 1 << 60  # a column that proved unsuitable is never tried again
+_REPETITION_SAMPLE_ROWS = 8192  # minimum number of rows sampled to detect repetition
+_MAX_SAMPLE_STEP = 200  # samples include at least one in this many rows, so that values with eight rows each collide
+_NEVER_COST = 1 << 60  # ensures that a column that proved unsuitable is never tried again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HotColumn:
     """One column of a table version, addressed by row id.
 
-    With `codes`, the value of row r is `values[codes[r]]` and the last value is null; otherwise it
-    is `values[r]`. A missing row is null.
+    With `codes`, the value of row r is `values[codes[r]]` and the last entry of `values` is null;
+    otherwise the value is `values[r]`. The value of a missing row is null.
     """
 
     values: pa.Array
     codes: npt.NDArray[Any] | None = None
 
     def take(self, row_ids: IntArray) -> pa.Array:
-        """Return the values of rows; null for a null row id."""
+        """Return the values of the given rows; a null row id yields null."""
         if len(row_ids) == 1:
             return self._take_single(int(row_ids[0]))
         if self.codes is not None:
@@ -80,21 +80,21 @@ class HotColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IdOrder:
-    """The sorted ids of a table version, their rows, and the rank of each row."""
+    """A table version's ids in sorted order, their rows, and the rank of each row."""
 
     ids: pa.Array
     rows: IntArray
     rank_by_row: IntArray
 
     def find_row(self, entity_id: str) -> int | None:
-        """Return the row of an id, or None."""
+        """Return the row with the given id, or None."""
         position = int(pc.search_sorted(self.ids, pa.scalar(entity_id, self.ids.type)).as_py())
         if position < len(self.ids) and self.ids[position].as_py() == entity_id:
             return int(self.rows[position])
         return None
 
     def order_numbers(self, row_ids: IntArray) -> IntArray:
-        """Return numbers in the order of the rows' ids; null comes first."""
+        """Return numbers that sort like the rows' ids; null comes first."""
         return np.where(row_ids < 0, 0, self.rank_by_row[row_ids] + 1)
 
     @property
@@ -104,7 +104,7 @@ class IdOrder:
 
 
 def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
-    """Return whether these are all rows of a column, in order."""
+    """Return whether the given rows are all rows of a column, in order."""
     return (
         len(row_ids) == column_length
         and column_length > 0
@@ -116,20 +116,20 @@ def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
 def hot_columns(
     context: ExecutionContext, table_key: TableKey, column_names: Sequence[str], needed_rows: int
 ) -> list[HotColumn] | None:
-    """Return columns from memory if all are worthwhile for a caller that needs so many rows."""
+    """Return columns from memory if loading all of them pays off for the given number of rows."""
     loaded_columns: list[HotColumn] = []
     for column_name in column_names:
         load_column = partial(_load_column, context, table_key, column_name)
         hot_column = _load_if_worthwhile(
             context, table_key, ("column", column_name), _CALL_COST + _ROW_COST * needed_rows, load_column
         )
-        if hot_column is not None:  # no early exit: the others must accrue miss costs too
+        if hot_column is not None:  # no early exit, since the other columns must accrue miss costs too
             loaded_columns.append(hot_column)
     return loaded_columns if len(loaded_columns) == len(column_names) else None
 
 
 def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
-    """Return all row ids of a table in order, if they are worth caching."""
+    """Return all row ids of a table in order, if caching them pays off."""
     miss_cost = context.row_count(table_key) // 2
     row_ids: IntArray | None = _load_if_worthwhile(
         context, table_key, ("rows",), miss_cost, partial(_load_row_ids, context, table_key)
@@ -138,7 +138,7 @@ def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
 
 
 def hot_id_order(context: ExecutionContext, table_key: TableKey, needed_rows: int) -> IdOrder | None:
-    """Return the order of ids, if worthwhile for a caller that looks up so many of them."""
+    """Return the order of ids if it pays off for a caller that looks up the given number of ids."""
     miss_cost = (_CALL_COST + _ROW_COST * needed_rows) // _SORT_COST
     id_order: IdOrder | None = _load_if_worthwhile(
         context, table_key, ("ranks",), miss_cost, partial(_load_id_order, context, table_key)
@@ -149,7 +149,7 @@ def hot_id_order(context: ExecutionContext, table_key: TableKey, needed_rows: in
 def hot_derivation(
     context: ExecutionContext, table_key: TableKey, derivation_key: tuple[str, ...], derive: Callable[[], Any]
 ) -> Any:
-    """Return something derived once from the columns of a table version."""
+    """Return a value that is derived once from the columns of a table version."""
     return _load_if_worthwhile(context, table_key, derivation_key, context.row_count(table_key), derive)
 
 
@@ -160,7 +160,7 @@ def _load_if_worthwhile(
     miss_cost: int,
     load_entry: Callable[[], Any],
 ) -> Any:
-    """Return a cached entry; load it once its misses have cost as much as loading it."""
+    """Return a cached entry, loading it once its misses have cost as much as loading it."""
     cache_key = (*context.table_identity(table_key), *entry_name)
     caches = caches_of(context)
     cached_entry = caches.memory.get(cache_key)
@@ -168,7 +168,7 @@ def _load_if_worthwhile(
         return cached_entry
     if caches.add_miss_cost(cache_key, miss_cost) < context.row_count(table_key):
         return None
-    context.meter.enter_gate()  # before taking a lock that other queries may wait for
+    context.meter.enter_gate()  # must precede taking a lock that other queries may wait for
     new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes))
     if new_entry is None:
         caches.add_miss_cost(cache_key, -_NEVER_COST)
@@ -180,7 +180,7 @@ def _is_flat(data_type: pa.DataType) -> bool:
 
 
 def _load_column(context: ExecutionContext, table_key: TableKey, column_name: str) -> HotColumn | None:
-    """Load a column by row id; None if it is too wide or its row ids are too sparse."""
+    """Load a column by row id, or return None if it is too wide or its row ids are too sparse."""
     table, row_count = context.table(table_key), context.row_count(table_key)
     if not _is_flat(table.schema.field(column_name).type):
         return None
@@ -200,7 +200,7 @@ def _load_column(context: ExecutionContext, table_key: TableKey, column_name: st
 
 
 def _encode_repeats(values: pa.Array) -> HotColumn:
-    """Dictionary-encode values that repeat; keep all others as they are."""
+    """Dictionary-encode values that repeat often enough; return other values unchanged."""
     if pa.types.is_floating(values.type) or _is_mostly_distinct(values):
         return HotColumn(values)  # encoding floats would merge 0.0 and -0.0
     dictionary_array = values.dictionary_encode()
@@ -213,10 +213,10 @@ def _encode_repeats(values: pa.Array) -> HotColumn:
 
 
 def _is_mostly_distinct(values: pa.Array) -> bool:
-    """Return whether an even sample of rows is nearly all distinct, so that encoding would not pay.
+    """Return whether nearly all values in an even sample of rows are distinct, so that encoding would not pay off.
 
-    Encoding costs most where it is useless. Values with several rows each collide in a sample of
-    this size only if there are few of them.
+    Encoding is most expensive where it is useless. Values that occur in several rows each collide in
+    a sample of this size only if there are few distinct values.
     """
     sample_step = min(len(values) // _REPETITION_SAMPLE_ROWS, _MAX_SAMPLE_STEP)
     if sample_step < _MIN_REPETITION:

@@ -1,6 +1,6 @@
-"""Values of rows in encoded form: the values, and an index that says which one each row has.
+"""Encoded values of rows: an array of values, and an index that maps each row to one of them.
 
-A property is read once per entity, no matter in how many rows the entity occurs.
+A property is read once per entity, regardless of how many rows contain the entity.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from . import evaluate
 from .codes import Codes, Numbers, dense_codes, entity_codes, order_codes, value_codes
 from .hot_columns import hot_columns
 
-_MARKS_PER_VALUE = 16  # a mark array up to this many times the input is faster than sorting
+_MARKS_PER_VALUE = 16  # a mark array is faster than sorting up to this multiple of the input size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,33 +35,33 @@ class RowValues:
         return self.values if self.value_index is None else self.values.take(pa.array(self.value_index))
 
     def is_valid(self) -> Mask:
-        """Return where the value is not null."""
+        """Return a mask of the rows whose value is not null."""
         return self._expand_to_rows(self.values.is_valid().to_numpy(zero_copy_only=False))
 
     def valid_positions(self) -> IntArray | None:
-        """Return the rows whose value is not null; None for all."""
+        """Return the rows whose value is not null, or None if that is all rows."""
         if self.values.null_count == 0:
             return None
         valid_mask = self.is_valid()
         return None if bool(valid_mask.all()) else np.flatnonzero(valid_mask)
 
     def codes(self) -> Codes:
-        """Return a code per row, equal for equal values."""
+        """Return a code per row, with equal codes for equal values."""
         return self._expand_to_rows(value_codes(self.values))
 
     def sort_numbers(self, *, descending: bool = False, limit: int | None = None) -> Numbers:
-        """Return a number per row, in the order of the values."""
+        """Return a number per row that sorts like the values."""
         if self.value_index is not None:
-            limit = None  # the best values may occur in no row, or in many
+            limit = None  # the best values may occur in no row or in many rows
         return self._expand_to_rows(order_codes(self.values, descending=descending, row_limit=limit))
 
     def numeric(self) -> npt.NDArray[Any]:
-        """Return the number per row; arbitrary where the value is null."""
+        """Return a number per row, which is arbitrary where the value is null."""
         filled = self.values.fill_null(0) if self.values.null_count else self.values
         return self._expand_to_rows(filled.to_numpy(zero_copy_only=False))
 
     def take(self, positions: IntArray) -> "RowValues":
-        """Return the values of some rows."""
+        """Return the values of the given rows."""
         if self.value_index is not None:
             return RowValues(self.values, self.value_index[positions])
         return RowValues(self.values.take(pa.array(positions)))
@@ -71,7 +71,7 @@ class RowValues:
 
 
 def count_distinct_entities(rows: Rows, variable: str) -> int:
-    """Return the number of distinct entities of a variable; null does not count."""
+    """Return the number of distinct entities of a variable, excluding null."""
     entity_numbers = entity_codes(rows[variable])
     entity_numbers = (
         entity_numbers[entity_numbers >= 0] if len(entity_numbers) and int(entity_numbers.min()) < 0 else entity_numbers
@@ -84,14 +84,14 @@ def count_distinct_entities(rows: Rows, variable: str) -> int:
 
 
 def entity_values(rows: Rows, variable: str) -> RowValues:
-    """Return entities as numbers, which is enough to count them without reading anything."""
+    """Return entities as numbers, which suffice for counting them without reading any column."""
     entity_numbers = entity_codes(rows[variable])
     null_mask = entity_numbers < 0
     return RowValues(pa.array(entity_numbers, mask=null_mask if bool(null_mask.any()) else None))
 
 
 def evaluate_rows(context: ExecutionContext, rows: Rows, value: plan.Value) -> RowValues:
-    """Evaluate a value in every row: constants once, properties once per entity."""
+    """Evaluate a value in every row, computing constants once and reading properties once per entity."""
     if evaluate.is_constant(value):
         constant_column = evaluate.evaluate_value(RowSource(context, Rows.single()), value)
         return RowValues(constant_column, np.zeros(rows.count, np.int64))
@@ -102,7 +102,7 @@ def evaluate_rows(context: ExecutionContext, rows: Rows, value: plan.Value) -> R
     if cached_values is not None:
         return cached_values
     entity_numbers = entity_codes(rows[variables[0]])
-    if bool((entity_numbers[1:] > entity_numbers[:-1]).all()):  # scan order: each entity occurs once
+    if bool((entity_numbers[1:] > entity_numbers[:-1]).all()):  # in scan order, each entity occurs once
         return RowValues(evaluate.evaluate_value(RowSource(context, rows), value))
     codes, first_positions = dense_codes(entity_numbers)
     if len(first_positions) == rows.count:

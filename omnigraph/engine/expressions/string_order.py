@@ -1,4 +1,4 @@
-"""String order as integer ranks, computed eight bytes at a time.
+"""String order expressed as integer ranks, computed eight bytes at a time.
 
 Comparing machine words is several times faster than comparing strings, and UTF-8 byte order equals
 code point order. Only strings that are still tied are compared further.
@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 _Int64Array = npt.NDArray[np.int64]
 _WORD_BYTES = 8
-_MAX_WORDS_COMPARED = 8  # words after which strings that are still tied are compared as strings
+_MAX_WORDS_COMPARED = 8  # after this many words, strings that are still tied are compared as whole strings
 
 
 def string_ranks(strings: pa.Array) -> _Int64Array:
-    """Return for each string how many are smaller; ties share a rank, null gets any.
+    """Return for each string how many strings are smaller; ties share a rank, and null gets an arbitrary one.
 
     >>> string_ranks(pa.array(["b", "a", "a" + chr(0), "bcdefghijk", "b"])).tolist()
     [2, 0, 1, 4, 2]
@@ -32,7 +32,7 @@ def string_ranks(strings: pa.Array) -> _Int64Array:
             return string_rank
         tied_rows = _refine_ranks(string_rank, tied_rows, string_words.read_word(tied_rows, word_number * _WORD_BYTES))
         if len(tied_rows) and int(string_words.lengths[tied_rows].max()) <= (word_number + 1) * _WORD_BYTES:
-            # All bytes were compared: remaining ties can differ only in trailing zero bytes.
+            # All bytes have been compared, so remaining ties can differ only in trailing zero bytes.
             _refine_ranks(string_rank, tied_rows, string_words.lengths[tied_rows].astype(np.uint64))
             return string_rank
     if len(tied_rows):
@@ -41,7 +41,7 @@ def string_ranks(strings: pa.Array) -> _Int64Array:
 
 
 def _refine_ranks(string_rank: _Int64Array, tied_rows: _Int64Array, numbers: npt.NDArray[np.uint64]) -> _Int64Array:
-    """Order rows of equal rank by numbers; return the rows that are still tied."""
+    """Order rows of equal rank by the given numbers; return the rows that are still tied."""
     current_ranks = string_rank[tied_rows]
     sort_order = np.lexsort((numbers, current_ranks))
     current_ranks = current_ranks[sort_order]
@@ -59,7 +59,7 @@ def _refine_ranks(string_rank: _Int64Array, tied_rows: _Int64Array, numbers: npt
 
 
 def _rank_by_comparison(strings: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return the ranks of long strings, by comparing them as strings."""
+    """Return the ranks of long strings by comparing whole strings."""
     encoded = strings.dictionary_encode()
     dictionary_ranks = np.empty(len(encoded.dictionary), np.uint64)
     dictionary_ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(dictionary_ranks), dtype=np.uint64)
@@ -76,7 +76,7 @@ class _StringWords:
     lengths: _Int64Array
 
     def read_word(self, rows: _Int64Array, offset: int) -> npt.NDArray[np.uint64]:
-        """Return eight bytes of each string from an offset, big-endian, padded with zeros."""
+        """Return eight bytes of each string starting at an offset, big-endian and zero-padded."""
         lengths = np.clip(self.lengths[rows] - offset, 0, _WORD_BYTES)
         window_positions = np.where(lengths > 0, self.begins[rows] + offset, 0)
         big_endian_words = self.byte_windows[window_positions].view(">u8").ravel().astype(np.uint64)

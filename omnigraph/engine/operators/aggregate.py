@@ -1,7 +1,7 @@
-"""Aggregate functions (count, sum, avg, min, max, collect) per group.
+"""Aggregate functions (count, sum, avg, min, max, collect), computed per group.
 
-Nulls are ignored. Integers are added exactly and floats with a single rounding, so results never
-depend on the order of rows.
+Nulls are ignored. Integers are added exactly, and floats with a single rounding, so results never
+depend on row order.
 """
 
 import math
@@ -20,7 +20,7 @@ from omnigraph.lang.query import plan
 from .rows import IntArray
 
 _EXACT_FLOAT_MAX = 1 << 52
-_MIN_REPETITION = 4  # merge equal rows when there are at least this many times more rows than pairs
+_MIN_REPETITION = 4  # equal rows are merged if there are at least this many times more rows than pairs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +59,9 @@ def aggregate(
 def _merge_equal_rows(
     argument: RowValues, groups: RowGroups, weights: IntArray | None
 ) -> tuple[RowValues, RowGroups, IntArray | None]:
-    """Merge the rows of a group that have the same value into one row with a weight.
+    """Merge rows of a group that have the same value into one weighted row.
 
-    Worth it when few distinct values repeat: all later work then handles pairs instead of rows.
+    This pays off when few distinct values repeat, because all later work handles pairs instead of rows.
     """
     value_index, value_count = argument.value_index, len(argument.values)
     if (
@@ -151,7 +151,7 @@ def _float_sums(numbers: npt.NDArray[np.float64], groups: RowGroups, weights: In
 def _exact_float_sum(numbers: list[float]) -> float:
     try:
         return math.fsum(numbers)
-    except (OverflowError, ValueError):  # beyond the largest float, or infinities of both signs
+    except (OverflowError, ValueError):  # the sum exceeds the largest float, or has infinities of both signs
         return float(np.sum(numbers))
 
 
@@ -172,7 +172,7 @@ def _is_group_empty(groups: RowGroups) -> npt.NDArray[np.bool_]:
 
 
 def _extreme_values(argument: RowValues, groups: RowGroups, *, highest: bool) -> pa.Array:
-    """Return the lowest or highest value of each group; null for empty groups."""
+    """Return the lowest or highest value of each group, or null for empty groups."""
     is_empty = _is_group_empty(groups)
     if bool(is_empty.all()):
         return pa.nulls(groups.group_count, argument.values.type)

@@ -1,4 +1,4 @@
-"""Breadth-first walks over adjacencies: nodes whose shortest distance is within bounds."""
+"""Breadth-first traversals over adjacencies, which find nodes whose shortest distance is within bounds."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ from omnigraph.engine.context import ExecutionContext
 
 from .rows import IntArray, Mask
 
-# A mask over all row ids beats sorting if the range is at most this many times larger.
+# A mask over all row ids is faster than sorting if the id range is at most this many times larger.
 DENSE_FACTOR = 16
-BYTES_PER_PAIR = 40  # peak bytes per pair while it is built: positions, list positions, neighbours
+BYTES_PER_PAIR = 40  # peak bytes per pair during construction: positions, list positions, neighbours
 
 
 def expand_step(
@@ -22,7 +22,7 @@ def expand_step(
     pair_count: int | None = None,
     accepted_rows: Mask | None = None,
 ) -> tuple[IntArray, IntArray]:
-    """Return the set of neighbours of each source over all adjacencies."""
+    """Return the set of each source's neighbours over all adjacencies."""
     if pair_count is None:
         pair_count = sum(int(adjacency.degrees(source_ids).sum()) for adjacency in adjacencies)
     context.meter.charge_bytes(pair_count * BYTES_PER_PAIR)
@@ -38,9 +38,9 @@ def expand_step(
 def walk_breadth_first(
     context: ExecutionContext, adjacencies: Sequence[Adjacency], start_ids: IntArray, min_hops: int, max_hops: int
 ) -> tuple[IntArray, IntArray]:
-    """Walk from all starts at once; return the nodes whose shortest distance is within bounds.
+    """Traverse from all start nodes at once; return the nodes whose shortest distance is within bounds.
 
-    A node with a self-loop that was reached one hop before `min_hops` is emitted through its loop.
+    A node that is reached one hop before `min_hops` is also emitted if it has a self-loop.
     """
     owners = np.arange(len(start_ids), dtype=np.int64)
     is_bound = start_ids >= 0
@@ -68,7 +68,7 @@ def walk_breadth_first(
 def walk_each_start(
     context: ExecutionContext, adjacencies: Sequence[Adjacency], start_ids: IntArray, min_hops: int, max_hops: int
 ) -> tuple[IntArray, IntArray]:
-    """Walk from one start after another, with a mask of the nodes seen so far."""
+    """Traverse from one start node after another, with a mask of the nodes seen so far."""
     nodes_by_start = [_walk_from(context, adjacencies, int(start), min_hops, max_hops) for start in start_ids]
     owners = np.repeat(
         np.arange(len(nodes_by_start), dtype=np.int64), [len(start_nodes) for start_nodes in nodes_by_start]
@@ -103,7 +103,7 @@ def _walk_from(
 
 
 def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
-    """Return the distinct neighbours that were not seen yet, sorted."""
+    """Return the distinct neighbours that have not been seen yet, sorted."""
     if len(neighbours) * DENSE_FACTOR > len(is_seen):
         is_unseen = np.zeros(len(is_seen), np.bool_)
         is_unseen[neighbours] = True
@@ -113,7 +113,7 @@ def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
 
 
 def row_id_bound(adjacencies: Sequence[Adjacency]) -> int:
-    """Return an upper bound of all reachable row ids; 0 if unknown."""
+    """Return an upper bound of all reachable row ids, or 0 if unknown."""
     return max(adjacency.size for adjacency in adjacencies) if all(adjacency.size for adjacency in adjacencies) else 0
 
 
@@ -127,7 +127,7 @@ def _self_loop_positions(adjacencies: Sequence[Adjacency], nodes: IntArray) -> I
 def _subtract_pairs(
     new_pairs: tuple[IntArray, IntArray], known_pairs: tuple[IntArray, IntArray]
 ) -> tuple[IntArray, IntArray]:
-    """Return the new pairs that are not among the known pairs; both inputs are sorted."""
+    """Return the new pairs that are not among the known pairs; both inputs must be sorted."""
     new_keys, known_keys = _pack_pairs(*new_pairs), _pack_pairs(*known_pairs)
     key_positions = np.searchsorted(known_keys, new_keys)
     key_positions[key_positions == len(known_keys)] = 0

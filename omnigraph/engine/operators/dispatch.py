@@ -1,6 +1,6 @@
-"""Dispatch of plan operators: runs each operator's function in order.
+"""Dispatch of plan operators: calls each operator's function in order.
 
-Each operator consumes the rows of the previous one. No planning happens here; the rewrites in
+Each operator consumes the rows of the previous one. No planning happens here, since the rewrites in
 `passes` have already chosen the operators.
 """
 
@@ -33,7 +33,7 @@ OperatorFunction = Callable[[ExecutionContext, Rows, Any], Rows]
 
 
 def run_operators(context: ExecutionContext, rows: Rows, operators: Sequence[Any]) -> Rows:
-    """Return the rows after all operators; memory used by intermediate rows is released."""
+    """Return the rows after all operators, releasing the memory used by intermediate rows."""
     used_bytes = context.meter.used_bytes
     for operator in operators:
         rows = run_operator(context, rows, operator)

@@ -1,7 +1,7 @@
 """Distinct-value scan: one weighted row per combination of values instead of one row per node.
 
-Owns the grouping of columns that are in memory as codes. A row stands for all nodes with its
-values; a plan may use this scan only if it never matters which of these nodes the row names.
+Owns the grouping of columns that are held in memory as codes. A row stands for all nodes with its
+values, so a plan may use this scan only if it never matters which of these nodes the row names.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from .filter import filter_rows
 from .rows import IntArray, Rows, VariableBinding
 from .scan import SCAN_COST_RATIO, node_scan
 
-_MIN_NODES_PER_GROUP = 8  # minimum nodes per combination
+_MIN_NODES_PER_GROUP = 8  # minimum number of nodes per combination for grouping to pay off
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueGroups:
-    """One sample node per combination of values, and how many nodes share the combination."""
+    """A sample node for each combination of values, and the number of nodes that share the combination."""
 
     sample_rows: IntArray
     counts: IntArray
@@ -36,7 +36,7 @@ class ValueGroups:
 
 
 def scan_distinct_values(context: ExecutionContext, rows: Rows, value_scan: DistinctValueScan) -> Rows:
-    """Scan the nodes grouped by equal values; one row per node if grouping is not worthwhile."""
+    """Scan nodes grouped by equal values, or one row per node if grouping does not pay off."""
     value_groups = _hot_value_groups(context, value_scan) if rows.count == 1 and not rows.bindings else None
     if value_groups is None:
         return node_scan(context, rows, value_scan.scan)

@@ -1,8 +1,8 @@
-"""Expansion: from a bound variable along edges to new nodes.
+"""Expansion: follow edges from a bound variable to new nodes.
 
 Owns the semantics of a traversal: a set of targets per input row, shortest distances within hop
-bounds, self-loops, and one row per edge if the edge is named. Finding neighbours is left to
-`adjacency`.
+bounds, self-loops, and one row per edge if the edge is named. Neighbours are found by the
+`adjacency` package.
 """
 
 import numpy as np
@@ -18,15 +18,15 @@ from .filter import filter_rows
 from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
 
-# If the pairs exceed this fraction (1/2) of the target nodes, filter all nodes at once.
+# If the number of pairs exceeds this fraction (1/2) of the target nodes, all nodes are filtered at once.
 _FILTER_ALL_DIVISOR = 2
-# Restrict whole lists if a walk follows at least this fraction (1/4) of the edges.
+# Whole lists are restricted if a traversal follows at least this fraction (1/4) of the edges.
 _FULL_WALK_DIVISOR = 4
-_MAX_SINGLE_WALKS = 4  # up to this many starts are walked one by one
+_MAX_SINGLE_WALKS = 4  # up to this many start nodes are processed one by one
 
 
 def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Rows:
-    """Join each row with every node it reaches that passes `target_filters`."""
+    """Join each row with every node that it reaches and that passes `target_filters`."""
     source_binding = rows[expansion.source]
     start_ids = source_row_ids(context, source_binding, expansion)
     if expansion.edge_variable is not None:
@@ -40,7 +40,7 @@ def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Row
 
 
 def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, expansion: plan.Expand) -> IntArray:
-    """Return the row ids that edges start from; null where the variable has another type."""
+    """Return the row ids that edges start from; null where the variable has a different type."""
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     if edge is None:
         return np.full(len(source_binding.row_ids), NULL_ROW, np.int64)
@@ -53,9 +53,9 @@ def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, e
 def reachable_pairs(
     context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand, *, apply_filters: bool = False
 ) -> tuple[IntArray, IntArray]:
-    """Return (positions into `start_ids`, nodes): the set reached from each start within bounds.
+    """Return (positions into `start_ids`, nodes) for the set reached from each start within bounds.
 
-    With `apply_filters`, only nodes that pass the target filters of the expansion.
+    With `apply_filters`, only nodes that pass the expansion's target filters are returned.
     """
     filter_later = apply_filters and bool(expansion.target_filters) and expansion.target is not None
     adjacencies = [
@@ -95,13 +95,13 @@ def reachable_pairs(
 
 
 def _can_chain(context: ExecutionContext, expansion: plan.Expand) -> bool:
-    """Return whether a second hop can follow the first: only within one node type."""
+    """Return whether a second hop can follow the first, which requires a single node type."""
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     return edge is not None and edge.source == edge.target
 
 
 def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask:
-    """Return a mask by row id of target nodes that pass the filters; its last entry is False."""
+    """Return a mask by row id of the target nodes that pass the filters; its last entry is False."""
     target_ids = filtered_row_ids(context, TableKey.node(expansion.target_type), expansion.target_filters)
     is_accepted = np.zeros(int(target_ids.max()) + 2 if len(target_ids) else 1, np.bool_)
     is_accepted[target_ids] = True
@@ -111,7 +111,7 @@ def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask
 def _restrict_adjacency(
     context: ExecutionContext, full_adjacency: Adjacency, accepted_rows: Mask, pair_count: int
 ) -> Adjacency:
-    """Restrict the lists to accepted nodes if a walk follows most edges; cached for later walks."""
+    """Restrict the lists to accepted nodes if a traversal follows most edges, and cache the result."""
     if not isinstance(full_adjacency, DirectedAdjacency) or pair_count * _FULL_WALK_DIVISOR < len(
         full_adjacency.lists.values
     ):
@@ -131,7 +131,7 @@ def _restrict_adjacency(
 def _repeat_for_positions(
     context: ExecutionContext, owners: IntArray, nodes: IntArray, start_positions: IntArray, start_count: int
 ) -> tuple[IntArray, IntArray]:
-    """Repeat the nodes reached from each distinct start for every position with this start."""
+    """Repeat the nodes reached from each distinct start for every position that has this start."""
     from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
 
     owner_order = np.lexsort((nodes, owners))
@@ -143,7 +143,7 @@ def _repeat_for_positions(
 
 
 def _expand_edges(context: ExecutionContext, rows: Rows, expansion: plan.Expand, start_ids: IntArray) -> Rows:
-    """Return one row per edge; an alternation concatenates the edges of its types."""
+    """Return one row per edge; for an alternation, concatenate the edges of its types."""
     step_results = []
     for step in expansion.steps:
         step_adjacency = choose_adjacency(context, step.edge_type, step.direction, len(start_ids), with_edges=True)
@@ -175,7 +175,7 @@ def target_binding(expansion: plan.Expand, targets: IntArray) -> VariableBinding
 def _filter_targets(
     context: ExecutionContext, expansion: plan.Expand, positions: IntArray, targets: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Return the pairs whose target passes the filters; each node is tested once."""
+    """Return the pairs whose target passes the filters, testing each node once."""
     if len(targets) == 0:
         return positions, targets
     row_bound = int(targets.max()) + 1

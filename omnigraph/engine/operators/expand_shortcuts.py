@@ -1,7 +1,7 @@
-"""Shortcuts for expansions of which only the existence, number or set of results matters.
+"""Shortcuts for expansions where only the existence, number or set of results matters.
 
 Owns edge tests between bound variables, row weights and node sets. Never materializes a row per
-neighbour: lists are probed or concatenated, and degrees multiplied.
+neighbour; instead, lists are probed or concatenated, and degrees are multiplied.
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ from .expand import expand, reachable_pairs, source_row_ids, target_binding
 from .rows import NULL_ROW, IntArray, Mask, Rows
 
 _MAX_WEIGHT = 1 << 62
-_BYTES_PER_NODE = 16  # peak bytes per node while it is built
+_BYTES_PER_NODE = 16  # peak bytes per node during construction
 
 
 def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) -> Rows:
-    """Return the rows whose two variables are joined by an edge (negated: those that are not)."""
+    """Return the rows whose two variables are joined by an edge or, if negated, the other rows."""
     source_ids = source_row_ids(context, rows[link_test.expansion.source], link_test.expansion)
     right_binding = rows[link_test.target_variable]
     table_key = TableKey.node(link_test.expansion.target_type)
@@ -43,18 +43,18 @@ def filter_unconnected(context: ExecutionContext, rows: Rows, isolation_test: No
 
 
 def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByDegree) -> Rows:
-    """Return the rows that have neighbours, each weighted by its number of neighbours."""
+    """Return the rows that have neighbours, weighted by the number of neighbours."""
     degrees = _expansion_degrees(context, rows, weighting.expansion.source, weighting)
     has_neighbours: Mask = degrees > 0
     connected_rows = rows.filter(has_neighbours)
     degrees = degrees[has_neighbours] if connected_rows.count < rows.count else degrees
     if connected_rows.weights is not None and connected_rows.count and _would_overflow(connected_rows.weights, degrees):
-        return expand(context, rows, weighting.expansion)  # the weights overflow: let the memory limit decide
+        return expand(context, rows, weighting.expansion)  # the weights overflow, so the memory limit decides
     return connected_rows.scale_weights(degrees)
 
 
 def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: DistinctExpand) -> Rows:
-    """Return only the nodes that an expansion reaches; a few may be repeated."""
+    """Return only the nodes that an expansion reaches, possibly with a few duplicates."""
     expansion = reach_operator.expansion
     start_ids = source_row_ids(context, rows[expansion.source], expansion)
     if expansion.max_hops == 1 and expansion.min_hops <= 1 and not expansion.target_filters:
@@ -62,12 +62,12 @@ def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: Disti
     else:
         node_ids = reachable_pairs(context, start_ids, expansion, apply_filters=True)[1]
     if len(node_ids) > context.row_count(TableKey.node(expansion.target_type)):
-        node_ids = _distinct_nodes(node_ids)  # with few repetitions a set costs more than it saves
+        node_ids = _distinct_nodes(node_ids)  # with few duplicates, building a set costs more than it saves
     return Rows.from_bindings({str(expansion.target): target_binding(expansion, node_ids.astype(np.int64, copy=False))})
 
 
 def _concat_neighbours(context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand) -> IndexArray:
-    """Return the neighbours of all starts, list after list."""
+    """Return the concatenated neighbour lists of all start nodes."""
     neighbour_blocks = []
     for step in expansion.steps:
         step_adjacency = choose_adjacency(context, step.edge_type, step.direction, len(start_ids))

@@ -1,6 +1,6 @@
-"""Fetching properties: the only module that turns row ids into values.
+"""Property fetching; this is the only module that turns row ids into values.
 
-A variable may be null, may have several types, and may repeat the same id in many rows; fetched
+A variable may be null, may have several types, and may repeat the same id in many rows. Fetched
 columns are always aligned with the rows. Each column is read once per set of rows.
 """
 
@@ -20,7 +20,7 @@ from omnigraph.values.table_key import TableKey
 
 from .rows import NULL_ROW, IntArray, Rows, VariableBinding
 
-VariableColumn = tuple[str, str]  # a variable and the name of a column of its table
+VariableColumn = tuple[str, str]  # a variable, and the name of a column in its table
 
 SYSTEM_COLUMNS = {"id": "id", "from": "src", "to": "dst"}
 
@@ -56,7 +56,7 @@ def _columns_read_by(expression: plan.Value | plan.Predicate | plan.Ranking | No
 
 @dataclass(slots=True, eq=False)
 class RowSource:
-    """The columns of some rows, read on first use."""
+    """The columns of a set of rows, each read on first use."""
 
     context: ExecutionContext
     rows: Rows
@@ -68,7 +68,7 @@ class RowSource:
         return self.rows.count
 
     def prefetch(self, columns: Iterable[VariableColumn]) -> "RowSource":
-        """Read these columns, one request per variable."""
+        """Read the given columns with one request per variable."""
         missing_columns: dict[str, list[str]] = {}
         for variable, column_name in sorted(columns):
             if (variable, column_name) not in self._fetched:
@@ -86,7 +86,7 @@ class RowSource:
         return self._fetched[variable, column_name]
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
-        """Return a boolean column: whether the node is of this type."""
+        """Return a boolean column that is true where the node has the given type."""
         return pa.array(self.rows[variable].is_type(TableKey.node(type_name)))
 
     def constant(self, value: plan.Value) -> Any:
@@ -95,7 +95,7 @@ class RowSource:
 
 
 def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:
-    """Return columns of a variable, aligned with its rows; null where the variable is null."""
+    """Return a variable's columns, aligned with its rows; null where the variable is null."""
     context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
         if len(binding.table_keys) == 1:
@@ -122,7 +122,7 @@ def _fetch_from_table(
 def _fetch_from_tables(
     context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]
 ) -> list[pa.Array]:
-    """Fetch rows of several tables table by table, then restore the original row order."""
+    """Fetch rows from several tables, one table at a time, then restore the original row order."""
     type_indexes = (
         binding.type_indexes if binding.type_indexes is not None else np.zeros(len(binding.row_ids), np.int16)
     )

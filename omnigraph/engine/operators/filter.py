@@ -1,6 +1,6 @@
-"""Filters: keep the rows for which predicates are true.
+"""Filters, which keep the rows for which predicates are true.
 
-A predicate on a single variable is evaluated once per entity, however many rows contain it.
+A predicate on a single variable is evaluated once per entity, regardless of how many rows contain it.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from .fetch import RowSource, columns_read
 from .rows import NULL_ROW, Mask, Rows, VariableBinding
 
 _MIN_ENTITY_ROWS = 1_000
-_CHUNK_ROWS = 1 << 20  # rows whose columns are in memory at the same time
+_CHUNK_ROWS = 1 << 20  # maximum number of rows whose columns are in memory at the same time
 
 
 def filter_rows(context: ExecutionContext, rows: Rows, predicates: Iterable[plan.Predicate]) -> Rows:
@@ -57,7 +57,7 @@ def _mask_by_entity(
     entity_mask = _evaluate_chunk(
         context, Rows.from_bindings({variable: VariableBinding(binding.table_keys, distinct_ids)}), predicate
     )
-    # Indexed by row id; the last entry is reached through index -1, which is null.
+    # The mask is indexed by row id; a null variable has index -1 and so reads the last entry.
     mask_by_row_id: Mask = np.zeros(int(distinct_ids.max()) + 2, np.bool_)
     mask_by_row_id[distinct_ids] = entity_mask
     return mask_by_row_id[binding.row_ids]

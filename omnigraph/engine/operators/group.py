@@ -1,8 +1,8 @@
-"""Grouping: rows with equal keys become one row, and aggregates are computed per group.
+"""Grouping: combine rows with equal keys into one row and compute aggregates per group.
 
 Keys are compared by value, and null forms a group. Without keys there is exactly one group, even
-for zero rows. Row weights and row order never change a sum: integers are added exactly, floats
-with a single rounding.
+for zero rows. Sums do not depend on row order or on whether rows are weighted: integers are added
+exactly, and floats with a single rounding.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from .rows import IntArray, Rows
 
 
 def group_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None) -> pa.Table:
-    """Return the groups as result columns, in order; with `row_limit`, only the first groups."""
+    """Return the groups as result columns, in order; `row_limit` limits the number of groups."""
     key_columns = [
         grouped_rows for grouped_rows in read_plan.columns if not isinstance(grouped_rows.value, plan.Aggregate)
     ]
@@ -49,12 +49,12 @@ def group_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, 
         for column, field in zip(read_plan.columns, schema, strict=True)
     ]
     unordered = pa.table(arrays, schema=schema)
-    # A single group needs no ordering; most counting queries end here.
+    # A single group, which is what most counting queries produce, needs no ordering.
     return unordered if groups.group_count == len(group_order) == 1 else unordered.take(pa.array(group_order))
 
 
 def group_codes(context: ExecutionContext, rows: Rows, keys: Sequence[plan.Value]) -> tuple[Codes, IntArray]:
-    """Return a group number per row, and one row of each group."""
+    """Return a group number per row, and one example row per group."""
     codes = np.zeros(rows.count, np.int64)
     if not keys:
         return codes, codes[:1]
@@ -82,7 +82,7 @@ def _has_collect(read_plan: plan.ReadPlan) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _GroupedRows:
-    """Rows with their group numbers; `first_rows` holds one row of each group."""
+    """Rows with their group numbers; `first_rows` holds one row per group."""
 
     context: ExecutionContext
     rows: Rows
@@ -91,14 +91,14 @@ class _GroupedRows:
     computed: dict[plan.Value, pa.Array]
 
     def result_column(self, plan_column: plan.PlanColumn) -> pa.Array:
-        """Return a result column: one value per group."""
+        """Return a result column with one value per group."""
         if isinstance(plan_column.value, plan.Entity):
             first_rows = self.rows.take(self.first_rows)
             return entity_column(RowSource(self.context, first_rows), plan_column.value)
         return self.group_values(plan_column.value)
 
     def group_values(self, value: plan.Value) -> pa.Array:
-        """Return a key or an aggregate, one value per group; an entity as its id."""
+        """Return a key or an aggregate with one value per group; an entity is represented by its id."""
         column = self.computed.get(value)
         if column is None:
             column = self.computed[value] = self._compute_values(value)
@@ -138,7 +138,7 @@ class _GroupedRows:
         return sort_key
 
     def _type_sort_key(self, entity: plan.Entity) -> SortKeyFunction:
-        """Break ties by type: nodes of several types may share an id."""
+        """Break ties by type, since nodes of different types may share an id."""
         type_indexes = self.rows[entity.variable].type_indexes
 
         def sort_key(positions: IntArray, _: int | None) -> Numbers:
@@ -162,7 +162,7 @@ class _GroupedRows:
             np.minimum.at(lowest_rank, remaining_codes, order_ranks)
             lowest_by_variable.append(lowest_rank)
             is_first = order_ranks == lowest_rank[remaining_codes]
-            # Continue even if each group has one row left: two groups may still be tied so far.
+            # Continue even if each group has only one row left, because two groups may still be tied.
             remaining_rows, remaining_codes = remaining_rows[is_first], remaining_codes[is_first]
         return np.asarray(np.lexsort(lowest_by_variable[::-1]), np.int64)
 

@@ -1,7 +1,7 @@
-"""Joins with a nested list of operators (`not { }`, `optional { }`), and closing of cycles.
+"""Joins with a nested list of operators (`not { }`, `optional { }`), and the closing of cycles.
 
-The inner operators run once per distinct combination of the outer variables they need. Each
-combination carries a number, by which the inner rows are matched to the outer rows.
+The inner operators run once per distinct combination of the outer variables that they need. Each
+combination has a number, which is used to match inner rows to outer rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ def keep_rows_with_same_entity(context: ExecutionContext, rows: Rows, closing: p
 
 
 def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_operators: RunOperators) -> Rows:
-    """Return the rows for which the inner operators produce nothing."""
+    """Return the rows for which the inner operators produce no rows."""
     if rows.count == 0:
         return rows
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
@@ -43,7 +43,7 @@ def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_op
 
 
 def left_join(context: ExecutionContext, rows: Rows, join: plan.LeftJoin, run_operators: RunOperators) -> Rows:
-    """Return the rows joined with all inner results, or with nulls if there are none."""
+    """Return the rows joined with all inner rows, or with nulls if there are none."""
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
     combination_order = np.argsort(inner_rows[_COMBINATION].row_ids, kind="stable")
     inner_rows = inner_rows.take(combination_order)
@@ -67,7 +67,7 @@ def _run_inner(
     inner_operators: tuple[plan.Operator, ...],
     run_operators: RunOperators,
 ) -> tuple[Codes, Rows]:
-    """Return the combination number of each row, and the inner rows of all combinations."""
+    """Return each row's combination number, and the inner rows of all combinations."""
     codes, first_rows = combination_codes(rows, outer_variables)
     combinations = Rows(rows.count, {variable: rows[variable] for variable in outer_variables}).take(first_rows)
     tagged = combinations.with_binding(_COMBINATION, VariableBinding((), np.arange(len(first_rows))))
@@ -75,7 +75,7 @@ def _run_inner(
 
 
 def _take_or_null(binding: VariableBinding, positions: IntArray) -> VariableBinding:
-    """Take a variable by position; null where the position is negative."""
+    """Take a variable's values by position; negative positions yield null."""
     is_null = positions < 0
     if len(binding.row_ids) == 0:
         type_indexes = np.zeros(len(positions), np.int16) if binding.type_indexes is not None else None

@@ -1,7 +1,7 @@
-"""Ordering of rows: sort keys, tie breaking, the default order, and top-k selection.
+"""Row ordering: sort keys, tie breaking, the default order, and top-k selection.
 
-Keys are applied one after the other, each only to rows that the previous keys left tied, so that
-ids are read for ties only. Nulls sort first ascending and last descending.
+Keys are applied one after the other, each only to rows that the previous keys left tied, so ids are
+read only for ties. Nulls sort first in ascending order and last in descending order.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from omnigraph.lang.query import plan
 from .rows import IntArray, Rows, VariableBinding
 
 SortKeyFunction = Callable[[IntArray, int | None], Numbers]
-"""Maps row positions to numbers in sort order; with a limit, only that many must be exact."""
+"""Maps row positions to numbers in sort order; with a limit, only the first `limit` rows must be exact."""
 
 _SORT_BYTES_PER_ROW = 48  # bytes of working memory per sorted row
 
@@ -25,7 +25,7 @@ _SORT_BYTES_PER_ROW = 48  # bytes of working memory per sorted row
 def sorted_positions(
     context: ExecutionContext, row_count: int, sort_keys: Sequence[SortKeyFunction], limit: int | None = None
 ) -> IntArray:
-    """Return positions in sort order; with `limit`, only the first `limit` of them."""
+    """Return row positions in sort order; with `limit`, only the first `limit` positions."""
     context.meter.charge_bytes(row_count * _SORT_BYTES_PER_ROW)
     try:
         return _sort_positions(context, row_count, sort_keys, limit)
@@ -72,7 +72,7 @@ def _find_ties(rank_codes: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 def sort_by_value(
     context: ExecutionContext, rows: Rows, value: plan.Value, *, descending: bool = False
 ) -> SortKeyFunction:
-    """Return a key that sorts by a value of each row."""
+    """Return a sort key based on a value of each row."""
 
     def value_order(positions: IntArray, limit: int | None) -> Numbers:
         selected_rows = rows if len(positions) == rows.count else rows.take(positions)
@@ -82,7 +82,7 @@ def sort_by_value(
 
 
 def sort_by_id(context: ExecutionContext, rows: Rows, variable: str) -> list[SortKeyFunction]:
-    """Return keys that sort by a variable's id; equal ids of two types sort by type name."""
+    """Return sort keys for a variable's id; equal ids of two types are sorted by type name."""
     binding = rows[variable]
 
     def entity_id_order(positions: IntArray, limit: int | None) -> Numbers:
@@ -98,7 +98,7 @@ def sort_by_id(context: ExecutionContext, rows: Rows, variable: str) -> list[Sor
 
 
 def id_order(context: ExecutionContext, binding: VariableBinding, limit: int | None = None) -> Numbers:
-    """Return numbers in the order of ids."""
+    """Return numbers that sort like the ids."""
     if len(binding.table_keys) == 1 and len(binding.row_ids) > 1:
         id_ranks = hot_id_order(context, binding.table_keys[0], len(binding.row_ids))
         if id_ranks is not None:
@@ -108,12 +108,12 @@ def id_order(context: ExecutionContext, binding: VariableBinding, limit: int | N
 
 
 def default_sort_keys(context: ExecutionContext, rows: Rows, variables: Sequence[str]) -> list[SortKeyFunction]:
-    """Return the keys of the default order: ids in order of each variable's first appearance."""
+    """Return the keys of the default order: ids, in order of the variables' first appearance."""
     return [sort_key for variable in variables for sort_key in sort_by_id(context, rows, variable)]
 
 
 def row_sort_keys(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan) -> list[SortKeyFunction]:
-    """Return all keys of an ungrouped query: its own, then ids in order of variable names."""
+    """Return all sort keys of an ungrouped query: its own keys, then ids in order of variable names."""
     if not read_plan.order:
         return default_sort_keys(context, rows, read_plan.variables)
     sort_keys = [

@@ -1,7 +1,7 @@
-"""Result columns: values of rows in the types that the plan declares; entities as structs.
+"""Result columns: row values in the types that the plan declares, with entities as structs.
 
-Owns the shape of an entity in a result: `id`, `type`, then its properties. Blobs are left out:
-queries never read them.
+Owns the shape of an entity in a result: `id`, `type`, then its properties. Blobs are omitted,
+because queries never read them.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def _result_field(catalog: Catalog, column: plan.PlanColumn) -> pa.Field:
 
 
 def entity_struct_type(catalog: Catalog, type_name: str) -> pa.StructType:
-    """Return the struct type of a node; for an interface, with what all its nodes share."""
+    """Return the struct type of a node; an interface's struct has the properties that all its nodes share."""
     shown_properties = visible_properties(catalog, type_name)
     identity_fields = [pa.field("id", pa.string()), pa.field(type_field_name(shown_properties), pa.string())]
     return pa.struct(
@@ -52,7 +52,7 @@ def entity_struct_type(catalog: Catalog, type_name: str) -> pa.StructType:
 
 
 def visible_properties(catalog: Catalog, type_name: str) -> list[PropertyDefinition]:
-    """Return the properties of a type that a result contains."""
+    """Return the properties of a type that are included in results."""
     declared_type = catalog.node(type_name) or catalog.interface(type_name)
     declared_properties = declared_type.properties if declared_type is not None else ()
     return [
@@ -63,7 +63,7 @@ def visible_properties(catalog: Catalog, type_name: str) -> list[PropertyDefinit
 
 
 def type_field_name(properties: Sequence[PropertyDefinition]) -> str:
-    """Return `type`, prefixed with underscores while a property has that name."""
+    """Return `type`, prefixed with as many underscores as needed to avoid the name of a property."""
     field_name = "type"
     while any(declared_property.name == field_name for declared_property in properties):
         field_name = f"_{field_name}"
@@ -82,12 +82,12 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
     return read_columns
 
 
-# Keyed by identity, as plans are: the columns of a prepared query are always the same object.
+# Keyed by object identity, as plans are, since a prepared query always has the same columns object.
 _shape_cache: dict[tuple[int, int], tuple[Any, Any, pa.Schema, set[VariableColumn]]] = {}
 
 
 def _projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> tuple[pa.Schema, set[VariableColumn]]:
-    """Return the schema of a projection and the columns it reads; computed once."""
+    """Return the schema of a projection and the columns it reads, computed only once."""
     cache_key = (id(catalog), id(columns))
     cached_shape = _shape_cache.get(cache_key)
     if cached_shape is None:
@@ -104,7 +104,7 @@ def project(
     columns: Sequence[plan.PlanColumn],
     scores: dict[plan.Ranking, pa.Array] | None = None,
 ) -> pa.Table:
-    """Return the result columns of rows; each property is read once."""
+    """Return the result columns for rows, reading each property once."""
     schema, read_columns = _projection_shape(context.catalog, columns)
     source = RowSource(context, rows).prefetch(read_columns)
     arrays = []
@@ -123,7 +123,7 @@ def _columnless_table(row_count: int) -> pa.Table:
 
 
 def cast_to(array: pa.Array, target_type: pa.DataType) -> pa.Array:
-    """Return an array in the type that the plan declares."""
+    """Return an array cast to the type that the plan declares."""
     return array if array.type == target_type else array.cast(target_type)
 
 

@@ -1,8 +1,8 @@
-"""Filter pushdown: predicates as Arrow expressions that storage evaluates with the same result.
+"""Filter pushdown: converts predicates to Arrow expressions that storage evaluates with the same result.
 
-A predicate that cannot be expressed exactly is not pushed down; it is evaluated after the scan.
-Only "true" counts, so an expression may be null where the predicate is unknown. Filters are never
-passed to storage as SQL text.
+A predicate that cannot be expressed exactly is not pushed down but evaluated after the scan. Only
+"true" counts, so an expression may be null where the predicate is unknown. Filters are never passed
+to storage as SQL text.
 """
 
 import math
@@ -29,7 +29,7 @@ _MAX_LIST_ITEMS = 1_000
 
 
 def to_storage_filter(schema: pa.Schema, predicate: plan.Predicate, resolve_constant: ConstantResolver) -> Any | None:
-    """Return the expression of a predicate on the columns of one table, or None."""
+    """Return a predicate on one table's columns as an expression, or None if it cannot be pushed down."""
     match predicate:
         case plan.Compare():
             return _push_comparison(schema, predicate, resolve_constant)
@@ -85,13 +85,13 @@ def _comparison_expression(field: pa.Field, exact_test: ColumnComparison | Const
 
 
 def _push_float_comparison(field: pa.Field, exact_test: ColumnComparison) -> Any | None:
-    """Storage may use the total order of floats: -0.0 below 0.0, NaN beyond the infinities."""
+    """Push down a float comparison; storage may order -0.0 below 0.0, and NaN beyond the infinities."""
     operator, constant = exact_test.operator, exact_test.constant
     if not math.isfinite(constant) or operator == "!=":
         return None
     if operator == "=":
         return _value_in(field, [constant])
-    # Choose the zero that puts both zeros on the same side of the comparison.
+    # Choose the sign of zero that puts both zeros on the same side of the comparison.
     signed_bound = constant or (0.0 if operator in (">", "<=") else -0.0)
     bounded = _comparison_expression(field, ColumnComparison(operator, signed_bound))
     if operator in (">", ">="):
@@ -100,7 +100,7 @@ def _push_float_comparison(field: pa.Field, exact_test: ColumnComparison) -> Any
 
 
 def _push_text_test(schema: pa.Schema, text_test: plan.TextTest, resolve_constant: ConstantResolver) -> Any | None:
-    """Prefix and substring tests, which an index can answer."""
+    """Push down prefix and substring tests, which an index can answer."""
     field = _column_field(schema, text_test.left)
     if field is None or not pa.types.is_string(field.type) or not is_constant(text_test.right):
         return None
@@ -126,7 +126,7 @@ def _push_in_list(schema: pa.Schema, list_test: plan.InList, resolve_constant: C
 
 
 def _value_in(field: pa.Field, allowed_values: list[Any]) -> Any:
-    """Return whether a column has one of these values; zero is stored with either sign."""
+    """Return an expression for membership in the given values; zero may be stored with either sign."""
     if pa.types.is_floating(field.type) and 0 in allowed_values:
         allowed_values = [allowed for allowed in allowed_values if allowed] + [-0.0, 0.0]
     return pc.field(field.name).isin(constants_of(pa.array(allowed_values, field.type)))
@@ -142,7 +142,7 @@ def _column_field(schema: pa.Schema, value: plan.Value) -> pa.Field | None:
 
 
 def _is_comparable_type(data_type: pa.DataType) -> bool:
-    """Return whether storage is known to compare values of this type as the engine does."""
+    """Return whether storage is known to compare values of this type in the same way as the engine."""
     types = pa.types
     type_checks = (types.is_string, types.is_integer, types.is_floating, types.is_boolean)
     return any(type_check(data_type) for type_check in (*type_checks, types.is_date, types.is_timestamp))

@@ -1,6 +1,6 @@
-"""Rows passed between operators: one array of row ids per variable, and nothing else.
+"""Rows passed between operators, which consist of one array of row ids per variable.
 
-Rows never hold properties; these are fetched once, when it is known which rows are needed.
+Rows never hold properties, which are fetched once it is known which rows are needed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,16 +14,16 @@ from omnigraph.values.table_key import TableKey
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-NULL_ROW = -1  # row id of a variable that an `optional` left unbound
+NULL_ROW = -1  # the row id of a variable that an `optional` left unbound
 
 
 @dataclass(frozen=True, slots=True)
 class VariableBinding:
-    """The row id of one variable in every row.
+    """A variable's row id in every row.
 
-    `table_keys` are keys such as `node:Person` or `edge:Knows`. `type_indexes` says for each row
-    which of them applies, and is None if there is only one. A binding without types carries plain
-    numbers, such as the position of an outer row.
+    `table_keys` are keys such as `node:Person` or `edge:Knows`. `type_indexes` holds the index of the
+    key that applies to each row, and is None if there is only one key. A binding without types holds
+    plain numbers, such as the position of an outer row.
     """
 
     table_keys: tuple[TableKey, ...]
@@ -31,12 +31,12 @@ class VariableBinding:
     type_indexes: npt.NDArray[np.int16] | None = None
 
     def take(self, positions: IntArray) -> "VariableBinding":
-        """Return the variable in the rows at these positions."""
+        """Return the variable's binding for the rows at the given positions."""
         type_indexes = self.type_indexes[positions] if self.type_indexes is not None else None
         return VariableBinding(self.table_keys, self.row_ids[positions], type_indexes)
 
     def is_type(self, table_key: TableKey) -> Mask:
-        """Return the mask of rows whose variable is a row of this table; null never is."""
+        """Return a mask of the rows whose variable is a row of the given table; null never is."""
         if table_key not in self.table_keys:
             return np.zeros(len(self.row_ids), np.bool_)
         is_of_type: Mask = self.row_ids != NULL_ROW
@@ -45,7 +45,7 @@ class VariableBinding:
         return is_of_type
 
     def with_types(self, table_keys: tuple[TableKey, ...]) -> "VariableBinding":
-        """Return the same binding over a larger set of types."""
+        """Return the same binding with a larger set of types."""
         if self.table_keys == table_keys:
             return self
         new_indexes = np.array([table_keys.index(table_key) for table_key in self.table_keys] or [0], np.int16)
@@ -55,10 +55,10 @@ class VariableBinding:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """`count` rows. Every binding has that many ids; rows without variables are possible.
+    """A set of `count` rows. Every binding has that many ids; rows without variables are possible.
 
-    `weights` says how often each row counts, None for once. Only a plan that consumes all rows by
-    aggregates may have them: they avoid materializing rows that are never read one by one.
+    `weights` holds how often each row counts; None means once. Only a plan whose rows are all consumed
+    by aggregates may use weights, which avoid materializing rows that are never read one by one.
 
     >>> rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([4, 7, 9]))})
     >>> rows.filter(np.array([True, False, True])).bindings["p"].row_ids.tolist()
@@ -76,11 +76,11 @@ class Rows:
 
     @classmethod
     def from_bindings(cls, bindings: Mapping[str, VariableBinding]) -> "Rows":
-        """Return rows of at least one variable."""
+        """Return rows built from at least one variable."""
         return cls(len(next(iter(bindings.values())).row_ids), dict(bindings))
 
     def take(self, positions: IntArray) -> "Rows":
-        """Return the rows at these positions, in that order; positions may repeat."""
+        """Return the rows at the given positions, in that order; positions may repeat."""
         taken_bindings = {variable: binding.take(positions) for variable, binding in self.bindings.items()}
         weights = self.weights[positions] if self.weights is not None else None
         return Rows(len(positions), taken_bindings, weights)
@@ -92,7 +92,7 @@ class Rows:
         return self.take(np.flatnonzero(mask))
 
     def slice(self, start: int, stop: int) -> "Rows":
-        """Return the rows from `start` up to `stop`."""
+        """Return the rows from `start` up to, but not including, `stop`."""
         sliced = {
             variable: VariableBinding(
                 binding.table_keys,
@@ -109,16 +109,16 @@ class Rows:
         return Rows(self.count, {**self.bindings, variable: binding}, self.weights)
 
     def take_with(self, positions: IntArray, new_bindings: Mapping[str, VariableBinding]) -> "Rows":
-        """Return the rows at these positions with new variables, as an expansion produces them."""
+        """Return the rows at the given positions with new variables, as produced by an expansion."""
         taken_rows = self.take(positions)
         return replace(taken_rows, bindings={**taken_rows.bindings, **new_bindings})
 
     def select_variables(self, variables: Iterable[str]) -> "Rows":
-        """Return the same rows with only these variables."""
+        """Return the same rows with only the given variables."""
         return Rows(self.count, {variable: self.bindings[variable] for variable in variables}, self.weights)
 
     def scale_weights(self, factors: IntArray) -> "Rows":
-        """Return the same rows with their weights multiplied by factors."""
+        """Return the same rows with their weights multiplied by the given factors."""
         weights = factors if self.weights is None else self.weights * factors
         return replace(self, weights=weights)
 
@@ -127,12 +127,12 @@ class Rows:
 
     @property
     def bytes_per_row(self) -> int:
-        """Approximate bytes per row."""
+        """Approximate number of bytes per row."""
         return sum(8 if binding.type_indexes is None else 10 for binding in self.bindings.values())
 
 
 def concat_bindings(bindings: Iterable[VariableBinding]) -> VariableBinding:
-    """Concatenate one variable of several bags; types are merged in order of appearance."""
+    """Concatenate the bindings of one variable; types are merged in order of appearance."""
     binding_list = list(bindings)
     table_keys = tuple(dict.fromkeys(table_key for binding in binding_list for table_key in binding.table_keys))
     aligned = [binding.with_types(table_keys) for binding in binding_list]

@@ -1,7 +1,7 @@
-"""Scans: the nodes of a type, or of the types that implement an interface, that pass filters.
+"""Scans: the nodes of a type, or of an interface's implementing types, that pass filters.
 
-Storage evaluates the filters that it evaluates exactly; the remaining ones are tested on columns
-that the same scan reads. A second scan forms a cross product.
+Storage evaluates the filters that it can evaluate exactly; the others are tested on columns that the
+same scan reads. A second scan forms a cross product.
 """
 
 import math
@@ -33,7 +33,7 @@ from .rows import IntArray, Mask, Rows, VariableBinding, concat_bindings
 if TYPE_CHECKING:
     from omnigraph.engine.search.fulltext_scan import TextLookup
 
-SCAN_COST_RATIO = 160  # scanning this many rows costs about as much as loading one of them
+SCAN_COST_RATIO = 160  # scanning this many rows costs about as much as loading one row by its id
 
 
 def node_scan(context: ExecutionContext, rows: Rows, scan: plan.NodeScan) -> Rows:
@@ -42,10 +42,10 @@ def node_scan(context: ExecutionContext, rows: Rows, scan: plan.NodeScan) -> Row
 
 
 def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBinding:
-    """Return the nodes of a scan, each once."""
+    """Return the nodes of a scan, each of them once."""
     table_keys = [TableKey.node(type_name) for type_name in scan.implementers or (scan.type_name,)]
     if scan.implementers == () and context.catalog.node(scan.type_name) is None:
-        return VariableBinding((), np.empty(0, np.int64))  # an interface without implementers
+        return VariableBinding((), np.empty(0, np.int64))  # an interface without implementing types
     bindings = [
         VariableBinding((table_key,), filtered_row_ids(context, table_key, scan.filters)) for table_key in table_keys
     ]
@@ -53,7 +53,7 @@ def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBindin
 
 
 def cross_join(context: ExecutionContext, rows: Rows, variable: str, binding: VariableBinding) -> Rows:
-    """Return all pairs of a row and an entity."""
+    """Return all combinations of a row and an entity."""
     entity_count = len(binding.row_ids)
     if rows.count == 1 and rows.weights is None and not rows.bindings:
         return Rows(entity_count, {variable: binding})
@@ -65,7 +65,7 @@ def cross_join(context: ExecutionContext, rows: Rows, variable: str, binding: Va
 
 
 def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]) -> IntArray:
-    """Return the row ids of a table that pass all filters, in order."""
+    """Return the ids of a table's rows that pass all filters, in order."""
     context.meter.check_timeout()
     text_matches = _scan_text_index(context, table_key, filters)
     if text_matches is not None:
@@ -90,7 +90,7 @@ def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tu
 def split_filters(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
-    """Return the filter that storage evaluates, and the predicates that remain."""
+    """Return the filter for storage to evaluate, and the remaining predicates."""
     schema = context.table(table_key).schema
     pushed_pairs = [(predicate, to_storage_filter(schema, predicate, context.constant)) for predicate in filters]
     expressions = [expression for _, expression in pushed_pairs if expression is not None]
@@ -101,7 +101,7 @@ def split_filters(
 def plan_text_lookup(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> "TextLookup | None":
-    """Return the full-text index lookup that finds the rows of a scan, if one is used."""
+    """Return the full-text index lookup that finds the rows of a scan, or None if no index is used."""
     if not any(isinstance(predicate, plan.TextSearch) for predicate in filters):
         return None
     from omnigraph.engine.search.fulltext_scan import plan_lookup
@@ -122,7 +122,7 @@ def _scan_text_index(
 
 
 def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
-    """Look up the node with a complete key by its id."""
+    """Look up the node with the given complete key by its id."""
     table_key = TableKey.node(scan.scan.type_name)
     row_ids = np.empty(0, np.int64)
     entity = key_scan_id(context, scan)
@@ -153,7 +153,7 @@ def _scan_cached_id(context: ExecutionContext, rows: Rows, scan: KeyScan, row_id
 def _scan_cached_columns(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> IntArray | None:
-    """Return the row ids that pass all filters, using cached columns; None if not cached."""
+    """Return the row ids that pass all filters using cached columns, or None if they are not cached."""
     row_ids = hot_rows(context, table_key)
     column_names = sorted({column_name for _, column_name in columns_read(*filters)})
     if row_ids is None or (filters and not column_names):
@@ -185,7 +185,7 @@ def _test_cached_columns(
 
 
 def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
-    """Return the id formed by the key members, or None when no node can have them."""
+    """Return the id formed by the key members, or None if no node can have them."""
     key_values = [_as_key_value(member_type, context.constant(value)) for _, member_type, value in scan.key_members]
     if any(value is None for value in key_values):
         return None
@@ -196,7 +196,7 @@ def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
 
 
 def _as_key_value(member_type: PropertyType, value: Any) -> Any:
-    """Return the value as a key of this type stores it, or None when it cannot."""
+    """Return the value in the stored form of a key of this type, or None if it has none."""
     if isinstance(value, float) and math.isnan(value):
         return None
     exact_test = normalize_comparison(arrow_type(member_type), "=", value) if value is not None else "never"

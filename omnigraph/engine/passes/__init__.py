@@ -1,7 +1,7 @@
-"""Rewrites of a plan before it runs: a tuple of functions, one file each.
+"""Plan rewrites that run before execution: a tuple of functions, each in its own file.
 
-Each takes a plan and returns an equivalent one. They see the schema but never the data, so that
-their result can be cached with the compiled query.
+Each function takes a plan and returns an equivalent one. Rewrites use the schema but never the
+data, so their result can be cached with the compiled query.
 """
 
 from omnigraph.lang.query import plan

@@ -1,6 +1,6 @@
-"""Replaces `not { $a knows $b }` by an edge test, and `not { $a knows $_ }` by a degree test.
+"""Replaces `not { $a knows $b }` with an edge test, and `not { $a knows $_ }` with a degree test.
 
-Otherwise the inner expansion would run for every row only to see whether it is empty.
+Otherwise the inner expansion would run for every row just to determine whether it is empty.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 
 def anti_join_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with negated single traversals as tests."""
+    """Return the plan with negated single traversals replaced by tests."""
     operators: Any = tuple(_replace_anti_join(operator) for operator in read_plan.operators)
     return replace(read_plan, operators=operators)
 

@@ -1,6 +1,6 @@
-"""Replaces an expansion that must end at a bound node by a test of that one edge.
+"""Replaces an expansion that must end at a bound node with a test for that one edge.
 
-Otherwise the expansion would produce all neighbours of every row, and `Close` keep at most one.
+Otherwise the expansion would produce all neighbours of every row, of which `Close` keeps at most one.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from .anti_join_probe import is_single_hop
 
 
 def close_by_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with its cycles closed by edge tests."""
+    """Return the plan with cycles closed by edge tests."""
     return replace(read_plan, operators=_replace_closes(read_plan.operators))
 
 
@@ -36,7 +36,7 @@ def _replace_closes(operators: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _can_probe(expansion: plan.Expand, close_operator: plan.CloseCycle) -> bool:
-    """Return whether an edge test suffices: a named edge must be found, not only exist."""
+    """Return whether an edge test suffices; it does not for a named edge, which must be returned."""
     return (
         is_single_hop(expansion)
         and expansion.edge_variable is None

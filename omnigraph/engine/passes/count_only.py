@@ -1,8 +1,8 @@
 """Counts rows without producing them where aggregates only need their number.
 
-An expansion to nodes that are never read becomes a weight: the number of distinct neighbours,
-since traversals without an edge variable return sets. A scan that only leads to the next variable
-is reversed.
+An expansion to nodes that are never read becomes a weight, which is the number of distinct
+neighbours, since traversals without an edge variable return sets. A scan that only leads to the
+next variable is reversed.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
 
 
 def allows_weights(read_plan: plan.ReadPlan) -> bool:
-    """Return whether rows may carry weights: groups have their own order, nothing is collected."""
+    """Return whether rows may carry weights: row order must not matter, and nothing may be collected."""
     values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
     aggregates = [value for value in values if isinstance(value, plan.Aggregate)]
     group_columns = [column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)]
@@ -52,7 +52,7 @@ def allows_weights(read_plan: plan.ReadPlan) -> bool:
 
 
 def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
-    """Return variables whose entities affect the result; counting rows does not read them."""
+    """Return the variables whose entities affect the result; counting rows does not read them."""
     variables: set[str] = set()
     for value in [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]:
         if not counts_rows(value):
@@ -61,7 +61,7 @@ def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
 
 
 def counts_rows(value: plan.Value) -> bool:
-    """Return whether a value is the number of rows, regardless of their content."""
+    """Return whether a value is the number of rows, independent of their content."""
     return (
         isinstance(value, plan.Aggregate)
         and value.function == "count"
@@ -71,7 +71,7 @@ def counts_rows(value: plan.Value) -> bool:
 
 
 def _reverse_first_expansion(read_plan: plan.ReadPlan) -> _OperatorTuple:
-    """Start at the target of the first expansion, if the scanned nodes only lead to it."""
+    """Start at the target of the first expansion if the scanned nodes are only used to reach it."""
     operators: _OperatorTuple = read_plan.operators
     while len(operators) > 1:
         scan, expansion, *later_operators = operators
@@ -111,7 +111,7 @@ def _is_plain_single_hop(operator: Any) -> bool:
 
 
 def _weigh_unread_expansions(read_plan: plan.ReadPlan, operators: _OperatorTuple) -> _OperatorTuple:
-    """Replace expansions to nodes that are never read by weights."""
+    """Replace expansions to nodes that are never read with weights."""
     result_variables = _variables_read(read_plan)
     rewritten: list[Any] = list(operators)
     for position in reversed(range(len(rewritten))):
@@ -123,7 +123,7 @@ def _weigh_unread_expansions(read_plan: plan.ReadPlan, operators: _OperatorTuple
 
 
 def _variables_needed(operators: Sequence[Any]) -> set[str]:
-    """Return the variables that operators read, physical operators included."""
+    """Return the variables that operators read, including physical operators."""
     variables: set[str] = set()
     for operator in operators:
         match operator:
@@ -137,7 +137,7 @@ def _variables_needed(operators: Sequence[Any]) -> set[str]:
 
 
 def _entity_in_every_row(expansion: plan.Expand, schema_ir: SchemaIR) -> plan.Entity:
-    """Return an entity that every row has, to count rows by."""
+    """Return an entity that every row has and by which rows can be counted."""
     step = expansion.steps[0]
     edge_type = schema_ir.catalog.edge(step.edge_type)
     endpoint_types = (edge_type.source, edge_type.target) if edge_type is not None else ("", "")

@@ -1,6 +1,6 @@
-"""Drops variables after their last use, so that later rows do not carry them.
+"""Drops variables after their last use, so that later operators do not copy them.
 
-Only grouped queries can drop variables: the order of plain rows depends on the ids of all of them.
+Only grouped queries can drop variables, since the order of plain rows depends on the ids of all variables.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 
 def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with its variables dropped after their last use."""
+    """Return the plan with variables dropped after their last use."""
     if not read_plan.aggregated or _needs_all_variables(read_plan):
         return read_plan
     result_values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
@@ -31,7 +31,7 @@ def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPl
 
 
 def _needs_all_variables(read_plan: plan.ReadPlan) -> bool:
-    """Groups without an order keep the order of their first rows; lists keep the row order."""
+    """Return whether row order matters: for groups without an order, and for collected lists."""
     result_values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
     group_columns = [column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)]
     aggregates = [value for value in result_values if isinstance(value, plan.Aggregate)]
@@ -45,7 +45,7 @@ def _with_drops(operators: Sequence[Any], result_variables: frozenset[str]) -> I
         yield operator
         bound_variables |= variables_bound_by(operator)
         if isinstance(operator, plan.CloseCycle):
-            bound_variables.discard(operator.left)  # `Close` has removed it already
+            bound_variables.discard(operator.left)  # `Close` has already removed it
         needed_later = result_variables.union(*map(_variables_read_by, operators[position + 1 :]))
         unused_variables = bound_variables - needed_later
         if unused_variables:

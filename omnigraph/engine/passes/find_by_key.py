@@ -1,6 +1,6 @@
-"""Replaces a scan whose filters fix the complete `@key` by a lookup of one id.
+"""Replaces a scan whose filters fix the complete `@key` with a lookup of a single id.
 
-The id of a keyed node is derived from its key, so equality of all members is equality of the id.
+The id of a keyed node is derived from its key, so if all key members are equal, the ids are equal.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from omnigraph.values import PropertyType
 
 
 def find_by_key(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with scans by key as lookups."""
+    """Return the plan with scans by key replaced by lookups."""
     columns_read_later = projected_columns(schema_ir.catalog, read_plan.columns)
     columns_read_later |= columns_read(*(sort_key.value for sort_key in read_plan.order))
     operators: Any = tuple(
@@ -56,7 +56,7 @@ def _replace_with_key_scan(operator: Any, schema_ir: SchemaIR, columns_read_late
 
 
 def _find_equalities(scan: plan.NodeScan) -> list[tuple[int, str, PropertyType, plan.Value]]:
-    """Return filters that fix a property to a constant: (filter index, name, type, value)."""
+    """Return the filters that fix a property to a constant, as (filter index, name, type, value) tuples."""
     equalities = []
     for filter_index, predicate in enumerate(scan.filters):
         if not isinstance(predicate, plan.Compare) or predicate.operator != "=":

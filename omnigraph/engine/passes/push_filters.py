@@ -1,7 +1,7 @@
 """Moves filters on one variable to the operator that introduces it.
 
 Filters only remove rows, so they may run as soon as their variable is bound. Filters on a variable
-that an `optional` introduces stay in place: there, null is part of the result.
+that an `optional` introduces stay in place, because null is part of the result there.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ PlanOperators = tuple[plan.Operator, ...]
 
 
 def push_filters(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with its filters moved to where their variables are introduced."""
+    """Return the plan with filters moved to where their variables are introduced."""
     return replace(read_plan, operators=_move_filters(read_plan.operators))
 
 

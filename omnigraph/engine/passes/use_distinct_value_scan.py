@@ -1,6 +1,6 @@
-"""Aggregates nodes with equal values together, when a query only reads properties of one type.
+"""Aggregates nodes with equal values together if a query only reads properties of one type.
 
-Whether values repeat often enough is decided at run time, in `engine/distinct_value_scan.py`.
+Whether values repeat often enough is decided at run time, in `operators/distinct_value_scan.py`.
 """
 
 from dataclasses import replace
@@ -13,11 +13,11 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 from .count_only import allows_weights, counts_rows
 
-_MAX_COLUMNS = 4  # more columns rarely have few combinations
+_MAX_COLUMNS = 4  # a larger number of columns rarely has few combinations of values
 
 
 def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with its only scan over distinct values."""
+    """Return the plan with its only scan replaced by a scan over distinct values."""
     if len(read_plan.operators) != 1 or not allows_weights(read_plan):
         return read_plan
     scan = read_plan.operators[0]
@@ -39,7 +39,7 @@ def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> pl
 
 
 def _properties_read(expression: Any) -> set[str] | None:
-    """Return the properties that a value or predicate reads; None if it reads anything else."""
+    """Return the properties that a value or predicate reads, or None if it reads anything else."""
     match expression:
         case plan.Constant() | plan.Parameter():
             return set()

@@ -1,8 +1,8 @@
-"""Rows whose texts match a query, found by a full-text index that proposes candidates.
+"""Rows whose strings match a text query, found by a full-text index that proposes candidates.
 
-An index lists the terms of its texts. The terms that match a query are selected here by the same
-analysis that is used without an index, and every row with such a term is tested; rows that no
-index covers are read. So the result never depends on what an index covers.
+An index lists the terms of its strings. The terms that match a query are selected by the same
+analysis that is used without an index, and every row with such a term is tested; rows that no index
+covers are read. The result therefore never depends on which rows an index covers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,27 +30,27 @@ from omnigraph.values.table_key import TableKey
 from .stem import stem_prefixes
 from .text import DEFAULT_MAX_EDITS, Tokens, analyse_texts, token_of_word, tokenize, tokens_within_edits
 
-MIN_INDEXED_ROWS = 1 << 12  # tables up to this many rows are simply read
-_MIN_ROWS_PER_CANDIDATE = 8  # an index must exclude all but one row in this many to be worth using
-_MAX_WITH_PUSHDOWN = 1 << 10  # maximum candidates if storage also has another filter to apply
-_MAX_TERMS = 256  # terms in one lookup
+MIN_INDEXED_ROWS = 1 << 12  # tables with at most this many rows are read without an index
+_MIN_ROWS_PER_CANDIDATE = 8  # an index is used only if at most one in this many rows is a candidate
+_MAX_WITH_PUSHDOWN = 1 << 10  # maximum number of candidates if storage has another filter to apply
+_MAX_TERMS = 256  # maximum number of terms in one lookup
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextLookup:
-    """An index lookup: a matching text has at least one of these terms."""
+    """An index lookup; a matching string contains at least one of the terms."""
 
     index_name: str
     column_name: str
     terms: tuple[str, ...]
     covered_fragments: frozenset[int]  # fragments that the index covers
-    max_candidates: int  # upper bound of proposed rows
+    max_candidates: int  # upper bound of the number of proposed rows
 
 
 def plan_lookup(
     context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], *, has_storage_filter: bool
 ) -> TextLookup | None:
-    """Return the lookup with the fewest candidates; None if another scan is better."""
+    """Return the lookup with the fewest candidates, or None if a different scan is better."""
     if context.row_count(table_key) <= MIN_INDEXED_ROWS:
         return None
     text_searches = [predicate for predicate in filters if isinstance(predicate, plan.TextSearch)]
@@ -65,7 +65,7 @@ def plan_lookup(
 def find_matching_rows(
     context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], text_lookup: TextLookup
 ) -> IntArray | None:
-    """Return the row ids that pass all filters, in order; None if the index is unreadable."""
+    """Return the row ids that pass all filters, in order, or None if the index is unreadable."""
     table = context.table(table_key)
     filter_columns = sorted({column_name for _, column_name in columns_read(*filters)})
     context.meter.charge_bytes(text_lookup.max_candidates * 8 * (1 + 2 * len(filter_columns)))
@@ -86,7 +86,7 @@ def _read_uncovered(
     columns: Sequence[str],
     filters: Sequence[plan.Predicate],
 ) -> Iterable[IntArray]:
-    """Yield the matching rows of fragments that no index covers."""
+    """Yield the matching rows of fragments that are not covered by an index."""
     if not fragments:
         return
     storage_filters = [to_storage_filter(table.schema, predicate, context.constant) for predicate in filters]
@@ -127,7 +127,7 @@ def _plan_search(context: ExecutionContext, table_key: TableKey, search: plan.Te
 
 @dataclass(frozen=True, slots=True)
 class _TermSelection:
-    """Index terms, and an upper bound of the rows that contain them."""
+    """Index terms, and an upper bound of the number of rows that contain them."""
 
     terms: tuple[str, ...]
     max_candidates: int
@@ -139,8 +139,8 @@ def _select_terms(
     query_tokens: frozenset[str],
     segment_terms: Sequence["SegmentTerms"],
 ) -> _TermSelection | None:
-    """Select the terms to look up; None if there are too many or the index cannot hold some."""
-    if search.function == "match_text":  # all tokens must occur: look up the rarest one
+    """Return the terms to look up, or None if there are too many or the index cannot contain some of them."""
+    if search.function == "match_text":  # all tokens must occur, so look up only the rarest one
         token_selections = [_merge_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
         usable_selections = [selection for selection in token_selections if selection is not None]
         return min(usable_selections, key=lambda selection: selection.max_candidates, default=None)
@@ -162,7 +162,7 @@ def _merge_terms(segment_terms: Sequence["SegmentTerms"], query_tokens: frozense
 
 @dataclass(slots=True, eq=False)
 class SegmentTerms:
-    """The terms of a segment; an ASCII term is a single word, others may split into several."""
+    """The terms of a segment; an ASCII term is a single word, while others may split into several words."""
 
     ascii_terms: pa.Array
     ascii_counts: pa.Array
@@ -172,7 +172,7 @@ class SegmentTerms:
     ascii_tokens: tuple[str, ...] = field(default=())
 
     def matching_terms(self, query_tokens: frozenset[str]) -> tuple[pa.Array, int]:
-        """Return the terms that contain a query token, and how often they occur."""
+        """Return the terms that contain a query token, and the total number of their occurrences."""
         ascii_positions = pa.array(self._find_ascii_terms(query_tokens), pa.int64())
         other_hits = self.other_tokens.text_indexes[self.other_tokens.is_any_of(query_tokens)]
         other_positions = pa.array(np.unique(other_hits))
@@ -212,18 +212,18 @@ class SegmentTerms:
 
     @property
     def nbytes(self) -> int:
-        """Approximate bytes in memory, including what is computed later."""
+        """Approximate bytes in memory, including values that are computed later."""
         arrays = (self.ascii_terms, self.ascii_counts, self.other_terms, self.other_counts)
         return sum(int(array.nbytes) for array in arrays) + 64 * (len(self.ascii_terms) + len(self.other_terms))
 
 
 def _load_segment_terms(context: ExecutionContext, table: Table, segment: fulltext.TextSegment) -> SegmentTerms | None:
-    """Return the terms of a segment, read once: a segment never changes."""
+    """Return a segment's terms, which are read only once because a segment never changes."""
     store, caches = context.snapshot.store, caches_of(context)
     cache_key = ("words", root_identity(store), table.location, segment.uuid)
     cached_terms: SegmentTerms | None = caches.memory.get(cache_key)
     if cached_terms is None:
-        context.meter.enter_gate()  # must precede a lock that other threads may wait for
+        context.meter.enter_gate()  # must precede taking a lock that other threads may wait for
         cached_terms = caches.memory.get_or_build(
             cache_key,
             lambda: _build_segment_terms(fulltext.read_tokens(store, table, segment)),

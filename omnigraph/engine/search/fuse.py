@@ -1,6 +1,6 @@
-"""Reciprocal rank fusion: combine two rankings of one variable.
+"""Reciprocal rank fusion, which combines two rankings of the same variable.
 
-Entities are ranked, not rows: an entity in many rows has a single rank in each arm.
+Entities are ranked rather than rows, so an entity that occurs in many rows has a single rank in each arm.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def _rank_arms(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> tupl
 
 
 def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
-    """Return the fusion constant; a parameter may hold an invalid one."""
+    """Return the fusion constant; raise if a parameter holds an invalid one."""
     constant: int | None = context.constant(fusion.k)
     if constant is None or constant < 1:
         parameter_name = fusion.k.name if isinstance(fusion.k, plan.Parameter) else None
@@ -50,7 +50,7 @@ def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
 
 
 def _rank_arm(context: ExecutionContext, entities: VariableBinding, arm: plan.Bm25 | plan.Nearest) -> IntArray:
-    """Return the rank of each entity in one arm, from 0; ties by id; unranked: the entity count."""
+    """Return each entity's rank from 0 in one arm, with ties broken by id; unranked entities get the entity count."""
     scores = ascending_from_best(arm, entity_scores(context, entities, arm))
     scored_positions = np.flatnonzero(~np.isnan(scores))
     scored_rows = Rows.from_bindings({"_": entities.take(scored_positions)})

@@ -1,8 +1,8 @@
-"""Selection of the candidates for the nearest entities to a point: exact, in bounded memory.
+"""Selection of candidates for the entities nearest to a point, exact and in bounded memory.
 
-An index proposes candidates; rows without index coverage are read batch by batch. Distances are
+An index proposes candidates; rows that it does not cover are read batch by batch. Distances are
 computed from the stored vectors in double precision, and a candidate is dropped only if it is
-certainly farther away. A result must never depend on what an index covers.
+certainly farther away. A result must never depend on which rows an index covers.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ from omnigraph.values.table_key import TableKey
 from .scoring import Scores, distance_metric, distances, query_point
 
 COMPARE_ALL_MAX = 1 << 19  # total vector components up to which all vectors are compared directly
-IN_MEMORY_MAX = 1 << 24  # without an index: total components up to which all vectors are held in memory
-_MAX_CANDIDATES = 1 << 16  # maximum candidates taken from an index; beyond it the vectors are read
+IN_MEMORY_MAX = 1 << 24  # total components up to which all vectors are held in memory if there is no index
+_MAX_CANDIDATES = 1 << 16  # maximum number of candidates taken from an index; beyond it, the vectors are read
 
 
 def narrow_to_nearest(context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int) -> Rows:
-    """Return the rows that can be among the `row_limit` nearest, possibly with some others."""
+    """Return the rows that can be among the `row_limit` nearest, possibly along with other rows."""
     binding = rows[ranking.field.variable]
     point = query_point(context, ranking)
     if point is None or len(binding.row_ids) * len(point) <= COMPARE_ALL_MAX:
@@ -43,7 +43,7 @@ def narrow_to_nearest(context: ExecutionContext, rows: Rows, ranking: plan.Neare
 
 
 def vector_index_name(context: ExecutionContext, ranking: plan.Nearest, table_keys: Sequence[TableKey]) -> str | None:
-    """Return the index name that `explain` shows for a ranking, or None without an index."""
+    """Return the index name that `explain` shows for a ranking, or None if no index is used."""
     column_name = ranking.field.name
     index_kind = vector_index.KINDS_BY_METRIC[distance_metric(context, table_keys, column_name)]
     dimension = ranking.field.type.vector_dim or 1
@@ -72,14 +72,14 @@ def _nearest_ids(
 
 @dataclass(slots=True, eq=False)
 class _NearestSoFar:
-    """The nearest entities so far, including those tied within rounding error."""
+    """The nearest entities found so far, including those tied within rounding error."""
 
     row_limit: int
     ids: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     distances: Scores = field(default_factory=lambda: np.empty(0))
 
     def add_candidates(self, new_ids: IntArray, new_distances: Scores) -> None:
-        is_near = new_distances <= self.max_distance()  # NaN (no distance) compares false
+        is_near = new_distances <= self.max_distance()  # false for NaN, which means no distance
         self.ids, first_positions = np.unique(np.concatenate([self.ids, new_ids[is_near]]), return_index=True)
         self.distances = np.concatenate([self.distances, new_distances[is_near]])[first_positions]
         is_near = self.distances <= self.max_distance()
@@ -94,7 +94,7 @@ class _NearestSoFar:
 
 
 class _NearestSearch:
-    """Search of one vector column of one table for one point."""
+    """A search for the vectors nearest to a point in one vector column."""
 
     def __init__(
         self,
@@ -115,20 +115,20 @@ class _NearestSearch:
         self.nearest = _NearestSoFar(max(row_limit, 1))
 
     def indexed_fragments(self) -> frozenset[int]:
-        """Return the fragments covered by an index of the right kind."""
+        """Return the fragments that are covered by an index of the right kind."""
         has_index = kinds_by_index_key(self.table).get(self.column) == vector_index.KINDS_BY_METRIC[self.metric]
         if not has_index or not vector_index.is_searchable(self.metric, self.point):
             return frozenset()
         return index_coverage(self.table)[self.column] & frozenset(list_fragment_ids(self.table))
 
     def scan_fragments(self, fragments: frozenset[int]) -> None:
-        """Compare every vector of these fragments."""
+        """Compare every vector in the given fragments."""
         for batch in vector_index.vector_batches(self.table, self.column, sorted(fragments)):
             self.context.meter.check_timeout()
             self._compare_vectors(vector_index.batch_row_ids(batch), batch.column(self.column))
 
     def search_index(self) -> bool:
-        """Compare index candidates until the rest is certainly farther; False if that fails."""
+        """Compare index candidates until all others are certainly farther; return False if that fails."""
         candidate_count = int((2 * self.nearest.row_limit + 64) / self.selected_share)
         while candidate_count <= _MAX_CANDIDATES:
             self.context.meter.check_timeout()

@@ -1,6 +1,6 @@
-"""Ranking: which rows a ranking keeps, how it orders them, and the result columns of scores.
+"""Ranking: the rows that a ranking keeps, their order, and the result columns for scores.
 
-All rows that survive `match` are ranked; a limit is applied afterwards.
+All rows that match are ranked, and a limit is applied afterwards.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from .scoring import Scores, ascending_from_best, compute_scores, score_column
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredRows:
-    """Rows with the score that each ranking of the query assigns to them."""
+    """Rows with the scores assigned to them by each ranking of the query."""
 
     context: ExecutionContext
     rows: Rows
@@ -32,12 +32,12 @@ class ScoredRows:
         if ranking is None:
             return []
         keys = [_sort_by_number(ascending_from_best(ranking, self.scores[ranking]))]
-        if isinstance(ranking, plan.Fuse):  # ties: the first arm decides, then the second
+        if isinstance(ranking, plan.Fuse):  # ties are broken by the first arm, then by the second
             keys += [_sort_by_number(arm_rank) for arm_rank in arm_ranks(self.context, self.rows, ranking)]
         return keys
 
     def score_columns(self, positions: IntArray) -> dict[plan.Ranking, pa.Array]:
-        """Return the scores of some rows as result columns."""
+        """Return the scores of the given rows as result columns."""
         return {ranking: score_column(ranking_scores[positions]) for ranking, ranking_scores in self.scores.items()}
 
 
@@ -47,7 +47,7 @@ def has_scores(read_plan: plan.ReadPlan) -> bool:
 
 
 def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None) -> ScoredRows:
-    """Return the rows that the ranking keeps, with all scores; only the best `limit` matter."""
+    """Return the rows that the ranking keeps, with all scores; only the best `limit` rows are needed."""
     if isinstance(read_plan.ranking, plan.Nearest) and limit is not None and not _returns_fused_score(read_plan):
         rows = narrow_to_nearest(context, rows, read_plan.ranking, limit)
     rankings = [column.value.ranking for column in read_plan.columns if isinstance(column.value, plan.Score)]
@@ -61,7 +61,7 @@ def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, 
 
 
 def _returns_fused_score(read_plan: plan.ReadPlan) -> bool:
-    """Return whether a column shows a fused score, which depends on all rows together."""
+    """Return whether a column contains a fused score, which depends on all rows together."""
     score_values = (column.value for column in read_plan.columns if isinstance(column.value, plan.Score))
     return any(isinstance(score_value.ranking, plan.Fuse) for score_value in score_values)
 

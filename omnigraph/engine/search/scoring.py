@@ -1,8 +1,8 @@
 """Scores of `bm25` and `nearest`, computed exactly from the stored values.
 
-Scores are computed once per entity; `nearest.py` decides which entities need one. The statistics
-of `bm25` cover all nodes of the type in the snapshot, so that a score does not depend on the rest
-of a query.
+Scores are computed once per entity; `nearest.py` decides which entities need a score. The `bm25`
+statistics cover all nodes of the type in the snapshot, so a score does not depend on the rest of
+the query.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from omnigraph.values.table_key import TableKey
 
 from .text import Tokens, analyse_texts, tokenize
 
-Scores = npt.NDArray[np.float64]  # NaN where a row has none
+Scores = npt.NDArray[np.float64]  # NaN for rows without a score
 
 _K1, _B = 1.2, 0.75
 
@@ -59,7 +59,7 @@ def entity_scores(context: ExecutionContext, binding: VariableBinding, ranking: 
 
 
 def ascending_from_best(ranking: plan.Ranking, scores: Scores) -> Scores:
-    """Return numbers that ascend from the best row to the worst."""
+    """Return numbers that increase from the best row to the worst."""
     return scores if isinstance(ranking, plan.Nearest) else -scores
 
 
@@ -69,7 +69,7 @@ def score_column(scores: Scores) -> pa.Array:
 
 
 def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str, query: str) -> Scores:
-    """Okapi BM25 with k1 = 1.2 and b = 0.75; NaN for a text without any token of the query."""
+    """Return Okapi BM25 scores with k1 = 1.2 and b = 0.75; NaN for a string without any query token."""
     query_tokens = sorted(set(tokenize(query)))
     corpora = {table_key: _load_corpus(context, table_key, property_name) for table_key in binding.table_keys}
     text_count = sum(corpus.tokens.text_count for corpus in corpora.values())
@@ -101,18 +101,18 @@ def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Corpus:
-    """The tokens of all texts of a property, and the row ids they belong to, in order."""
+    """The tokens of all strings of a property, and the row ids that they belong to, in order."""
 
     tokens: Tokens
     row_ids: IntArray
 
     def frequencies(self, token: str) -> IntArray:
-        """Return how often a token occurs in each text."""
+        """Return how often a token occurs in each string."""
         text_hits = self.tokens.text_indexes[self.tokens.is_any_of(frozenset({token}))]
         return np.bincount(text_hits, minlength=self.tokens.text_count)
 
     def scores_for_rows(self, scores: Scores, row_ids: IntArray) -> Scores:
-        """Return the scores of rows; NaN for a row without a text."""
+        """Return the scores of the given rows; NaN for a row without a string."""
         if len(self.row_ids) == 0:
             return np.full(len(row_ids), np.nan)
         corpus_positions = np.minimum(np.searchsorted(self.row_ids, row_ids), len(self.row_ids) - 1)
@@ -125,12 +125,12 @@ class _Corpus:
 
 
 def _load_corpus(context: ExecutionContext, table_key: TableKey, property_name: str) -> _Corpus:
-    """Return the texts of a property, analysed once per version of the table."""
+    """Return a property's tokenized strings, which are analysed once per table version."""
     caches, table = caches_of(context), context.table(table_key)
     cache_key = ("tokens", root_identity(context.snapshot.store), table.location, table.version, property_name)
     cached_corpus: _Corpus | None = caches.memory.get(cache_key)
     if cached_corpus is None:
-        context.meter.enter_gate()  # must precede a lock that other threads may wait for
+        context.meter.enter_gate()  # must precede taking a lock that other threads may wait for
         cached_corpus = caches.memory.get_or_build(
             cache_key, lambda: _read_corpus(context, table_key, property_name), _corpus_bytes
         )
@@ -155,7 +155,7 @@ def _read_corpus(context: ExecutionContext, table_key: TableKey, property_name: 
 def distances(vectors: pa.Array, query_vector: Sequence[float] | Scores, metric: str = "cosine") -> Scores:
     """Return the distance of each vector from the query vector; NaN for null.
 
-    A vector of length zero has no direction: its cosine with any vector is 0, its distance 1.
+    A zero vector has no direction, so its cosine with any vector is 0 and its distance is 1.
 
     >>> stored = pa.array([[3.0, 4.0], None, [0.0, 0.0]], pa.list_(pa.float32(), 2))
     >>> distances(stored, [0.0, 1.0]).round(3).tolist()
@@ -190,7 +190,7 @@ _METRICS = {"cosine": _cosine_distances, "l2": _euclidean_distances, "dot": _dot
 
 
 def distance_metric(context: ExecutionContext, table_keys: Sequence[TableKey], property_name: str) -> str:
-    """Return the metric of the index on a property; cosine when none is declared."""
+    """Return the metric of the index on a property, or cosine if no index is declared."""
     metrics = {
         dict(constraint.options).get("metric", "cosine")
         for table_key in table_keys
@@ -203,13 +203,13 @@ def distance_metric(context: ExecutionContext, table_keys: Sequence[TableKey], p
 
 
 def query_point(context: ExecutionContext, ranking: plan.Nearest) -> Scores | None:
-    """Return the query vector of a ranking; None when its argument is null."""
+    """Return the query vector of a ranking, or None if its argument is null."""
     query_value = context.constant(ranking.query)
     return None if query_value is None else np.asarray(_resolve_vector(context, ranking, query_value), np.float64)
 
 
 def _resolve_vector(context: ExecutionContext, ranking: plan.Nearest, query_value: Any) -> Sequence[float]:
-    """Return the query vector; a text is embedded, once per query."""
+    """Return the query vector; a string is embedded once per query."""
     if not isinstance(query_value, str):
         vector: Sequence[float] = query_value
         return vector

@@ -1,7 +1,7 @@
 """Text analysis and text predicates: the tokenizer, `search`, `match_text` and `fuzzy`.
 
 Works on any column without an index. The tokenizer is part of query semantics: an index may speed
-up a query but never change its result. A text is normalized to Unicode NFKD without marks,
+up a query but never change its result. A string is normalized to Unicode NFKD without marks,
 lowercased, and split at everything that is neither a letter nor a digit; the English stop words
 below are removed, and the remaining words are stemmed (`stem.py`).
 """
@@ -33,7 +33,7 @@ DEFAULT_MAX_EDITS = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokens:
-    """Tokens of several texts: `vocabulary[codes[i]]` occurs in text `text_indexes[i]`."""
+    """Tokens of several strings; `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
 
     text_count: int
     text_indexes: IntArray
@@ -41,7 +41,7 @@ class Tokens:
     vocabulary: tuple[str, ...]
 
     def token_counts(self) -> IntArray:
-        """Return how many tokens each text has."""
+        """Return the number of tokens in each string."""
         return np.bincount(self.text_indexes, minlength=self.text_count)
 
     def is_any_of(self, tokens: frozenset[str]) -> npt.NDArray[np.bool_]:
@@ -51,7 +51,7 @@ class Tokens:
 
 
 def tokenize(text: str) -> list[str]:
-    """Return the tokens of one text, in order.
+    """Return the tokens of a string, in order.
 
     >>> tokenize("The Crème-Brûlées of searching!")
     ['creme', 'brule', 'search']
@@ -61,13 +61,13 @@ def tokenize(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _tokenize_cached(text: str) -> tuple[str, ...]:
-    """Tokenize with a cache: the same query is tokenized again for each part of a table."""
+    """Tokenize with a cache, since the same query is tokenized again for each part of a table."""
     tokens = analyse_texts(pa.array([text]))
     return tuple(tokens.vocabulary[code] for code in tokens.codes)
 
 
 def analyse_texts(texts: pa.Array) -> Tokens:
-    """Return the tokens of a column; a null has none."""
+    """Return the tokens of a column; a null value has none."""
     text_indexes, raw_words = _split_words(texts)
     encoded_words = raw_words.dictionary_encode()
     tokens = [token_of_word(token) for token in encoded_words.dictionary.to_pylist()]
@@ -80,9 +80,9 @@ def analyse_texts(texts: pa.Array) -> Tokens:
 
 
 def _split_words(texts: pa.Array) -> tuple[IntArray, pa.Array]:
-    """Return the case-folded words of all texts, in order, and the text index of each.
+    """Return the case-folded words of all strings, in order, and the string index of each word.
 
-    Pure ASCII texts need no Unicode folding and are split in a third of the time.
+    Pure ASCII strings need no Unicode folding and are split in a third of the time.
     """
     is_ascii = pc.fill_null(pc.string_is_ascii(texts), True)
     if pc.all(is_ascii, min_count=0).as_py():
@@ -114,12 +114,12 @@ def _split_unicode_words(texts: pa.Array) -> tuple[IntArray, pa.Array]:
 
 
 def token_of_word(raw_word: str) -> str:
-    """Return the token of a case-folded word; empty for a stop word."""
+    """Return the token for a case-folded word, or an empty string for a stop word."""
     return "" if raw_word in _STOP_WORDS else stem(_fold_to_ascii(raw_word))
 
 
 def _fold_to_ascii(raw_word: str) -> str:
-    """Replace letters such as ø and ß by ASCII ones, where their Unicode names allow it."""
+    """Replace letters such as ø and ß with ASCII letters where their Unicode names allow it."""
     return raw_word if raw_word.isascii() else "".join(map(_fold_letter, raw_word))
 
 
@@ -136,7 +136,7 @@ def _fold_letter(letter: str) -> str:
 def match_texts(
     function: Literal["search", "fuzzy", "match_text"], texts: pa.Array, query: str | None, max_edits: int | None = None
 ) -> pa.Array:
-    """Return where a text matches a query: by any token, or for `match_text` by the phrase."""
+    """Return whether each string matches a query: by any token or, for `match_text`, by the phrase."""
     if query is None:
         return pa.nulls(len(texts), pa.bool_())
     query_tokens, tokens = tokenize(query), analyse_texts(texts)
@@ -156,7 +156,7 @@ def match_texts(
 
 
 def _find_phrase(tokens: Tokens, phrase_tokens: list[str]) -> IntArray:
-    """Return the texts in which the tokens occur consecutively."""
+    """Return the indexes of the strings in which the tokens occur consecutively."""
     start_count = len(tokens.codes) - len(phrase_tokens) + 1
     if not phrase_tokens or start_count <= 0:
         return np.empty(0, np.int64)
@@ -179,7 +179,7 @@ def tokens_within_edits(vocabulary: Iterable[str], query_tokens: frozenset[str],
 
 
 def edit_distance(left_text: str, right_text: str, max_distance: int) -> int:
-    """Return the Levenshtein distance, or `max_distance` + 1 as soon as it must be larger.
+    """Return the Levenshtein distance, or `max_distance` + 1 as soon as the distance must be larger.
 
     >>> edit_distance("serch", "search", 2), edit_distance("cat", "elephant", 2)
     (1, 3)

@@ -1,5 +1,5 @@
-"""Insert, update and delete statements: what a mutation changes, before it is published.
+"""Insert, update and delete statements: compute the changes of a mutation before it is published.
 
-Statements run on an overlay of the stored rows; `publish` makes the result visible.
+Statements run on an overlay of the stored rows, and `publish` makes the result visible.
 Read first: `mutate.py`.
 """

@@ -1,7 +1,7 @@
 """Mutations: run statements in order, each seeing the writes of earlier ones, as one commit.
 
-Owns running a write plan. All statements run on an overlay of one base. If another writer commits
-first, they run again on the newer base, with the same timestamp and the same generated ids.
+Owns the execution of write plans. All statements run on an overlay of one base. If another writer
+commits first, they run again on the newer base, with the same timestamp and generated ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ from .statements import IdGenerator, WriteStats, run_statement
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """Result of a write; `replayed` if an earlier commit with the same key was found instead."""
+    """Result of a write; `replayed` is true if an earlier commit with the same key was found instead."""
 
     commit: Commit | None
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -51,13 +51,13 @@ class WriteOutcome:
 
 
 WriteOperation = Callable[[Overlay, WriteStats, IdGenerator], None]
-"""One step of a write: changes an overlay. It may run several times, each on another base."""
+"""A step of a write, which changes an overlay. It may run several times, each time on a different base."""
 
 
 def mutation_operation(
     query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard"
 ) -> WriteOperation:
-    """Return the operation of a mutation query; its timestamp is taken now."""
+    """Return the operation for a mutation query; its timestamp is the current time."""
     write_plan = query.plan
     if not isinstance(write_plan, plan.WritePlan):
         raise InputError(reason=f"query `{query.name}` only reads; expected a mutation")
@@ -71,7 +71,7 @@ def mutation_operation(
 
 
 def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
-    """Return the operation of an append or merge load inside a larger write."""
+    """Return the operation for an append or merge load that is part of a larger write."""
     if parsed_load.mode == "overwrite":
         raise InputError(reason="a transaction cannot overwrite whole types")
 
@@ -90,7 +90,7 @@ def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
     return write_tables
 
 
-def run_mutation(  # noqa: PLR0913 - all but three are named
+def run_mutation(  # noqa: PLR0913 - all but three are keyword-only
     branch_state: BranchState,
     query: CompiledQuery,
     params: Mapping[str, Any],
@@ -100,10 +100,10 @@ def run_mutation(  # noqa: PLR0913 - all but three are named
     schema_hash: str | None = None,
     mode: ParameterMode = "standard",
 ) -> WriteOutcome:
-    """Run a mutation query as one commit, or none if nothing matched.
+    """Run a mutation query as one commit, or without a commit if nothing matched.
 
-    `conditions` are the caller's requirements, checked on every base and never retried. Without
-    them, an update or delete requires its tables to be as this process knows them at the start.
+    `conditions` are the caller's requirements; they are checked on every base and never retried.
+    Without them, an update or delete requires its tables to match this process's last known state.
     `schema_hash` identifies the schema that the query was compiled with.
     """
     operation = mutation_operation(query, params, mode)
@@ -117,7 +117,7 @@ def run_mutation(  # noqa: PLR0913 - all but three are named
 
 
 def strict_table_keys(query: CompiledQuery) -> tuple[TableKey, ...]:
-    """Return the tables whose content decides what a mutation changes: updates and deletes."""
+    """Return the tables whose content determines what the updates and deletes of a mutation change."""
     table_keys: dict[TableKey, None] = {}
     for statement in query.plan.statements if isinstance(query.plan, plan.WritePlan) else ():
         if isinstance(statement, plan.UpdateRows):
@@ -128,7 +128,7 @@ def strict_table_keys(query: CompiledQuery) -> tuple[TableKey, ...]:
     return tuple(table_keys)
 
 
-def run_operations(  # noqa: PLR0913 - all but three are named
+def run_operations(  # noqa: PLR0913 - all but three are keyword-only
     branch_state: BranchState,
     operations: Iterable[WriteOperation],
     operation_name: str,
@@ -138,9 +138,9 @@ def run_operations(  # noqa: PLR0913 - all but three are named
     schema_hash: str | None = None,
     id_generator: IdGenerator | None = None,
 ) -> WriteOutcome:
-    """Run operations one after another as one commit; a transaction has several.
+    """Run operations one after another as one commit; a transaction consists of several operations.
 
-    `id_generator` returns the ids that an earlier run of the operations generated.
+    `id_generator` returns the ids that were generated in an earlier run of the operations, if any.
     """
     operations, id_generator = list(operations), id_generator or IdGenerator()
     expected_schema = schema_hash or branch_state.last_known().state.schema.hash
@@ -157,14 +157,14 @@ def run_operations(  # noqa: PLR0913 - all but three are named
     commit = publish(branch_state, prepare, metadata, conditions)
     if commit is not None and commit.id not in stats_by_commit:
         return WriteOutcome(commit, replayed=True)
-    if commit is None:  # the operations cancelled out, or changed nothing
+    if commit is None:  # the operations cancelled each other out or changed nothing
         return WriteOutcome(None)
     write_stats = stats_by_commit[commit.id]
     return WriteOutcome(commit, write_stats.node_counts, write_stats.edge_counts, write_stats.inserted_ids)
 
 
 def open_overlay(txn: WriteTxn, expected_hash: str | None = None) -> Overlay:
-    """Open an empty overlay; raise ReadSetConflict if the base has another schema than expected."""
+    """Return an empty overlay; raise ReadSetConflict if the base does not have the expected schema."""
     schema_row = txn.base.state.schema
     if expected_hash is not None and schema_row.hash != expected_hash:
         raise ReadSetConflict(member="schema", expected=expected_hash, actual=schema_row.hash)

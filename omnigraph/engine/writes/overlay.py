@@ -1,7 +1,7 @@
-"""Stored rows overlaid with the rows an operation has written so far: one version per id.
+"""Stored rows overlaid with the rows that an operation has written so far, with one version per id.
 
-Owns read-your-writes. A row that the operation wrote hides the stored row with the same id, a row
-that it removed is not visible, and every read of stored rows is recorded as a requirement.
+Implements read-your-writes. A row that the operation wrote hides the stored row with the same id, a
+row that it removed is not visible, and every read of stored rows is recorded as a requirement.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ _ENDPOINT_COLUMNS = ("src", "dst")
 
 @dataclass(slots=True)
 class Overlay:
-    """All tables of one base version, with the changes of one operation on top."""
+    """All tables of a base version, overlaid with the changes of one operation."""
 
     txn: WriteTxn
     ir: SchemaIR
@@ -50,15 +50,15 @@ class Overlay:
 
     @property
     def catalog(self) -> Catalog:
-        """Schema of the base version."""
+        """The schema of the base version."""
         return self.ir.catalog
 
     def row_schema_of(self, type_key: TableKey) -> pa.Schema:
-        """Return the columns that rows of a table have."""
+        """Return the columns of a table's rows."""
         return row_schema(self.txn.table(type_key).schema)
 
     def write(self, type_key: TableKey, new_rows: pa.Table, origin: int, *, reject_existing: bool = False) -> None:
-        """Add rows, replacing rows with the same ids."""
+        """Add rows, replacing any rows with the same ids."""
         self._check_row_rules(type_key, new_rows)
         if reject_existing and origin != NEW_ROW:
             self._reject_existing_ids(type_key, as_single_array(new_rows["id"]))
@@ -68,7 +68,7 @@ class Overlay:
     def update(
         self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues, assignments: Mapping[str, pa.Scalar]
     ) -> int:
-        """Assign values to the rows that match a predicate; return how many there are."""
+        """Assign values to the rows that match a predicate and return the number of these rows."""
         table_overlay = self.overlay_of(type_key)
         row_columns = self.row_schema_of(type_key)
         stored_rows = self._match_stored(type_key, predicate, params, row_columns.names)
@@ -94,13 +94,13 @@ class Overlay:
         return int(updated_rows.num_rows)
 
     def delete(self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues) -> pa.Array:
-        """Remove the rows that match a predicate; return their ids."""
+        """Remove the rows that match a predicate and return their ids."""
         table_overlay = self.overlay_of(type_key)
         stored_rows = self._match_stored(type_key, predicate, params, _identity_columns(table_overlay.entity_type))
         return self._remove_rows(table_overlay, stored_rows, self._match_written(table_overlay, predicate, params))
 
     def delete_edges_of(self, edge_type: EdgeType, node_type: str, deleted_ids: pa.Array) -> int:
-        """Remove the edges of deleted nodes of a type; return how many there were."""
+        """Remove the edges of a type's deleted nodes and return the number of removed edges."""
         table_overlay = self.overlay_of(TableKey.edge(edge_type.name))
         endpoint_columns = [
             endpoint_column
@@ -122,7 +122,7 @@ class Overlay:
         return len(self._remove_rows(table_overlay, stored_edges, written_mask))
 
     def overlay_of(self, type_key: TableKey) -> TableOverlay:
-        """Return the changes of a table, with all pending writes applied."""
+        """Return the changes to a table, with all pending writes applied."""
         table_overlay = self.overlay_by_key.get(type_key)
         if table_overlay is None:
             table_overlay = self.overlay_by_key[type_key] = self._empty_overlay(type_key)
@@ -159,7 +159,7 @@ class Overlay:
     def _match_stored(
         self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues, columns: list[str]
     ) -> pa.Table:
-        """Return stored rows that match a predicate and that the operation has not changed."""
+        """Return the stored rows that match a predicate and that the operation has not changed."""
         constants = TableSource(pa.table({}), params).constant
         table_schema = self.txn.table(type_key).schema
         storage_filter = to_storage_filter(table_schema, predicate, constants)
@@ -211,7 +211,7 @@ class Overlay:
     def _locate_stored(
         self, table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]
     ) -> pa.Table:
-        """Return the stored rows behind rows that the operation wrote and now removes."""
+        """Return the stored rows that were replaced by written rows that the operation now removes."""
         located_mask = written_mask & (table_overlay.row_ids >= 0)
         id_columns = _identity_columns(table_overlay.entity_type)
         located_rows = table_overlay.written_rows.filter(pa.array(located_mask)).select(id_columns)
@@ -239,7 +239,7 @@ class Overlay:
             raise KeyConflict(type_key=type_key, entity_id=existing_ids[0])
 
     def _check_row_rules(self, type_key: TableKey, rows: pa.Table) -> None:
-        """Check the row rules on every row version, including versions replaced later."""
+        """Check the row rules on every row version, including versions that are replaced later."""
         first_violation = next(row_violations(type_for_key(self.catalog, type_key), rows), None)
         if first_violation is not None:
             raise first_violation.to_error()
@@ -253,7 +253,7 @@ def _assign_values(rows: pa.Table, assignments: Mapping[str, pa.Scalar]) -> pa.T
 
 
 def _distinct_by_id(edges: pa.Table) -> pa.Table:
-    """Return rows with distinct ids: an edge may be found from both its endpoints."""
+    """Return rows with distinct ids, since an edge may be found from both of its endpoints."""
     ids = as_single_array(edges["id"])
     first_positions = pc.index_in(ids.unique(), value_set=ids)
     return edges.take(first_positions)

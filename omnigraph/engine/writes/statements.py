@@ -1,7 +1,7 @@
 """Execution of insert, update and delete statements on an overlay, one at a time.
 
-Owns the conversion of statement values to row values, generated ids, and the counts of affected
-entities. Never reads the store directly and never publishes.
+Owns the conversion of statement values to row values, the generation of ids, and the counts of
+affected entities. Never reads the store directly and never publishes.
 """
 
 from collections.abc import Mapping
@@ -29,28 +29,28 @@ _MAX_VALUE_BYTES = LoadLimits().value_bytes
 
 @dataclass(slots=True)
 class WriteStats:
-    """What the statements of an operation affected."""
+    """The entities that the statements of an operation affected."""
 
     node_counts: dict[str, int] = field(default_factory=dict)
     edge_counts: dict[str, int] = field(default_factory=dict)
     inserted_ids: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, type_name: str, affected: int) -> None:
-        """Count affected entities of a type."""
+        """Add to the number of affected entities of a type."""
         if affected:
             counts = self.node_counts if kind == "node" else self.edge_counts
             counts[type_name] = counts.get(type_name, 0) + affected
 
 
 class IdGenerator:
-    """Generates ids; a retry of the same operation gets the same ids again."""
+    """Generates ids, and returns the same ids again when an operation is retried."""
 
     def __init__(self) -> None:
         self._issued_ids: list[str] = []
         self._next_index = 0
 
     def restart(self) -> None:
-        """Start again with the first id."""
+        """Start over from the first id."""
         self._next_index = 0
 
     def __call__(self) -> str:
@@ -117,7 +117,7 @@ def _run_insert(
 def _property_value(
     entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, arguments: Mapping[str, Any]
 ) -> Any:
-    """Return the value of a property in a new row; constraints are checked later."""
+    """Return a property's value in a new row; constraints are checked later."""
     if declared_property.name not in arguments:
         return default_value(declared_property)
     return _coerce_value(entity_type, declared_property, arguments[declared_property.name])

@@ -1,4 +1,4 @@
-"""Changes that an operation has made to one table so far, and how new writes are applied."""
+"""The changes that an operation has made to one table so far, and the application of new writes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +16,9 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(slots=True)
 class TableOverlay:
-    """Changes that an operation has made to one table so far.
+    """The changes that an operation has made to one table so far.
 
-    `row_ids` and `addresses` are aligned with `written_rows`: the stored row each one replaces.
+    `row_ids` and `addresses` are aligned with `written_rows` and locate the stored row that each one replaces.
     """
 
     entity_type: NodeType | EdgeType
@@ -30,12 +30,12 @@ class TableOverlay:
 
     @property
     def table_key(self) -> TableKey:
-        """Key of the table."""
+        """The key of the table."""
         return table_key(self.entity_type)
 
 
 def apply_write(table_overlay: TableOverlay, new_rows: pa.Table, origin: int) -> None:
-    """Apply written rows on top of the changes; they replace rows with the same ids."""
+    """Apply written rows to the changes, replacing any rows with the same ids."""
     ids = as_single_array(new_rows["id"])
     row_ids = np.full(len(ids), origin, np.int64)
     addresses = np.zeros(len(ids), np.uint64)
@@ -62,7 +62,7 @@ def _replace_written(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positi
 
 
 def _restore_removed(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positions, addresses: Addresses) -> None:
-    """Turn removed rows that are written again into replacements of their stored rows."""
+    """Turn removed rows that are written again into replacements for their stored rows."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     match_index = pc.index_in(ids, value_set=removed_ids)
     is_match = pc.is_valid(match_index).to_numpy(zero_copy_only=False)
@@ -77,7 +77,7 @@ def _restore_removed(table_overlay: TableOverlay, ids: pa.Array, row_ids: Positi
 
 
 def discard_written(table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-    """Drop written rows; the stored rows that they replaced are visible again."""
+    """Drop written rows, which makes the stored rows that they replaced visible again."""
     if written_mask.any():
         table_overlay.written_rows = table_overlay.written_rows.filter(pa.array(~written_mask))
         table_overlay.row_ids = table_overlay.row_ids[~written_mask]
@@ -85,7 +85,7 @@ def discard_written(table_overlay: TableOverlay, written_mask: np.ndarray[Any, n
 
 
 def build_table_delta(table_overlay: TableOverlay) -> TableDelta:
-    """Return the final state of the changes of one table."""
+    """Return the final state of the changes to a table."""
     is_edge_table = isinstance(table_overlay.entity_type, EdgeType)
     return TableDelta(
         table_overlay.table_key,

@@ -1,7 +1,7 @@
-"""The query language, `.gq`: text in, checked and lowered plans or typed errors out.
+"""The query language, `.gq`: turns text into checked plans, or raises typed errors.
 
-Other packages need only the functions here; each imports its part of the language on first call.
-The data they return is defined in `model` (the tree), `plan`, `compile`, `describe` and `lint`.
+Other packages need only the functions defined here; each one imports its part of the language when it is first called.
+The data they return is defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def parse_queries(text: str, name: str = "<query>") -> "QueryFile":
-    """Return the tree of a query text; raise `ParseError` with every syntax error.
+    """Return the syntax tree of a query file; raise `ParseError` with every syntax error.
 
     >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
     'q'
@@ -44,7 +44,7 @@ def parse_queries(text: str, name: str = "<query>") -> "QueryFile":
 
 
 def format_queries(text: str, name: str = "<query>") -> str:
-    """Return the text in canonical layout, with comments; raise `ParseError` if it has no tree."""
+    """Return the text in canonical layout, including comments; raise `ParseError` if it has syntax errors."""
     from . import format as layout
 
     return layout.format_queries(text, name)
@@ -53,7 +53,7 @@ def format_queries(text: str, name: str = "<query>") -> str:
 def compile_query(
     query: "str | Query", catalog: "Catalog", *, name: str = "<query>", source: "SourceText | None" = None
 ) -> "CompiledQuery":
-    """Compile a text that holds one query, or a tree whose text is `source`.
+    """Compile a text that contains one query, or a tree whose text is `source`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> people = compile_schema("node Person { name: String @key }")
@@ -68,7 +68,7 @@ def compile_query(
 
 
 def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tuple[CompiledQuery, ...]":
-    """Compile every query of a text; raise one language error with all problems."""
+    """Compile every query in a text; raise one language error with all problems."""
     from . import compile as compiler
 
     return compiler.compile_queries(text, catalog, name)
@@ -77,7 +77,7 @@ def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tu
 def diagnose_queries(
     text: str, catalog: "Catalog", name: str = "<query>"
 ) -> "tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]":
-    """Return the valid queries, and all diagnostics in source order. Never raises for bad text.
+    """Return the valid queries, and all diagnostics in source order. Never raises for invalid text.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> _, diagnostics = diagnose_queries(

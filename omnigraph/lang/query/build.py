@@ -1,6 +1,6 @@
 """Build our own nodes from the parser's generic tree of one query.
 
-Owns the walk, the offsets and the problems that the grammar accepts and the language does not. It
+Owns the tree walk, the offsets, and the problems that the grammar accepts but the language does not. It
 must not recurse, so that deep nesting cannot overflow the stack. The actions of the grammar rules
 are in `build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
 """
@@ -59,7 +59,7 @@ class Builder:
         return Span(token.start_pos + self._declaration_offset, token.end_pos + self._declaration_offset)
 
     def report_problem(self, span: Span, message: str, hint: str | None = None) -> None:
-        """Record a problem and continue, so that all mistakes of a query are reported together."""
+        """Record a problem and continue, so that all mistakes in a query are reported together."""
         self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
 
     def make_name(self, token: Any) -> Name:
@@ -72,5 +72,5 @@ class Builder:
 
 
 def is_token(tree_node: Any) -> bool:
-    """Whether a node of the parser's tree is a single token."""
+    """Return whether a node of the parser's tree is a single token."""
     return hasattr(tree_node, "type") and hasattr(tree_node, "start_pos")

@@ -1,4 +1,4 @@
-"""Rule actions for whole queries: header, parameters, parts of a read, statements of a mutation."""
+"""Rule actions for whole queries: headers, parameters, the parts of a read, and the statements of a mutation."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ def read(builder: Builder, rule_span: Span, children: list[Any]) -> ReadBody:
 
 
 def collect_children(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Any, ...]:
-    """The items of a part, as a tuple."""
+    """The items of a part of a query, as a tuple."""
     return tuple(children)
 
 
@@ -88,7 +88,7 @@ def return_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple
 
 
 def row_count(builder: Builder, rule_span: Span, children: list[Any]) -> Literal | Variable:
-    """The number of `limit` and `offset`."""
+    """The row count of `limit` or `offset`."""
     token = children[0]
     if token.type == "VAR":
         return builder.make_variable(token)

@@ -1,6 +1,6 @@
 """Rule actions for expressions and literals.
 
-Owns the decoding of strings and numbers. It does not check types: date texts stay unparsed.
+Owns the decoding of strings and numbers. It does not check types, so date strings stay unparsed.
 """
 
 import math
@@ -35,7 +35,7 @@ def decode_string(builder: Builder, token: Any) -> str:
 
 
 def parse_integer(builder: Builder, token: Any) -> int:
-    """Return an integer; report one that exceeds 64 bits."""
+    """Return an integer; report one that does not fit in 64 bits."""
     number_text = str(token)
     digits = number_text.lstrip("-0") or "0"
     parsed_number = int(digits) if len(digits) <= _I64_MAX_DIGITS else _I64_MAX + 2
@@ -74,7 +74,7 @@ def null(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
 
 
 def date(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
-    """`date("..")` and `datetime("..")`; the text is parsed when its type is checked."""
+    """`date("..")` and `datetime("..")`; the string is parsed when its type is checked."""
     literal_kind = "date" if children[0] == "date" else "datetime"
     return Literal(literal_kind, decode_string(builder, children[1]), rule_span)  # type: ignore[arg-type]
 

@@ -1,7 +1,7 @@
 """The catalogue of query diagnostics: every code of a type error or lint, and its meaning.
 
-Data only: every diagnostic uses a code of this table, or none for the few type errors that never
-had one. Codes are stable; meanings may be reworded.
+This module contains only data. Every diagnostic uses a code from this table, or none for the few type errors that never
+had one. Codes are stable; their descriptions may be reworded.
 """
 
 from types import MappingProxyType

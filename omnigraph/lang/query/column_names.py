@@ -1,4 +1,4 @@
-"""The single rule that names result columns.
+"""The rule that determines the names of result columns.
 
 The descriptor of a query, its plan and its results all use these names.
 """
@@ -7,7 +7,7 @@ from . import model as m
 
 
 def column_name(projection: m.Projection) -> str:
-    """Return the alias, or the expression as written without dollar signs and constant arguments.
+    """Return the alias, or the expression as written, without dollar signs and constant arguments.
 
     >>> field = m.Field("p", "age")
     >>> column_name(m.Projection(m.Aggregate("count", field, distinct=True)))

@@ -1,7 +1,7 @@
 """Compile text or a tree into queries: parse, check, lower, describe.
 
-Owns `CompiledQuery`, which every layer above the language uses. One bad query must never hide
-another; all diagnostics of a text are raised in one error.
+Owns `CompiledQuery`, which every layer above the language uses. An invalid query must never hide
+another one; all diagnostics for a text are raised in one error.
 """
 
 from dataclasses import replace
@@ -38,7 +38,7 @@ class CompiledQuery:
     instruction: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Return what a client needs to call the query and to read its result."""
+        """Return what a client needs to call the query and read its result."""
         members: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
@@ -52,7 +52,7 @@ class CompiledQuery:
 
 @record
 class QueryDiagnosis:
-    """One query of a text: its diagnostics, and its compiled form if it is valid."""
+    """One query in a text: its diagnostics, and its compiled form if it is valid."""
 
     query: m.Query
     kind: QueryKind
@@ -64,7 +64,7 @@ class QueryDiagnosis:
 def compile_query(
     query: str | m.Query, catalog: Catalog, *, source_name: str = "<query>", source: SourceText | None = None
 ) -> CompiledQuery:
-    """Compile a text that holds one query, or a tree; `source` is the text of the tree."""
+    """Compile a text that contains one query, or a tree; `source` is the text of the tree."""
     if isinstance(query, str):
         compiled = compile_queries(query, catalog, source_name)
         if len(compiled) != 1:
@@ -78,7 +78,7 @@ def compile_query(
 
 
 def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<query>") -> tuple[CompiledQuery, ...]:
-    """Compile every query of a text, or raise one error with all diagnostics."""
+    """Compile every query in a text, or raise one error with all diagnostics."""
     source = SourceText(source_name, query_text)
     compiled, diagnostics = diagnose_queries(query_text, catalog, source_name)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
@@ -90,7 +90,7 @@ def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<quer
 def diagnose_queries(
     query_text: str, catalog: Catalog, source_name: str = "<query>"
 ) -> tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]:
-    """Return the valid queries of a text, and all diagnostics in source order. Never raises."""
+    """Return the valid queries in a text, and all diagnostics in source order. Never raises."""
     diagnoses, syntax_errors = diagnose_each_query(SourceText(source_name, query_text), catalog)
     diagnostics = list(syntax_errors)
     for diagnosis in diagnoses:
@@ -142,7 +142,7 @@ def _compile_checked(
 
 
 def _reject_duplicate_name(diagnosis: QueryDiagnosis, source: SourceText, is_duplicate: bool) -> QueryDiagnosis:
-    """Reject a query whose name is already defined: no call could reach it."""
+    """Reject a query whose name is already defined, because no call could reach it."""
     if not is_duplicate:
         return diagnosis
     query_name = diagnosis.query.name
@@ -152,7 +152,7 @@ def _reject_duplicate_name(diagnosis: QueryDiagnosis, source: SourceText, is_dup
 
 
 def describe_parameter(parameter: CheckedParameter) -> dict[str, object]:
-    """Return `{name, type, nullable, default?}` of a parameter."""
+    """Return `{name, type, nullable, default?}` for a parameter."""
     from omnigraph.values import encode_result
 
     members: dict[str, object] = {

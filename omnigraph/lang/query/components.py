@@ -1,7 +1,7 @@
-"""The connected components of a `match`: variables connected by traversals.
+"""The connected components of a `match`: groups of variables that traversals connect.
 
 A traversal to `$_` connects nothing. Components are in the order of their first clause. Lowering
-uses them to choose seeds, lint to find cross products.
+uses them to choose seeds, and lint uses them to find cross products.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from .check.checked import CheckedBinding, CheckedMatch, CheckedTraversal
 class Component:
     """Connected variables, with their bindings and traversals in textual order.
 
-    `has_outer_variable` says that one of them is bound outside, so that no seed is needed.
+    `has_outer_variable` states that one of the variables is bound outside, so no seed is needed.
     """
 
     variables: frozenset[str]
@@ -27,7 +27,7 @@ class Component:
 
 
 class ConnectedNames:
-    """Names that are connected to one another, directly or through others (a union-find).
+    """Names that are connected to one another, directly or indirectly (a union-find structure).
 
     >>> ties = ConnectedNames()
     >>> ties.connect(["a", "b"]), ties.connect(["b", "c"]), ties.connect(["d"])

@@ -1,7 +1,7 @@
-"""What a compiled query returns, reads and writes, without running it.
+"""Describe what a compiled query returns, reads and writes, without running it.
 
-Owns the operation descriptor that clients and tools see; its JSON is a wire form and must not
-change. Column names are those of the results.
+Owns the operation descriptor that clients and tools see. Its JSON form is part of the wire format and must not
+change. Column names are the same as in results.
 """
 
 from collections.abc import Iterable, Iterator

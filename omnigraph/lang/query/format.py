@@ -1,6 +1,6 @@
-"""The canonical layout of a `.gq` text.
+"""The canonical layout of a `.gq` file.
 
-Owns where lines break. Comments stay with the code they belong to, at most one blank line is kept,
+Owns where lines break. Comments stay with the code to which they belong, at most one consecutive blank line is kept,
 and the formatted text must parse to an equal tree. Text with syntax errors is rejected.
 """
 
@@ -55,7 +55,7 @@ def format_queries(query_text: str, source_name: str = "<query>") -> str:
 
 
 class _TokenFinder:
-    """Finds brackets and keywords that the tree does not keep, near positions that it does keep."""
+    """Finds brackets and keywords that the tree does not contain, near positions that it does contain."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -73,7 +73,7 @@ class _TokenFinder:
         raise AssertionError(f"the tree implies {token_text!r} after offset {offset}")
 
     def has_comment(self, span: Span) -> bool:
-        """Whether `span` contains a comment."""
+        """Return whether `span` contains a comment."""
         return bisect_left(self._comment_starts, span.start) < bisect_right(self._comment_starts, span.end - 1)
 
 
@@ -102,7 +102,7 @@ class _QueryWriter:
     # Lines ----------------------------------------------------------------------------------
 
     def _fits_one_line(self, depth: int, line: str, bracket_span: Span) -> bool:
-        """Whether a line is short enough and no comment has to go between its brackets."""
+        """Return whether a line is short enough and no comment has to go between its brackets."""
         is_short = len(INDENT) * depth + len(line) <= MAX_LINE_WIDTH and "\n" not in line
         return is_short and not self._tokens.has_comment(bracket_span)
 
@@ -160,7 +160,7 @@ class _QueryWriter:
             self._close_block(0, opening_brace, "{")
 
     def _write_signature(self, query: Query, closing_span: Span, suffix: str) -> None:
-        """Write name and parameters; one parameter per line if they do not fit on one line."""
+        """Write the name and the parameters, with one parameter per line if they do not fit on one line."""
         opening_paren = self._tokens.find_token(query.name.span.end, "(")
         prefix = f"query {query.name.text}("
         spelled_parameters = [self._speller.parameter(parameter) for parameter in query.parameters]

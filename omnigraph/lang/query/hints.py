@@ -1,6 +1,6 @@
-"""Wording of syntax errors in `.gq` files: names of terminals, and hints at the likely mistake.
+"""Wording of syntax errors in `.gq` files: names of terminals, and hints about the likely mistake.
 
-Owns wording only. Nothing here decides whether a text is valid, so a wrong hint never rejects one.
+Owns only the wording. Nothing here decides whether a query is valid, so a wrong hint never rejects one.
 """
 
 import re
@@ -111,8 +111,8 @@ _SEPARATE_TRAVERSAL_HINT = "a traversal is a separate clause, not part of a cond
 _TYPE_OR_EDGE_HINT = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
 _BARE_WORD_HINT = 'a property is written `$x.name`, a parameter `$name`, a string `"name"`'
 
-# Patterns of the text at an error, with hints that apply whatever was expected. They are compiled
-# when a text has an error, not at start-up.
+# Patterns for the text at an error, with hints that apply whatever was expected. They are compiled
+# when a query has an error, not at start-up.
 _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"'", _QUOTES_HINT),
     (r"(?<==)=|==", "compare with `=`; there is no `==`"),
@@ -160,7 +160,7 @@ def _is_missing_brace(found_text: str, expected_terminals: ExpectedTerminals) ->
     return {"LBRACE"} <= expected_terminals <= {"LBRACE", "DISTINCT"}
 
 
-# The first test that holds gives the hint. `f` is the text found, `e` the terminals allowed there.
+# The first test that matches determines the hint. `f` is the text found, and `e` the terminals allowed there.
 _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ...] = (
     (lambda f, e: f == "," and e >= _CLAUSE_TERMINALS, "clauses need no commas between them"),
     (lambda f, e: f == "where" and (e >= _CLAUSE_TERMINALS or "_RETURN" in e), _CONDITIONS_HINT),

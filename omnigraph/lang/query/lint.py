@@ -1,7 +1,7 @@
-"""Lint: every finding about a `.gq` text, as one report for tools.
+"""Lint: collects every finding about a `.gq` file in one report for tools.
 
-Owns the form of the report, L201 and the warning about mutations without parameters. Diagnostics
-of parser and checker are only arranged here.
+Owns the format of the report, L201, and the warning about mutations without parameters. Diagnostics
+of the parser and the checker are only arranged here.
 """
 
 from dataclasses import field
@@ -19,7 +19,7 @@ HARD_CODED_MESSAGE = "a mutation without parameters has hard-coded values"
 
 @record
 class LintFinding:
-    """One finding about a text; type errors are in the results of their queries instead."""
+    """One finding about a file; type errors are in the results of their queries instead."""
 
     diagnostic: Diagnostic
     type_name: str | None = None
@@ -45,7 +45,7 @@ class LintFinding:
 
 @record
 class QueryLintResult:
-    """The lint result of one query; `error` in its JSON joins the type errors."""
+    """The lint result for one query; `error` in its JSON form joins the type errors."""
 
     diagnosis: QueryDiagnosis
     warnings: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class LintReport:
 
 
 def lint_source(catalog: Catalog, source: SourceText, schema_source: str = "<schema>") -> LintReport:
-    """Lint every query of a text. Never raises; text that cannot be parsed is a `Q000` finding."""
+    """Lint every query in a text. Never raises; text that cannot be parsed is a `Q000` finding."""
     diagnoses, syntax_errors = diagnose_each_query(source, catalog)
     findings = [_syntax_error_finding(error) for error in syntax_errors]
     for diagnosis in diagnoses:
@@ -144,7 +144,7 @@ def _sort_findings(findings: list[LintFinding]) -> list[LintFinding]:
 def _find_unassigned_properties(
     catalog: Catalog, diagnoses: tuple[QueryDiagnosis, ...], source: SourceText
 ) -> list[LintFinding]:
-    """Report nullable properties that no update of their type assigns, although updates exist."""
+    """Report nullable properties that no update assigns, although the type has updates."""
     updates = [
         (diagnosis.query.name.text, statement)
         for diagnosis in diagnoses

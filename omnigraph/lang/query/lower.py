@@ -1,8 +1,8 @@
 """Lower a checked query to the plan that engines run.
 
-Owns the order of operators. For each connected component: scan its seed, then expand traversals,
-always the first in the text that has a bound endpoint. Then come filters; then `not`, `optional`
-and the filters that depend on an `optional`, in textual order. Never uses data or costs.
+Owns the order of operators. For each connected component, the plan scans its seed and then expands traversals,
+always taking the first one in the text that has a bound endpoint. Filters come next, then `not`, `optional`
+and the filters that depend on an `optional`, in textual order. Lowering never uses data or costs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +35,7 @@ _PredicatesByVariable = dict[str, tuple[plan.Predicate, ...]]
 
 @record
 class _LoweringContext:
-    """The schema, and a source of variable names that no query can spell."""
+    """The schema, and a source of variable names that cannot occur in a query."""
 
     catalog: Catalog
     fresh_names: Iterator[str]
@@ -60,7 +60,7 @@ def lower_read(checked_read: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
 def _lower_match(
     context: _LoweringContext, match: CheckedMatch, outer_variables: _VariableOrder
 ) -> Iterator[plan.Operator]:
-    """Yield the operators of a list of clauses, for rows that hold `outer_variables`."""
+    """Yield the operators for a list of clauses, for rows that contain `outer_variables`."""
     bound_variables = dict(outer_variables)
     remaining_clauses: list[CheckedClause] = [
         checked_clause
@@ -86,7 +86,7 @@ def _lower_match(
 def _split_filters(
     clauses: list[CheckedClause], is_selected: Callable[[CheckedFilter], bool]
 ) -> tuple[list[CheckedFilter], list[CheckedClause]]:
-    """Return the filters that are selected, and all other clauses."""
+    """Return the selected filters, and all other clauses."""
     selected_filters: list[CheckedFilter] = []
     other_clauses: list[CheckedClause] = []
     for clause in clauses:
@@ -126,7 +126,7 @@ def _add_variables(bound_variables: _VariableOrder, variables: Iterable[str | No
 def _lower_component(
     context: _LoweringContext, component: Component, match: CheckedMatch, bound_variables: _VariableOrder
 ) -> Iterator[plan.Operator]:
-    """Scan the seed, then expand; adds the introduced variables to `bound_variables`."""
+    """Scan the seed, then expand; add the introduced variables to `bound_variables`."""
     predicates_by_variable = _gather_predicates(component.bindings)
     for variable in [candidate for candidate in predicates_by_variable if candidate in bound_variables]:
         yield from (plan.Filter(predicate) for predicate in predicates_by_variable[variable])
@@ -168,7 +168,7 @@ def _reachable_traversals(traversals_by_variable: dict[str, list[int]], variable
 
 
 def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVariable:
-    """Return all predicates of each variable: binding it again only adds predicates."""
+    """Return all predicates of each variable; binding a variable again only adds predicates."""
     predicates_by_variable: _PredicatesByVariable = {}
     for binding in bindings:
         predicates_by_variable[binding.variable] = predicates_by_variable.get(binding.variable, ()) + binding.predicates
@@ -178,7 +178,7 @@ def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVaria
 def _choose_seed(
     context: _LoweringContext, component: Component, match: CheckedMatch, predicates_by_variable: _PredicatesByVariable
 ) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
-    """Return the scan of the first binding; without bindings, of the first named endpoint."""
+    """Return the scan of the first binding or, without bindings, of the first named endpoint."""
     traversals = list(component.traversals)
     if component.bindings:
         seed_variable = component.bindings[0].variable

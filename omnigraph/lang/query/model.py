@@ -1,7 +1,7 @@
 """The syntax tree of a `.gq` file, as written.
 
 Owns the nodes that the parser builds and the formatter prints. Nothing is typed or resolved here.
-Spans are excluded from equality, so that texts with the same meaning have equal trees.
+Spans are excluded from equality, so files with the same meaning have equal trees.
 """
 
 from dataclasses import field
@@ -47,7 +47,7 @@ class ListLiteral:
 
 @record
 class Variable:
-    """`$x`; the name is without the dollar sign. `$_` is anonymous."""
+    """`$x`; the name excludes the dollar sign. `$_` is anonymous."""
 
     name: str
     span: Span = field(default=NO_SPAN, compare=False)
@@ -140,7 +140,7 @@ class TextMatch:
 
 @record
 class And:
-    """All of the conditions."""
+    """True if all of the conditions are true."""
 
     items: tuple["Condition", ...]
     span: Span = field(default=NO_SPAN, compare=False)
@@ -148,7 +148,7 @@ class And:
 
 @record
 class Or:
-    """Any of the conditions."""
+    """True if any of the conditions is true."""
 
     items: tuple["Condition", ...]
     span: Span = field(default=NO_SPAN, compare=False)
@@ -156,7 +156,7 @@ class Or:
 
 @record
 class Not:
-    """The condition is false (unknown stays unknown)."""
+    """True if the condition is false (unknown stays unknown)."""
 
     item: "Condition"
     span: Span = field(default=NO_SPAN, compare=False)
@@ -259,7 +259,7 @@ class Projection:
 
 @record
 class Ordering:
-    """One sort key; `direction` is None when none was written."""
+    """One sort key; `direction` is None if none was written."""
 
     expression: Expression
     direction: OneOf["asc", "desc"] | None = None
@@ -351,6 +351,6 @@ class Query:
 
 @record
 class QueryFile:
-    """All queries of a `.gq` text, in source order."""
+    """All queries in a `.gq` file, in source order."""
 
     queries: tuple[Query, ...] = ()

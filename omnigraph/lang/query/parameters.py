@@ -1,7 +1,7 @@
-"""Values for the parameters of a compiled query, before it runs.
+"""Bind values to the parameters of a compiled query before it runs.
 
-Owns which parameters callers may omit and which values they may pass. One error reports every
-problem; nothing runs until all parameters have values of their types.
+Owns which parameters callers may omit, and which values they may pass. One error reports every
+problem, and nothing runs until all parameters have values of their types.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ def bind_parameters(
 ) -> dict[str, Any]:
     """Return the stored value of each parameter; raise one `ParameterError` with all problems.
 
-    `request_time` is the time of the request (a datetime, a text, or milliseconds). It is stored
+    `request_time` is the time of the request (a datetime, a string, or milliseconds). It is stored
     under the reserved name `__now`, for `now()`.
 
     >>> age = CheckedParameter("age", PropertyType(ScalarType.I32))
@@ -80,7 +80,7 @@ def _unknown_parameter_error(argument_name: str, declared_parameters: Mapping[st
 
 
 def _combine_errors(problems: list[ParameterError]) -> ParameterError:
-    """Join problems in one error: the first gives the facts, `details["problems"]` lists all."""
+    """Combine problems into one error, with the facts of the first and all of them in `details["problems"]`."""
     first_error = problems[0]
     messages = [problem.message for problem in problems]
     if len(problems) == 1:

@@ -1,7 +1,7 @@
 """The immutable plan (IR) of one compiled query: what an engine runs, with every name resolved.
 
-Owns the operator and expression nodes. It carries no text, no spans and no data; two queries with
-the same meaning lower to equal plans. It never says how an engine finds neighbours.
+Owns the operator and expression nodes. A plan contains no text, spans or data; two queries with
+the same meaning lower to equal plans. It does not determine how an engine finds neighbours.
 """
 
 from typing import Literal as OneOf
@@ -57,7 +57,7 @@ class SystemValue:
 
 @record
 class Entity:
-    """A bound node: projected as an object with its id, counted by its id."""
+    """A bound node, which is projected as an object with its id, and counted by its id."""
 
     variable: str
     type_name: str
@@ -65,7 +65,7 @@ class Entity:
 
 @record
 class Score:
-    """The number that a ranking assigns to a row: bm25, distance of nearest, or rrf."""
+    """The number that a ranking assigns to a row: a bm25 score, the distance for nearest, or an rrf score."""
 
     ranking: "Ranking"
 
@@ -87,7 +87,7 @@ Value = Constant | Parameter | PropertyValue | SystemValue | Entity | Score | Ag
 
 @record
 class Compare:
-    """Comparison by value; null on either side is unknown."""
+    """A comparison by value; null on either side yields unknown."""
 
     left: Value
     operator: CompareOperator
@@ -96,7 +96,7 @@ class Compare:
 
 @record
 class TextTest:
-    """Substring, prefix, or membership of a scalar in a list value."""
+    """A test for a substring, a prefix, or the membership of a scalar in a list value."""
 
     left: Value
     operator: TextOperator
@@ -105,7 +105,7 @@ class TextTest:
 
 @record
 class InList:
-    """Membership of a scalar in a constant or parameter list."""
+    """A test for the membership of a scalar in a constant or parameter list."""
 
     operand: Value
     items: Value
@@ -121,7 +121,7 @@ class IsNull:
 
 @record
 class OfType:
-    """The node of a variable scanned as an interface has this node type."""
+    """A test whether the node of a variable that was scanned as an interface has this node type."""
 
     variable: str
     type_name: str
@@ -166,7 +166,7 @@ Predicate = Compare | TextTest | InList | IsNull | OfType | TextSearch | And | O
 
 @record
 class Bm25:
-    """Descending text score; keeps only matching rows."""
+    """A descending text score, which keeps only matching rows."""
 
     field: PropertyValue
     query: Value
@@ -174,7 +174,7 @@ class Bm25:
 
 @record
 class Nearest:
-    """Ascending distance; rows without a vector are dropped. `model` comes from `@embed`."""
+    """An ascending distance; rows without a vector are dropped. `model` comes from `@embed`."""
 
     field: PropertyValue
     query: Value
@@ -219,7 +219,7 @@ class PlanStep:
 
 @record
 class Expand:
-    """Traverse from a bound variable to new nodes: a set per input row, a bag with `edge_variable`.
+    """Traverse from a bound variable to new nodes: a set per input row, or a bag with `edge_variable`.
 
     `target` is None for the anonymous variable; `target_filters` test only the emitted nodes.
     """
@@ -236,7 +236,7 @@ class Expand:
 
 @record
 class CloseCycle:
-    """Keep rows whose two variables are the same entity: closes a cycle after an `Expand`."""
+    """Keep rows whose two variables are the same entity, to close a cycle after an `Expand`."""
 
     left: str
     right: str
@@ -259,7 +259,7 @@ class AntiJoin:
 
 @record
 class LeftJoin:
-    """Extend rows by the inner operators; rows without a result keep nulls for `introduced`.
+    """Extend rows with the inner operators; rows without a result get nulls for `introduced`.
 
     From a null variable, `Expand` reaches no node and `CloseCycle` keeps no row.
     """
@@ -286,7 +286,7 @@ class PlanColumn:
 
 @record
 class SortKey:
-    """`column` names a result column when the key is one, else `value` is computed per row.
+    """A sort key: `column` names a result column if the key is one; otherwise `value` is computed per row.
 
     An `Entity` sorts by its id.
     """
@@ -300,8 +300,8 @@ class SortKey:
 class ReadPlan:
     """match, then projection or grouping, ordering or ranking, offset and limit.
 
-    `variables` lists every named variable (nodes and edges) in order of first appearance: it
-    decides ties and the default order.
+    `variables` lists every named variable (nodes and edges) in order of first appearance, which
+    determines how ties are broken, and the default order.
     """
 
     operators: tuple[Operator, ...]
@@ -317,7 +317,7 @@ class ReadPlan:
 
 @record
 class Assign:
-    """Assigns a constant or parameter to a property (or to `from`, `to`)."""
+    """Assign a constant or parameter to a property, or to `from` or `to`."""
 
     name: str
     value: Value
@@ -325,7 +325,7 @@ class Assign:
 
 @record
 class InsertRow:
-    """Insert one entity; a keyed node replaces the row of the same id."""
+    """Insert one entity; a node with a key replaces the row with the same id."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -358,7 +358,7 @@ ROW_VARIABLE = "_"  # the variable of the tested row in the `where` of a mutatio
 
 @record
 class WritePlan:
-    """Statements in order; later ones see what earlier ones wrote."""
+    """Statements in order; later ones see what earlier ones have written."""
 
     statements: tuple[WriteStatement, ...]
 

@@ -1,6 +1,6 @@
-"""Which variables a part of a plan reads or introduces.
+"""Determine which variables a part of a plan reads or introduces.
 
-Answers for lowering, lint and the engine; the sets have no order.
+Used by lowering, lint and the engine. The returned sets are unordered.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""A plan as text, one operator per line, for people and tests.
+"""Print a plan as text, one operator per line, for people and tests.
 
-The text is never parsed. Its only guarantee is that equal plans print alike.
+The text is never parsed. The only guarantee is that equal plans are printed identically.
 """
 
 from collections.abc import Iterable, Iterator

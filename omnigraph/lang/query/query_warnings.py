@@ -1,6 +1,6 @@
 """Warnings about queries that are legal but probably not intended.
 
-Owns L202 to L204; L205 to L207 are reported while checking. Never changes what a query means.
+Owns L202 to L204; L205 to L207 are reported by the checks. Warnings never change what a query means.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
@@ -25,7 +25,7 @@ _OUTER_VARIABLES = "outside #"  # stands for all outer variables; no variable na
 
 
 def collect_warnings(query: m.Query, checked: CheckedQuery, source: SourceText) -> tuple[Diagnostic, ...]:
-    """Return all warnings about a query, in source order; heuristic ones only without errors."""
+    """Return all warnings about a query, in source order; heuristic ones only if there are no errors."""
     warnings = list(checked.warnings)
     if checked.body is not None:
         warnings += _find_unused_parameters(query, checked, source)
@@ -101,12 +101,12 @@ def _find_disconnected(
 
 
 def _merge_outer_variables(variables: frozenset[str], outer_variables: frozenset[str]) -> set[str]:
-    """Return the variables, with all outer ones replaced by one common name."""
+    """Return the variables, with all outer variables replaced by one common name."""
     return {_OUTER_VARIABLES if variable in outer_variables else variable for variable in variables}
 
 
 def _mentioned_variables(clause: CheckedClause) -> frozenset[str]:
-    """Return the variables that a clause names, also inside `not` and `optional`."""
+    """Return the variables that a clause names, including those inside `not` and `optional`."""
     match clause:
         case CheckedBinding():
             return frozenset({clause.variable})

@@ -1,7 +1,7 @@
-"""The spelling of syntax nodes on one line.
+"""Spell syntax nodes on one line.
 
-Owns the canonical spelling: spaces, commas, and parentheses only where the tree needs them. The
-spelled text must parse to an equal tree. Line breaks are decided by the formatter.
+Owns the canonical spelling: spaces, commas, and parentheses only where the tree requires them. The
+spelled text must parse to an equal tree. The formatter decides where lines break.
 """
 
 from collections.abc import Iterable
@@ -62,7 +62,7 @@ def quote_string(text: str) -> str:
 
 
 class Speller:
-    """Spells nodes; strings keep the spelling they have in the text that the nodes came from.
+    """Spells nodes; strings keep the spelling that they have in the text from which the nodes were parsed.
 
     >>> Speller().expression(Field("p", "name"))
     '$p.name'
@@ -108,7 +108,7 @@ class Speller:
     # Conditions -----------------------------------------------------------------------------
 
     def condition(self, condition: Condition) -> str:
-        """Spell a condition, with parentheses around nested ones where the meaning needs them."""
+        """Spell a condition, with parentheses around nested conditions where the meaning requires them."""
         match condition:
             case Comparison(left, operator, right):
                 spelling = f"{self.expression(left)} {operator} {self.expression(right)}"
@@ -152,7 +152,7 @@ class Speller:
                 return f"{block_opening(clause)} {{ {inner_text} }}"
 
     def filter(self, condition: Condition) -> str:
-        """Spell a condition as a clause; a test of two variables would parse as a traversal."""
+        """Spell a condition as a clause, because a test of two variables would otherwise parse as a traversal."""
         spelling = self.condition(condition)
         match condition:
             case Comparison(Variable(), operator, Variable()) if operator in _PAIRING_OPERATORS:

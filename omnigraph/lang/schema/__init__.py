@@ -1,7 +1,7 @@
-"""The schema language, `.pg`: text in, catalog or typed errors out.
+"""The schema language, `.pg`: turns text into a catalog, or raises typed errors.
 
-Other packages need only the functions defined here; each one imports its part of the language on
-first call. The data they return is defined in `model` (syntax tree) and `catalog` (checked form).
+Other packages need only the functions defined here; each one imports its part of the language when it is
+first called. The data they return is defined in `model` (syntax tree) and `catalog` (checked form).
 """
 
 from typing import TYPE_CHECKING
@@ -58,7 +58,7 @@ def compile_schema(
 def diagnose_schema(
     schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """Return the catalog, or None if there are errors, and every error. Never raises for bad text.
+    """Return the catalog, or None if there are errors, and every error. Never raises for invalid text.
 
     >>> diagnose_schema("edge Lights: Lamp -> Room")[1][0].message
     'edge `Lights` starts at `Lamp`, which is not a declared node type'
@@ -77,7 +77,7 @@ def diagnose_schema(
 def lint_schema(
     schema_text: str, source_name: str = "<schema>", *, severities: "Mapping[str, LintLevel] | None" = None
 ) -> "tuple[Diagnostic, ...]":
-    """Return every error in the order of the checks, then every warning not silenced by `@allow`.
+    """Return every error in the order of the checks, then every warning that `@allow` does not suppress.
 
     `severities` overrides the severity of a code for this call; `off` disables the code.
 
@@ -115,7 +115,7 @@ def examine_schema(
 
 
 def format_schema(schema_text: str, source_name: str = "<schema>") -> str:
-    """Return the text in canonical layout with its comments; raise `ParseError` for invalid text.
+    """Return the text in canonical layout, including its comments; raise `ParseError` for invalid text.
 
     >>> print(format_schema("node Lamp{watts:I32?name:String@key}"), end="")
     node Lamp {

@@ -1,7 +1,7 @@
-"""A checked schema: types, properties and rules for all later layers.
+"""A checked schema: the types, properties and rules that all higher layers use.
 
-Owns the resolved form of a `.pg` file: interfaces expanded into their nodes, constraints typed,
-everything in name order. Only `check` builds a catalog from text, so its content can be trusted.
+Owns the resolved form of a `.pg` file: interfaces are expanded into their nodes, constraints are typed, and
+everything is in name order. Only `check` builds a catalog from text, so its content can be trusted.
 """
 
 from dataclasses import field
@@ -26,14 +26,14 @@ class Key:
 
 @record
 class Unique:
-    """`@unique`: no two entities share this tuple; a null member exempts the entity."""
+    """`@unique`: no two entities share these values; an entity with a null among them is exempt."""
 
     columns: tuple[str, ...]
 
 
 @record
 class Index:
-    """`@index`: a requested index; `options` holds kind, metric, language in name order."""
+    """`@index`: a requested index; `options` contains kind, metric and language in name order."""
 
     columns: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
@@ -41,7 +41,7 @@ class Index:
 
 @record
 class Range:
-    """`@range`: inclusive bounds, exact for integers; a bound of None is open."""
+    """`@range`: inclusive bounds, exact for integers; a bound of None means unbounded."""
 
     column: str
     low: int | float | None
@@ -61,7 +61,7 @@ Constraint = Key | Unique | Index | Range | Check
 
 @record
 class StoredAnnotation:
-    """An annotation stored verbatim: name, text of its argument, keyword arguments."""
+    """An annotation stored verbatim: its name, the text of its argument, and its keyword arguments."""
 
     name: str
     value: str | None = None
@@ -70,7 +70,7 @@ class StoredAnnotation:
 
 @record
 class AllowedFinding:
-    """`@allow`: a finding that is not reported here, and the reason."""
+    """`@allow`: a finding that is suppressed here, and the reason."""
 
     code: str
     reason: str
@@ -78,7 +78,7 @@ class AllowedFinding:
 
 @record
 class EmbeddingDefinition:
-    """`@embed`: the text property that a vector is computed from, and the model."""
+    """`@embed`: the text property from which a vector is computed, and the model."""
 
     source: str
     model: str | None = None
@@ -88,7 +88,7 @@ class EmbeddingDefinition:
 class PropertyDefinition:
     """One property of an interface, node or edge, after interface expansion.
 
-    `satisfies` lists the (interface, property) pairs that it fulfils; `inline_constraints` names
+    `satisfies` lists the (interface, property) pairs that the property satisfies; `inline_constraints` names
     the constraints written on the property itself; `default` is the checked literal of `@default`.
     """
 
@@ -107,7 +107,7 @@ class PropertyDefinition:
 
 @record(slots=False)
 class InterfaceType:
-    """A checked interface; properties in name order."""
+    """A checked interface, with its properties in name order."""
 
     name: str
     properties: tuple[PropertyDefinition, ...]
@@ -124,7 +124,7 @@ class InterfaceType:
 
 @record(slots=False)
 class NodeType:
-    """A checked node type; properties and constraints in canonical order."""
+    """A checked node type, with its properties and constraints in canonical order."""
 
     name: str
     properties: tuple[PropertyDefinition, ...]
@@ -148,7 +148,7 @@ class NodeType:
 
     @cached_property
     def key(self) -> tuple[str, ...] | None:
-        """Return the key columns in name order, or None for a type without `@key`."""
+        """Return the key columns in name order, or None if the type has no `@key`."""
         return next((constraint.columns for constraint in self.constraints if isinstance(constraint, Key)), None)
 
 
@@ -182,7 +182,7 @@ class EdgeType:
 
 @record(slots=False)
 class Catalog:
-    """An entire checked schema. Each tuple is in name order."""
+    """An entire checked schema, with each tuple in name order."""
 
     interfaces: tuple[InterfaceType, ...] = ()
     nodes: tuple[NodeType, ...] = ()
@@ -207,10 +207,10 @@ class Catalog:
         return next((interface for interface in self.interfaces if interface.name == interface_name), None)
 
     def edge(self, type_name: str) -> EdgeType | None:
-        """Return the edge type with this exact name (mutations, export), or None."""
+        """Return the edge type with this exact name, or None; for mutations and exports."""
         edge_type = self._edges_by_name.get(type_name)
         return edge_type if edge_type is not None and edge_type.name == type_name else None
 
     def edge_ignoring_case(self, edge_name: str) -> EdgeType | None:
-        """Return the edge type that a query names: an exact match first, then ignoring case."""
+        """Return the edge type that a query names; an exact match takes precedence over one that ignores case."""
         return self._edges_by_name.get(edge_name) or self._edges_by_name.get(edge_name.lower())

@@ -1,10 +1,10 @@
 """The catalogue of schema findings: every `OG-…` code with its tier, severity and meaning.
 
-Data only: code that reports a finding looks its code up here; a code that is not listed does not
-exist. Families: DS destructive, MF may fail on data, CD constraint deletion, BC
+This module contains only data: code that reports a finding looks up its code here, and a code that is not listed does
+not exist. The families are DS destructive, MF may fail on data, CD constraint deletion, BC
 backward-incompatible, NM naming, VE vectors and embeddings, ED edge topology; OW ownership, NL
-non-linear branches and LK locks and cost are reserved. Numbers below 200 are findings of a
-migration plan or of names, the others of lint.
+non-linear branches and LK locks and cost are reserved. Numbers below 200 are findings about a
+migration plan or about names; all others are lint findings.
 """
 
 from typing import Literal
@@ -17,7 +17,7 @@ Tier = Literal["safe", "validated", "destructive"]
 
 @record
 class FindingCode:
-    """One entry: `tier` states what the change risks, `severity` how it is reported."""
+    """One entry: `tier` states what the change risks, and `severity` states how it is reported."""
 
     code: str
     tier: Tier

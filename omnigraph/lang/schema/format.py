@@ -1,6 +1,6 @@
 """The canonical layout of a schema file.
 
-Owns how a tree is printed: one member per line, four spaces, no wrapping. Comments, the order of
+Owns how a tree is printed: one member per line, four spaces of indentation, no wrapping. Comments, the order of
 declarations and the spelling of strings and numbers are preserved; the meaning never changes.
 """
 
@@ -27,7 +27,7 @@ from .model import (
 
 
 def format_tree(schema_text: str, tree: SchemaFile) -> str:
-    """Return `tree` in canonical layout; `schema_text` is the text it was parsed from."""
+    """Return `tree` in canonical layout; `schema_text` is the text from which it was parsed."""
     printer = _TreePrinter(schema_text)
     previous: Declaration | None = None
     for declaration in tree.declarations:
@@ -37,13 +37,13 @@ def format_tree(schema_text: str, tree: SchemaFile) -> str:
 
 
 def _blank_before(previous: Declaration | None, declaration: Declaration, printer: "_TreePrinter") -> BlankLinePolicy:
-    """Separate declarations that have a body; one-line edges may be adjacent."""
+    """Return whether to insert a blank line: one separates declarations with a body; one-line edges may be adjacent."""
     both_one_line = not printer.has_body(declaration) and not (previous and printer.has_body(previous))
     return "keep" if both_one_line else "always"
 
 
 class _BodyLayout(Layout):
-    """A layout with bodies: comments before a closing brace belong inside the body."""
+    """A layout with bodies, in which comments before a closing brace belong to the body."""
 
     def close_body(self, depth: int, brace: Span, *, empty: bool) -> None:
         """Print the closing brace of a body."""
@@ -112,7 +112,7 @@ class _TreePrinter:
         return " ".join([f"{member.name.text}:", self._format_type(member), *annotation_texts])
 
     def _format_type(self, declared_property: Property) -> str:
-        """Return the type; the values of an enum keep the order in which they are written."""
+        """Return the type as text; enum values keep the order in which they are written."""
         if not declared_property.type.is_enum:
             return declared_property.type.display()
         type_span = declared_property.type_span

@@ -1,7 +1,7 @@
-"""Assigns every type and property of a schema its permanent id.
+"""Assign every type and property of a schema its permanent id.
 
-Owns matching (exact name first, then `@rename_from`) and the order in which new ids are assigned.
-Ids are never reused: a type that is dropped and declared again is a new type. Pure: the identity
+Owns the matching (exact name first, then `@rename_from`) and the order in which new ids are assigned.
+Ids are never reused: a type that is dropped and declared again is a new type. The functions are pure: the identity
 domain of a graph is an argument.
 """
 
@@ -32,7 +32,7 @@ class ResolvedIdentity:
 
 @dataclass(slots=True)
 class _IdentityMatch:
-    """The state of a match: ids that are kept, and diagnostics about rename hints."""
+    """The state of the matching: the ids that are kept, and diagnostics about rename hints."""
 
     source: SourceText
     type_ids: dict[TypeReference, int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class _IdentityMatch:
 
 
 def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
-    """Return the identity of a schema that creates a graph; rename hints have no effect.
+    """Return the identity of a schema with which a graph is created; rename hints have no effect.
 
     >>> from .catalog import NodeType
     >>> ir = new_identity(Catalog(nodes=(NodeType("B", ()), NodeType("A", ()))), "0" * 26)
@@ -72,7 +72,7 @@ def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
 
 
 def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[Diagnostic, ...]:
-    """Return a warning for each rename hint of a schema that creates a graph."""
+    """Return a warning for each rename hint in a schema with which a graph is created."""
     match = _IdentityMatch(SourceText(source_name, catalog.source))
     for subject, subject_label in _rename_hint_subjects(catalog):
         if subject.rename_from is not None:
@@ -82,9 +82,9 @@ def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[
 
 
 def resolve_identity(accepted: SchemaIR, desired: Catalog, source_name: str = "schema.pg") -> ResolvedIdentity:
-    """Return the identity of a schema that replaces an accepted one.
+    """Return the identity of a schema that replaces the accepted one.
 
-    Types and properties with an accepted name keep their ids, then rename hints are followed; all
+    Types and properties whose name was accepted before keep their ids. Rename hints are followed next, and all
     others are new. Raise one `IdentityError` with every hint that cannot be followed.
     """
     match = _IdentityMatch(SourceText(source_name, desired.source))
@@ -94,7 +94,7 @@ def resolve_identity(accepted: SchemaIR, desired: Catalog, source_name: str = "s
         type_id = match.type_ids.get((declared_type.kind, declared_type.name))
         if type_id is not None:
             _match_properties(accepted, accepted_by_id[type_id], declared_type, match)
-        elif declared_type.rename_from is None:  # otherwise the hint on the type is wrong and was reported
+        elif declared_type.rename_from is None:  # otherwise the hint on the type is invalid and already reported
             _report_hints_of_new_type(declared_type, match)
     if any(diagnostic.severity == "error" for diagnostic in match.diagnostics):
         raise language_error(match.diagnostics, match.source)
@@ -103,7 +103,7 @@ def resolve_identity(accepted: SchemaIR, desired: Catalog, source_name: str = "s
 
 
 def _rename_hint_subjects(catalog: Catalog) -> Iterator[tuple[CatalogType | PropertyDefinition, str]]:
-    """Yield everything that can have its own rename hint, with its label for messages."""
+    """Yield everything that can have its own rename hint, with a label for messages."""
     for declared_type in catalog_types(catalog):
         yield declared_type, _type_label(declared_type)
         for definition in declared_type.properties:

@@ -1,7 +1,7 @@
 """A schema with identity: its shape, and the permanent ids of its types and properties.
 
-Owns the record that a graph stores of its accepted schema, its JSON form and its hash. `identity`
-assigns the ids and `ir_reading` reads records back; nothing here decides either.
+Owns the record of its accepted schema that a graph stores, the JSON form of that record, and its hash. `identity`
+assigns the ids, and `ir_reading` reads records back.
 """
 
 from functools import cached_property
@@ -32,7 +32,7 @@ CatalogType = InterfaceType | NodeType | EdgeType
 
 @record
 class TypeIdentity:
-    """The ids of one type: its own, that of its table, and those of its properties by name.
+    """The ids of one type: its own id, that of its table, and those of its properties by name.
 
     An interface has no table and therefore no incarnation id.
     """
@@ -48,7 +48,7 @@ class TypeIdentity:
 class SchemaIR:
     """An accepted schema: its canonical catalog and the identity of all its parts.
 
-    `identity_domain` is the ULID generated once per graph; ids below `next_identity_id` are used.
+    `identity_domain` is a ULID that is generated once per graph; ids below `next_identity_id` are taken.
     """
 
     identity_domain: str
@@ -77,7 +77,7 @@ class SchemaIR:
         return self._property_ids_by_type[kind, type_name][property_name]
 
     def to_json(self) -> JsonObject:
-        """Return the record as plain JSON values in canonical order."""
+        """Return the record as plain JSON values, in canonical order."""
         return {
             "ir_version": IR_VERSION,
             "schema_identity_domain": self.identity_domain,
@@ -89,21 +89,21 @@ class SchemaIR:
 
     @classmethod
     def from_json(cls, ir_json: Any) -> "SchemaIR":
-        """Return the schema of a record; raise `IdentityError` for an unsound record."""
+        """Return the schema in a record; raise `IdentityError` if the record is unsound."""
         from .ir_reading import read_ir
 
         return read_ir(ir_json)
 
 
 def hash_ir(ir: SchemaIR) -> str:
-    """Return the hash of a schema including its identity."""
+    """Return the hash of a schema, including its identity ids."""
     return hash_json(ir.to_json())
 
 
 def ordered_key_columns(ir: SchemaIR, node_name: str) -> tuple[str, ...]:
-    """Return the key columns of a node type ordered by property id, which no rename changes.
+    """Return the key columns of a node type, ordered by property id, which renames do not change.
 
-    Empty for a type without `@key`.
+    The result is empty for a type without `@key`.
     """
     node_type = ir.catalog.node(node_name)
     key_columns = node_type.key if node_type is not None else None
@@ -111,7 +111,7 @@ def ordered_key_columns(ir: SchemaIR, node_name: str) -> tuple[str, ...]:
 
 
 def catalog_types(catalog: Catalog) -> tuple[CatalogType, ...]:
-    """Return every type of a catalog: interfaces, nodes, edges, each in name order."""
+    """Return every type in a catalog: interfaces, nodes and edges, each in name order."""
     return (*catalog.interfaces, *catalog.nodes, *catalog.edges)
 
 

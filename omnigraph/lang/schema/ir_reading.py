@@ -1,8 +1,8 @@
-"""Reads the stored record of an accepted schema, trusting nothing in it.
+"""Read the stored record of an accepted schema, without trusting its content.
 
 A record that is damaged, edited by hand or out of canonical order raises an `IdentityError` that
-names the position. References are read by name; the last step serialises the schema again and
-compares, so that every id in every reference is checked too. Soundness rules are in `ir_soundness`.
+names the position. References are read by name. As the last step, the schema is serialised again and
+compared with the record, so every id in every reference is also checked. Soundness rules are in `ir_soundness`.
 """
 
 from typing import Any, NoReturn
@@ -34,7 +34,7 @@ from .shape import canonicalize, compact_json, default_literal
 
 @record
 class _RecordNode:
-    """A value of the record and its JSON path."""
+    """A value in the record, with its JSON path."""
 
     value: Any
     json_path: str = ""
@@ -85,7 +85,7 @@ class _RecordNode:
 
 
 def read_ir(ir_json: Any) -> SchemaIR:
-    """Return the schema of a record; raise `IdentityError` at its first unsound position."""
+    """Return the schema in a record; raise `IdentityError` at the first unsound position."""
     root_node = _RecordNode(ir_json)
     version_node = root_node.member("ir_version")
     if version_node.as_integer() != IR_VERSION:
@@ -109,7 +109,7 @@ def read_ir(ir_json: Any) -> SchemaIR:
 
 
 def _require_same_content(stored: Any, expected: Any, record_node: _RecordNode) -> None:
-    """Fail at the first position where the record differs from its own re-serialised content."""
+    """Raise an error at the first position where the record differs from its own re-serialised content."""
     if type(stored) is not type(expected):
         record_node.reject(f"got {compact_json(stored)}, expected {compact_json(expected)}")
     if isinstance(stored, dict):

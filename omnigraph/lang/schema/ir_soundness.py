@@ -1,6 +1,6 @@
 """Soundness of an accepted schema: unique ids, resolvable references, satisfied interfaces.
 
-Owns the rules that hold for every `SchemaIR`, whatever it was read from. Never repairs anything.
+Owns the rules that hold for every `SchemaIR`, regardless of its source. It never repairs anything.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Warnings for schemas that are valid but probably not intended.
+"""Warnings about schemas that are valid but probably not intended.
 
 Owns the rules for style and for declarations without effect. A rule is a generator over one
-declaration; `RULES` lists all of them. Never rejects a schema: `check` does that.
+declaration; `RULES` lists all of them. Lint never rejects a schema: only `check` does.
 """
 
 import re
@@ -35,8 +35,8 @@ _SNAKE_CASE = re.compile(r"[a-z_][a-z0-9_]*")
 class LintContext:
     """Facts about the entire schema, for rules that need more than one declaration.
 
-    `names_by_declaration` holds the names of each kind of declaration, `indexed_by_interface` the
-    columns in an `@index(…)` of the nodes that implement each interface.
+    `names_by_declaration` contains the names of each kind of declaration. `indexed_by_interface` contains, for each
+    interface, the columns in an `@index(…)` of the nodes that implement it.
     """
 
     names_by_declaration: dict[type[Declaration], set[str]]
@@ -58,7 +58,7 @@ SchemaLintRule = Callable[[Declaration, LintContext], Iterator[SchemaLintFinding
 
 
 def lint(parsed: ParsedSchema, severities: Mapping[str, LintLevel]) -> tuple[Diagnostic, ...]:
-    """Return the findings of every parsed declaration not silenced by `@allow`, by position."""
+    """Return the findings about every parsed declaration that `@allow` does not suppress, by position."""
     _require_known_codes(severities)
     lint_context = _build_lint_context(parsed.declarations)
     levels_by_code: dict[str, LintLevel] = {code: entry.severity for code, entry in CODES.items()}
@@ -96,7 +96,7 @@ def _silenced_codes(declaration: Declaration, owner_property: Property | None) -
 
 
 def check_type_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Type names are in PascalCase: queries lower-case only the first letter."""
+    """Report type names that are not in PascalCase, because queries lower-case only the first letter."""
     name = declaration.name
     if not _PASCAL_CASE.fullmatch(name.text):
         suggestion = "".join(name_part[:1].upper() + name_part[1:] for name_part in name.text.split("_"))
@@ -105,7 +105,7 @@ def check_type_names(declaration: Declaration, lint_context: LintContext) -> Ite
 
 
 def check_property_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Property names are in snake_case."""
+    """Report property names that are not in snake_case."""
     for declared_property in _declared_properties(declaration):
         if not _SNAKE_CASE.fullmatch(declared_property.name.text):
             suggestion = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", declared_property.name.text).lower()
@@ -116,7 +116,7 @@ def check_property_names(declaration: Declaration, lint_context: LintContext) ->
 
 
 def check_annotations(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report unknown annotations and constraint annotations that have no effect here."""
+    """Report unknown annotations, and constraint annotations that have no effect here."""
     for annotation, owner_property in _annotations_with_owner(declaration):
         annotation_name = annotation.name.text
         if annotation_name in _BARE_CONSTRAINT_HINTS and not (annotation_name == "default" and annotation.arguments):
@@ -134,7 +134,7 @@ def check_annotations(declaration: Declaration, lint_context: LintContext) -> It
 
 
 def check_rename_hints(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report a rename hint whose old name is still in use: it renames nothing."""
+    """Report a rename hint whose old name is still in use, because it renames nothing."""
     used_type_names = lint_context.names_by_declaration[type(declaration)]
     used_property_names = {declared_property.name.text for declared_property in _declared_properties(declaration)}
     for annotation, owner_property in _annotations_with_owner(declaration):
@@ -158,7 +158,7 @@ def check_allowed_codes(declaration: Declaration, lint_context: LintContext) -> 
 
 
 def check_vectors(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report a vector that is neither computed nor indexed: it is probably unfinished."""
+    """Report a vector that is neither computed nor indexed, because it is probably unfinished."""
     indexed_columns = _body_indexed_columns(declaration)
     if isinstance(declaration, InterfaceDeclaration):
         indexed_columns = lint_context.indexed_by_interface[declaration.name.text]
@@ -175,7 +175,7 @@ def check_vectors(declaration: Declaration, lint_context: LintContext) -> Iterat
 
 
 def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report an edge type whose endpoints have the same type: a node may point at itself."""
+    """Report an edge type whose endpoints have the same type, because a node may point to itself."""
     if not isinstance(declaration, EdgeDeclaration) or declaration.cardinality is not None:
         return
     if declaration.source.text == declaration.target.text:
@@ -218,7 +218,7 @@ def _build_lint_context(declarations: tuple[Declaration, ...]) -> LintContext:
 
 
 def _body_indexed_columns(declaration: Declaration) -> set[str]:
-    """Return the columns of the `@index(…)` constraints in the body."""
+    """Return the columns in the `@index(…)` constraints of the body."""
     if isinstance(declaration, InterfaceDeclaration):
         return set()
     return {

@@ -1,6 +1,6 @@
-r"""Literals of a schema file: decoding of quoted strings and reading of numbers.
+r"""Literals in a schema file: decode quoted strings and parse numbers.
 
-Owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. Knows no types.
+Owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. It does not depend on property types.
 """
 
 import math
@@ -31,7 +31,7 @@ def decode_string(quoted: str) -> str:
 
 
 def find_unknown_escapes(quoted: str) -> list[tuple[int, str]]:
-    r"""Return the escapes without a meaning, with their offsets in the quoted text.
+    r"""Return the unknown escapes, with their offsets in the quoted text.
 
     >>> find_unknown_escapes(r'"a\qb"')
     [(2, '\\q')]
@@ -44,7 +44,7 @@ def find_unknown_escapes(quoted: str) -> list[tuple[int, str]]:
 
 
 def quoted_offset(quoted: str, decoded_index: int) -> int:
-    r"""Return the offset in the quoted text of a character of the decoded string.
+    r"""Return the offset in the quoted text that corresponds to a character of the decoded string.
 
     >>> quoted_offset(r'"\\d{2"', 2)
     4
@@ -56,7 +56,7 @@ def quoted_offset(quoted: str, decoded_index: int) -> int:
 
 
 def parse_integer(literal: Literal) -> int | None:
-    """Return the integer value of a literal, or None if it is no integer or far too long.
+    """Return the integer value of a literal, or None if it is not an integer or is far too long.
 
     >>> parse_integer(Literal("int", "-7"))
     -7
@@ -67,7 +67,7 @@ def parse_integer(literal: Literal) -> int | None:
 
 
 def parse_number(literal: Literal) -> int | float | None:
-    """Return the number of a literal, exact for integers; None if it is no finite number.
+    """Return the numeric value of a literal, exact for integers, or None if it is not a finite number.
 
     >>> parse_number(Literal("float", "1e3"))
     1000.0
@@ -85,7 +85,7 @@ def number_literal(token: Any, span: Span) -> Literal:
 
 
 def word_literal_kind(bare_word: str) -> LiteralKind:
-    """Return the kind of a literal without quotes."""
+    """Return the kind of an unquoted literal."""
     if bare_word in ("true", "false"):
         return "bool"
     return "code" if bare_word.startswith("OG-") else "word"

@@ -2,7 +2,7 @@
 
 Owns the nodes that the parser builds and the formatter prints. Nothing is resolved or checked:
 interfaces are not expanded and names may be undefined (see `catalog` for the checked form).
-Equality ignores spans, so that two texts with the same meaning have equal trees.
+Equality ignores spans, so two files with the same meaning have equal trees.
 A `body` is the span from `{` to `}`.
 """
 
@@ -56,7 +56,7 @@ class Annotation:
 class Property:
     """`title: String? @index`.
 
-    `type_rejected` marks a type with an already reported error: `type` is then a placeholder.
+    `type_rejected` marks a type whose error has already been reported; `type` is then a placeholder.
     """
 
     name: Name
@@ -69,7 +69,7 @@ class Property:
 
 @record
 class Bounds:
-    """`0..9`, `0..`, `..9`: the range of a `@range`."""
+    """`0..9`, `0..`, `..9`: the bounds of a `@range`."""
 
     low: Literal | None
     high: Literal | None
@@ -88,7 +88,7 @@ class Constraint:
 
 @record
 class Cardinality:
-    """`@card(low..high)`: edges per source node; `high` None is unbounded."""
+    """`@card(low..high)`: the number of edges per source node; a `high` of None means unbounded."""
 
     low: int
     high: int | None
@@ -140,6 +140,6 @@ Declaration = InterfaceDeclaration | NodeDeclaration | EdgeDeclaration
 
 @record
 class SchemaFile:
-    """All declarations of a `.pg` text, in source order."""
+    """All declarations in a `.pg` file, in source order."""
 
     declarations: tuple[Declaration, ...] = ()

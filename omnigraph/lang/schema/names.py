@@ -1,6 +1,6 @@
 """Reserved names, and suggestions for misspelled names.
 
-Owns the names that no property may have, and the guess at what a misspelled name meant.
+Owns the names that no property may have, and the suggestions for names that are probably misspelled.
 """
 
 from collections.abc import Iterable
@@ -22,9 +22,9 @@ def find_nearest_name(name: str, known_names: Iterable[str]) -> str | None:
     by_lower_case = {candidate.lower(): candidate for candidate in reversed(candidates)}
     if name.lower() in by_lower_case:
         return by_lower_case[name.lower()]
-    from difflib import get_close_matches  # only mistakes need it
+    from difflib import get_close_matches  # imported here because only misspelled names need it
 
-    # Comparing is slow, and a schema may contain thousands of names and as many mistakes.
+    # The comparison is slow, and a schema may contain thousands of names and just as many mistakes.
     similar_names = [candidate for candidate in candidates if candidate[:1] == name[:1] or candidate[-1:] == name[-1:]][
         :_MAX_CANDIDATES
     ]

@@ -1,7 +1,7 @@
-"""Parses the text of a schema file into its syntax tree.
+"""Parse the text of a schema file into its syntax tree.
 
 Owns the conversion of the parser's generic tree to `model`, and every rejection that needs only
-one declaration: spelling of names, unknown types, stray commas, bad escapes. A rejected
+one declaration: misspelled names, unknown types, stray commas, invalid escapes. A rejected
 declaration is still read to its end, so that all its mistakes are reported together.
 """
 
@@ -41,9 +41,9 @@ _MAX_CARDINALITY = 2**32 - 1
 
 @record
 class ParsedSchema:
-    """The declarations that could be read, the diagnostics, and the names that could not be read.
+    """The declarations that could be parsed, the diagnostics, and the names of those that could not be parsed.
 
-    `unreadable_names` holds (kind, name) pairs, so that later checks do not report such a type as
+    `unreadable_names` contains (kind, name) pairs, so that later checks do not report such a type as
     missing.
     """
 
@@ -54,7 +54,7 @@ class ParsedSchema:
 
 
 def parse(source: SourceText) -> ParsedSchema:
-    """Return the tree of a schema text with every syntax error. Never raises for bad text."""
+    """Return the syntax tree of a schema, with every syntax error. Never raises for invalid text."""
     builder = _TreeBuilder(source)
     build_declaration = builder.build_declaration
     language = Language(
@@ -91,7 +91,7 @@ def _read_title(source_text: str, span: Span) -> tuple[str, str] | None:
 
 
 class _TreeBuilder:
-    """Converts the parser's trees to `model` nodes, one declaration after the other."""
+    """Converts the parser's trees to `model` nodes, one declaration after another."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
@@ -259,7 +259,7 @@ class _TreeBuilder:
     def _split_arguments(
         self, annotation_name: str, arguments: list[Literal | Bounds | Option]
     ) -> tuple[list[Literal | Bounds], list[Literal | Bounds], tuple[Option, ...]]:
-        """Split into positional arguments, those misplaced after an option, and options."""
+        """Split arguments into positional ones, positional ones misplaced after an option, and options."""
         first_option_index = next(
             (index for index, argument in enumerate(arguments) if isinstance(argument, Option)), len(arguments)
         )

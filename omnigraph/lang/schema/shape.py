@@ -1,7 +1,7 @@
-"""The canonical shape of a schema: its meaning without order, comments and identity.
+"""The canonical shape of a schema: its meaning, excluding order, comments and identity ids.
 
-Owns the canonical form of a catalog, its JSON and its hash. Two texts with the same meaning have
-the same shape, byte for byte. Never assigns identity (see `identity`) and never reads text.
+Owns the canonical form of a catalog, its JSON form and its hash. Two schemas with the same meaning have
+the same shape, byte for byte. This module never assigns ids (see `identity`) and never reads schema text.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ _NamedItem = TypeVar("_NamedItem", bound=_HasName)
 
 
 def canonical_shape(catalog: Catalog) -> JsonObject:
-    """Return the canonical form of a schema without identity, as plain JSON values.
+    """Return the canonical form of a schema, excluding identity ids, as plain JSON values.
 
     >>> from omnigraph.values import ScalarType
     >>> watts = PropertyDefinition("watts", PropertyType(ScalarType.I32))
@@ -57,7 +57,7 @@ def canonical_shape(catalog: Catalog) -> JsonObject:
 
 
 def shape_hash(catalog: Catalog) -> str:
-    """Return the hash by which two schemas with the same meaning are recognised.
+    """Return a hash that is equal for schemas with the same meaning.
 
     >>> shape_hash(Catalog())[:15]
     'sha256:0f1d02a6'
@@ -66,7 +66,7 @@ def shape_hash(catalog: Catalog) -> str:
 
 
 def canonicalize(catalog: Catalog) -> Catalog:
-    """Return the same schema in canonical order, without spans, rename hints and source text."""
+    """Return the same schema in canonical order, without spans, rename hints or source text."""
     return Catalog(
         _canonicalize_by_name(catalog.interfaces, _canonical_interface),
         _canonicalize_by_name(catalog.nodes, _canonical_node),
@@ -75,12 +75,12 @@ def canonicalize(catalog: Catalog) -> Catalog:
 
 
 def compact_json(value: Any) -> str:
-    """Return JSON text without spaces, members in given order: the form to hash and compare."""
+    """Return JSON text without spaces and with members in the given order, for hashing and comparison."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def hash_json(value: Any) -> str:
-    """Return `sha256:` and the digest of the compact JSON text."""
+    """Return `sha256:` followed by the digest of the compact JSON text."""
     return "sha256:" + hashlib.sha256(compact_json(value).encode()).hexdigest()
 
 
@@ -116,7 +116,7 @@ def annotations_json(definition: PropertyDefinition) -> list[JsonObject]:
 
 
 def default_literal(property_type: PropertyType, text: str) -> Literal:
-    """Return the literal of a default; the type of its property determines how to read the text."""
+    """Return the literal of a default; the property's type determines how to read the text."""
     if property_type.is_numeric:
         return Literal("int" if property_type.is_integer else "float", text)
     return Literal("bool" if property_type.scalar.value == "Bool" else "string", text)

@@ -1,6 +1,6 @@
-"""Types by the names that callers pass: one lookup, and one error for unknown names.
+"""Look up types by the names that callers pass, with one error for unknown names.
 
-The checks of queries and schemas report unknown types themselves, with positions in the text.
+Query and schema checks report unknown types themselves, with positions in the text.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ def resolve_type(
 ) -> NodeType | EdgeType:
     """Return the type with this name; without a kind, a node type takes precedence.
 
-    `ignore_case` finds an edge type as queries do: an exact match first, then ignoring case. Raise
+    With `ignore_case`, an edge type is found as in queries: an exact match first, then ignoring case. Raise
     `InputError` for an unknown name, with the most similar name or `fallback_hint` as the hint.
     """
     require_text(type_name, "type")
@@ -56,7 +56,7 @@ def resolve_type(
 
 
 def type_for_key(catalog: Catalog, table_key: TableKey) -> NodeType | EdgeType:
-    """Return the type of a table; every table of a state has one."""
+    """Return the type of a table; every table in a branch state has one."""
     kind, type_name = table_key.kind, table_key.type_name
     entity_type: NodeType | EdgeType | None = catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
     if entity_type is None:
@@ -73,7 +73,7 @@ def type_names(catalog: Catalog, kind: str | None = None) -> list[str]:
 def unknown_type_error(
     type_name: str, known_names: Iterable[str], kind: str | None = None, fallback_hint: str | None = None
 ) -> InputError:
-    """Return the error for a type name that nothing has, with a suggestion.
+    """Return the error for an unknown type name, with a suggestion.
 
     >>> print(unknown_type_error("Persn", ["Person", "City"], "node"))
     unknown node type 'Persn'

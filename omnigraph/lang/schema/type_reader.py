@@ -1,7 +1,7 @@
-"""Reads a written type into the `PropertyType` of a property.
+"""Convert the type of a property, as written in a schema, to a `PropertyType`.
 
-Owns the rejection of types: unknown names, unsupported lists, bad dimensions, repeated enum values.
-Returns a placeholder for a rejected type, so that reading continues.
+Owns the rejection of types: unknown names, unsupported lists, invalid dimensions, repeated enum values.
+It returns a placeholder for a rejected type, so that parsing can continue.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from .names import find_nearest_name
 MAX_DIMENSION = 2**31 - 1
 PLAIN_TYPES = {s.value: s for s in ScalarType if s is not ScalarType.VECTOR}
 
-# Type names of other languages that people write by habit.
+# Type names from other languages that people write out of habit.
 _FOREIGN_TYPE_NAMES = {
     "string": "String",
     "str": "String",

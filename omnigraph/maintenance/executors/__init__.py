@@ -1,5 +1,5 @@
 """Executors: where the long work of maintenance runs, in this process or in others.
 
 Jobs and results are plain data. An executor decides nothing and publishes nothing: no version
-names the files that it wrote until its caller publishes them. Read `protocol.py` first.
+references the files that it wrote until its caller publishes them. Read `protocol.py` first.
 """

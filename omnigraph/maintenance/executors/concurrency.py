@@ -1,4 +1,4 @@
-"""Run maintenance jobs of several tables in threads."""
+"""Run the maintenance jobs of several tables in threads."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +17,7 @@ def run_jobs_by_table(
     run_job: Callable[[Table, MaintenanceJob], MaintenanceResult],
     max_tables: int | None,
 ) -> list[MaintenanceResult]:
-    """Run every job; results are in job order. Running jobs finish even if another one fails."""
+    """Run every job and return the results in job order; running jobs finish even if another one fails."""
     positions_by_table: dict[str, list[int]] = {}
     for position, (table, _) in enumerate(jobs):
         positions_by_table.setdefault(table.location, []).append(position)
@@ -28,7 +28,7 @@ def run_jobs_by_table(
             results_by_position[position] = run_job(*jobs[position])
 
     workers = min(max_tables or maintenance_concurrency(), len(positions_by_table))
-    if workers < 2:  # no threads to wait for: an interrupt ends it at once
+    if workers < 2:  # without threads to wait for, an interrupt takes effect immediately
         for positions in positions_by_table.values():
             run_table_jobs(positions)
     else:
@@ -45,7 +45,7 @@ def _wait_for_all(futures: Sequence["Future[None]"]) -> None:
 
 @contextmanager
 def _cancelling_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield a thread pool; after a failure, jobs that have not started are cancelled."""
+    """Yield a thread pool; after a failure, cancel the jobs that have not started."""
     pool = ThreadPoolExecutor(workers, "maintenance")
     try:
         yield pool

@@ -19,9 +19,9 @@ from .protocol import ClaimCheck, RemovalCallback, VersionKey
 
 @dataclass(frozen=True, slots=True)
 class LocalExecutor:
-    """Runs jobs in this process: several tables at once, the jobs of each table in sequence."""
+    """Runs jobs in this process: several tables at once, but the jobs of each table in sequence."""
 
-    concurrent_tables: int | None = None  # None uses the environment
+    concurrent_tables: int | None = None  # None uses the environment variable
     name: str = "local"
     index_part_rows: int | None = None
     reads_ahead: bool = False
@@ -37,20 +37,20 @@ class LocalExecutor:
         )
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
-        """Read files and compare them with their checksums, several at once."""
+        """Read files and compare them with their checksums, several at a time."""
         return verify_files(store, expected_checksums)
 
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
-        """List every file below these directories."""
+        """List every file below the given directories."""
         return (listed_file for directory in directories for listed_file in store.objects.list(directory))
 
     def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
-        """Return nothing: the mark reads each version when it needs it."""
+        """Return nothing, because the mark reads each version when it is needed."""
         del store, versions
         return {}
 
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files in the order of their ranks."""
+        """Remove files in rank order."""
         remove_files(store, file_names, on_removed, check_claim)

@@ -1,4 +1,4 @@
-"""The operations that every executor has."""
+"""The operations that every executor provides."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -11,50 +11,50 @@ from omnigraph.storage.table import Table
 from omnigraph.storage.transfer import VersionFiles
 
 VersionKey = tuple[str, int]  # location and Lance version of a table
-RemovalCallback = Callable[[str, str | None], None]  # name of a file, and the error that kept it
+RemovalCallback = Callable[[str, str | None], None]  # name of a file, and the error that prevented its removal
 ClaimCheck = Callable[[], None]
 
 
 class Executor(Protocol):
-    """Runs maintenance jobs. Results are in the order of jobs; one failed job fails the call.
+    """Runs maintenance jobs and returns results in job order; one failed job fails the call.
 
-    Any work may be done twice, in part, or again by a later run.
+    Any work may be done twice, only in part, or again by a later run.
     """
 
     @property
     def name(self) -> str:
-        """The name in reports."""
+        """The name used in reports."""
 
     @property
     def index_part_rows(self) -> int | None:
-        """The number of rows from which on an index is built in parts; None for never."""
+        """The number of rows from which an index is built in parts; None means never."""
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether `read_versions` is worth a trial mark that finds the versions to read."""
+        """Whether `read_versions` is worth a trial mark that determines the versions to read."""
 
     def compact_fragments(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
         """Run compaction tasks."""
 
     def build_segments(self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]) -> list[IndexSegment | None]:
-        """Build index segments; None where there is no data yet to build one from."""
+        """Build index segments; return None where there is no data yet to build one from."""
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
-        """Read files and compare them with their checksums; return faults by name."""
+        """Read files and compare them with their checksums; return faults by file name."""
 
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
-        """List every file below these directories."""
+        """List every file below the given directories."""
 
     def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
-        """Return the files of versions; one that cannot be read is left out."""
+        """Return the files of the given versions, omitting versions that cannot be read."""
 
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files in the order of their ranks; call `on_removed` once for each.
+        """Remove files in rank order; call `on_removed` once for each.
 
-        `check_claim` is called before files are removed, and raises if the run must end.
+        `check_claim` is called before files are removed, and raises an error if the run must end.
         """
 
 
-ExecutorForFiles = Callable[[int], Executor]  # the executor for a number of files
+ExecutorForFiles = Callable[[int], Executor]  # the executor for a given number of files

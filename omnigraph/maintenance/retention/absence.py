@@ -1,7 +1,8 @@
-"""Prove that an entity is gone: search every file of a root, referenced or not.
+"""Prove that an entity is erased: search every file of a root, referenced or not.
 
-Owns what counts as a trace: a value in a stored row, deleted or not, or in an index; the bytes of
-the id in any other file. It reads files, not versions, and writes nothing.
+This module defines what counts as a trace: the id as a value in a stored row, deleted or not, or in
+an index, or the bytes of the id in any other file. It reads files, not versions, and writes
+nothing.
 """
 
 import io
@@ -30,13 +31,13 @@ from omnigraph.values.table_key import TableKey
 from .roots import list_refs
 from .unpack import read_unpacked
 
-_MIN_BINARY_MATCH = 4  # bytes; a shorter id occurs in every large binary file by chance
+_MIN_BINARY_MATCH = 4  # bytes; a shorter id occurs by chance in every large binary file
 _ENDPOINT_COLUMNS = frozenset({"src", "dst"})
 
 
 @dataclass(frozen=True, slots=True)
 class ResidualTrace:
-    """A place where an entity is left: a file, and whether as a stored value or as bytes."""
+    """A trace of an entity: the file, and whether it is a stored value or raw bytes."""
 
     name: str
     kind: str
@@ -49,7 +50,7 @@ class ResidualTrace:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absence:
-    """The traces that a search found, and how much it read; true if there is no trace."""
+    """The traces that a search found, and how much it read; true if there are none."""
 
     type_name: str
     entity_id: str
@@ -79,12 +80,12 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class _EntitySearch:
-    """What to search for, and in which columns of which types it would be the entity."""
+    """The id to search for, and the columns of each type in which it would identify the entity."""
 
     store: Store
     entity_id: str
-    id_columns: Mapping[TableKey, frozenset[str]]  # by type key; other types cannot hold it
-    type_keys: Mapping[str, TableKey]  # of directories
+    id_columns: Mapping[TableKey, frozenset[str]]  # by type key; other types cannot contain the id
+    type_keys: Mapping[str, TableKey]  # by table directory
 
     @property
     def id_bytes(self) -> bytes:
@@ -115,7 +116,7 @@ def _read_states(store: Store) -> Iterator[GraphState]:
 
 
 def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dict[str, TableKey]:
-    """Return the types of all table directories that any log references."""
+    """Return the type of every table directory that any log references."""
     type_by_directory: dict[str, TableKey] = {}
     for state in states:
         log = HistoryLog(store, state)
@@ -126,7 +127,7 @@ def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dic
 
 
 def _find_id_columns(store: Store, states: Iterable[GraphState], type_name: str) -> dict[TableKey, frozenset[str]]:
-    """Return the columns that hold ids of this type: `id` of its tables, endpoints of edges."""
+    """Return the columns that hold ids of this type: `id` of its tables, and endpoints of edges."""
     require_text(type_name, "type")
     columns_by_type: dict[TableKey, frozenset[str]] = {}
     existing_types: set[str] = set()
@@ -152,7 +153,7 @@ def _find_id_columns(store: Store, states: Iterable[GraphState], type_name: str)
 
 
 def _search_object(search: _EntitySearch, object_name: str) -> Iterator[ResidualTrace]:
-    """Search one object of the root; yield the trace if there is one."""
+    """Search one object of the root; yield a trace if it contains one."""
     type_key = search.type_keys.get(owning_directory(object_name))
     with suppress(ValueError):
         if object_name.endswith(".lance") and object_name.startswith(TABLE_ROOTS):
@@ -168,14 +169,15 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
     body = search.store.objects.read(object_name) or b""
     is_text = object_name.startswith((layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC))
     if _contains_id_bytes(body, search.id_bytes, is_binary=not is_text):
-        # A manifest holds text only in its newest commits: messages, and who made them.
+        # A manifest contains text only in its newest commits: their messages and authors.
         yield ResidualTrace(object_name, "log" if object_name.startswith(MANIFEST_ROOTS) else "bytes", type_key)
 
 
 def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: TableKey | None) -> bool:
-    """Whether a value in a file of rows, or of an index, is the id.
+    """Return whether the id is a value in a data file or an index file.
 
-    An index does not record the column of its values, and an unknown table not its type.
+    An index does not record the column of its values, and an unknown table does not record its
+    type.
     """
     if type_key is not None and type_key not in search.id_columns:
         return False
@@ -192,7 +194,7 @@ def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: TableKey |
 
 
 def _chunk_mentions_id(search: _EntitySearch, chunk_name: str) -> bool:
-    """Whether a log chunk mentions the id, for example in a message."""
+    """Return whether a log chunk mentions the id, for example in a message."""
     body = search.store.objects.read(chunk_name)
     if body is None:
         return False
@@ -206,7 +208,7 @@ def _contains_id_bytes(body: bytes, id_bytes: bytes, *, is_binary: bool) -> bool
 
 
 def _file_contains_id(file_path: Path, search: _EntitySearch) -> bool:
-    """Whether a file outside the root contains the id, compressed or not."""
+    """Return whether a file outside the root contains the id, compressed or not."""
     is_binary = file_path.suffix == ".arrays"
     pieces = read_unpacked(file_path, overlap_bytes=len(search.id_bytes))
     return any(_contains_id_bytes(piece, search.id_bytes, is_binary=is_binary) for piece in pieces)

@@ -1,8 +1,9 @@
 """Select the files of a survey that nothing needs.
 
-Owns which kinds of files a collector may remove. In a directory that is still used it selects only
-known kinds, and never the versions that external tools see; of an unreferenced directory it selects
-everything. Old manifest versions are handled in `trim`: they need no handshake.
+This module defines which kinds of files a collector may remove. In a directory that is still used,
+it selects only known kinds of files, and never the versions that external tools see; in an
+unreferenced directory, it selects everything. Old manifest versions are handled in `trim`: they
+need no handshake.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,7 +57,7 @@ def select_deletable(marking: Marking, protected: IntentProtection) -> list[str]
 
 
 def select_still_deletable(queued_names: Sequence[str], marking: Marking, protected: IntentProtection) -> list[str]:
-    """Return the queued names that a second mark still finds unreachable."""
+    """Return the queued names that are still unreachable after a second mark."""
     live, modified_time = marking.live, marking.survey.modified_time
     return [
         file_name
@@ -66,9 +67,9 @@ def select_still_deletable(queued_names: Sequence[str], marking: Marking, protec
 
 
 def mark_tombstones(marking: Marking) -> None:
-    """Keep the closing version of every deleted branch or tag, with the files it is read from.
+    """Keep the closing version of every deleted branch or tag, with the files needed to read it.
 
-    A late swap of a deleted branch must find it; otherwise the swap would succeed.
+    A late swap on a deleted branch must find this version; otherwise the swap would succeed.
     """
     used_locations = used_directories(marking.live)
     for directory in marking.survey.manifest_files():
@@ -87,7 +88,7 @@ def mark_tombstones(marking: Marking) -> None:
 
 
 def used_directories(live: LiveSet) -> set[str]:
-    """Return the tables and manifests of which something stays."""
+    """Return the tables and manifests that are kept at least in part."""
     return {*live.directories, *map(owning_directory, live.names)}
 
 
@@ -111,7 +112,7 @@ def _table_candidates(marking: Marking) -> Iterator[str]:
 
 
 def _must_stay_for_tools(file_name: str) -> bool:
-    """Whether a file belongs to the first version, or is not a detached version of ours."""
+    """Return whether a file belongs to the first version, or is not one of our detached versions."""
     base_name = file_name.rpartition("/")[2]
     if subdirectory_of(file_name) == "_transactions":
         return base_name.startswith("0-")
@@ -132,7 +133,7 @@ def _manifest_candidates(marking: Marking) -> Iterator[str]:
 
 
 def _referenced_fragments(store: Store, files: Sequence[ListedObject], fragment_names: Sequence[str]) -> set[str]:
-    """Return the fragments that versions reference: one each, so equal counts suffice."""
+    """Return the fragments that versions reference; with one per version, equal counts suffice."""
     version_names = [listed_file.name for listed_file in files if attached_version_number(listed_file.name) is not None]
     if len(version_names) == len(fragment_names):
         return set(fragment_names)
@@ -155,7 +156,7 @@ def _is_old_enough(survey: FileSurvey, listed_file: ListedObject | None, min_age
 
 
 def find_orphans(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
-    """Return directories of branches and tags that were never created, or never named."""
+    """Return directories of branches and tags that were never created or never named."""
     branch_directories = {
         owning_directory(file_name) for file_name in deletable_names if file_name.startswith(f"{layout.BRANCHES}/")
     }
@@ -163,7 +164,7 @@ def find_orphans(marking: Marking, deletable_names: Sequence[str]) -> tuple[str,
 
 
 def find_unreferenced_tables(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
-    """Return table directories of which nothing is referenced any more."""
+    """Return table directories in which nothing is referenced any more."""
     table_directories = {
         owning_directory(file_name) for file_name in deletable_names if file_name.startswith(TABLE_ROOTS)
     }

@@ -1,7 +1,8 @@
-"""The claim that keeps collectors apart. It saves work; two collectors at once do no harm.
+"""The claim that keeps collectors apart; it only saves work, as two concurrent collectors do no harm.
 
-Owns the lease on `__gc/claim`: acquire it, renew it in the background, take over one that was not
-renewed for a minute of store time, and detect its loss. Correctness never depends on it.
+This module owns the lease on `__gc/claim`: it acquires the lease, renews it in the background,
+takes over a lease that was not renewed for a minute of store time, and detects its loss.
+Correctness never depends on the claim.
 """
 
 import threading
@@ -16,9 +17,9 @@ from omnigraph.storage.store import Store
 from omnigraph.values import ids
 
 CLAIM_NAME = f"{layout.GC}/claim"
-CLAIM_LEASE = timedelta(seconds=60)  # of store time
-CLAIM_RENEWAL_SECONDS = 20.0  # seconds
-TRUSTED_SECONDS = 30.0  # seconds after a renewal for which the owner may assume that it has the claim
+CLAIM_LEASE = timedelta(seconds=60)  # in store time
+CLAIM_RENEWAL_SECONDS = 20.0  # seconds between renewals
+TRUSTED_SECONDS = 30.0  # seconds after a renewal during which the owner may assume that it holds the claim
 
 
 class CollectorClaim:
@@ -32,10 +33,10 @@ class CollectorClaim:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Raise `ConcurrentCommit` if another collector has taken the claim over.
+        """Raise `ConcurrentCommit` if another collector has taken over the claim.
 
-        Called before each removal. It sends requests only if no renewal succeeded for a while: the
-        process may have been suspended, and nothing else would tell.
+        Called before each removal. It sends requests only if no renewal has succeeded for a while,
+        since the process may have been suspended without any other sign.
         """
         self.has_started = True
         if ids.monotonic() - self._renewed_at > TRUSTED_SECONDS:
@@ -59,7 +60,7 @@ class CollectorClaim:
 
 @contextmanager
 def hold_claim(store: Store, run_id: str, store_time: datetime) -> Iterator[CollectorClaim]:
-    """Own the claim while the block runs; raise `ConcurrentCommit` if a collector is running."""
+    """Own the claim while the block runs; raise `ConcurrentCommit` if another collector is running."""
     if not store.objects.create_json(CLAIM_NAME, {"run": run_id}):
         _take_over_expired(store, run_id, store_time)
     claim = CollectorClaim(store, run_id)
@@ -67,7 +68,7 @@ def hold_claim(store: Store, run_id: str, store_time: datetime) -> Iterator[Coll
         with renew_periodically(claim.renew, run_id, CLAIM_RENEWAL_SECONDS):
             yield claim
     except StorageError as error:
-        if claim.has_started:  # the failed read itself had no effect, but the run may have had
+        if claim.has_started:  # the failed read itself had no effect, but the run may have had one
             error.effect = "unknown"
         raise
     finally:
@@ -93,6 +94,6 @@ def _release_claim(store: Store, run_id: str) -> None:
 
 
 def _read_owner(store: Store) -> str | None:
-    """Return the run that owns the claim now."""
+    """Return the run that currently owns the claim."""
     members = store.objects.read_json(CLAIM_NAME)
     return None if members is None else members.get("run")

@@ -1,20 +1,20 @@
-"""One run of the collector, and its preview.
+"""A run of the collector, and its preview.
 
-The steps are ordered so that a file is removed only if nothing can come to reference it:
+The steps are ordered so that a file is removed only if nothing can start to reference it:
 
 1. Survey, then mark. A file that is written later is not in the survey and cannot be selected;
    marking first would miss files that are published between the mark and the survey.
-2. Write the delete queue, then mark again. Whoever wants to reference old data arms an intent and
-   then reads the queue (see `delete_queue`). The collector writes the queue and then reads the
-   intents. Whichever order the two happen in, at least one of them sees the other.
-3. Before the second mark, raise the fences. Ordinary writes have no intent; a fence makes those
+2. Write the delete queue, then mark again. A process that needs to reference old data arms an
+   intent and then reads the queue (see `delete_queue`). The collector writes the queue and then
+   reads the intents. Whatever the order, at least one of them sees the other.
+3. Before the second mark, raise the fences. Ordinary writes have no intent. A fence makes writes
    that staged earlier lose their swap and stage again, so none of their old files is published
    after the second mark.
-4. Record the sweep list once. It is final for all collectors; files that it leaves out are free to
-   be referenced again, so a second, different result could remove them.
+4. Record the sweep list once. It is final for all collectors: files that are not on it may be
+   referenced again, so a second, different list could remove them.
 5. Remove files, then the queue, then the sweep list.
 
-A crashed run is finished by the next one. A suspended run does no harm when it wakes up.
+A crashed run is finished by the next one. A suspended run does no harm when it resumes.
 """
 
 import logging
@@ -51,7 +51,7 @@ from .roots import Marking, mark_heads, spared_manifests
 from .version_gaps import check_versions_present
 
 _log = logging.getLogger("omnigraph")
-CleanupProgress = Callable[[int, int], None]  # files removed so far, and their total number
+CleanupProgress = Callable[[int, int], None]  # number of files removed so far, and in total
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class _CleanupRun:
     failed_names: list[str] = field(default_factory=list)
 
     def record_removal(self, file_name: str, error_text: str | None) -> None:
-        """Record a removed file, or the error that kept it."""
+        """Record a removed file, or the error that prevented its removal."""
         if error_text is None:
             self.removed.append(file_name)
         else:
@@ -98,7 +98,7 @@ def preview_cleanup(
     deleted_rows = None
     if erase:
         erasable_names, deleted_rows = preview_erase(marking)
-        # After the rewrite, today's head is one commit old: the policy may keep its files.
+        # After the rewrite, the current head is one commit old, so the policy may keep its files.
         deletable_names |= dict.fromkeys(erasable_names if not policy.keeps(1, timedelta()) else ())
     report = plan.complete_report(
         Cleanup(
@@ -118,14 +118,14 @@ def cleanup(
     executor: Executor | None = None,
     executor_for_files: ExecutorForFiles | None = None,
 ) -> Cleanup:
-    """Remove what nothing needs, next to concurrent readers and writers.
+    """Remove what nothing needs, alongside concurrent readers and writers.
 
-    The `executor` lists files; `executor_for_files` may choose another one for the rest of the
-    work, when their number is known.
+    The `executor` lists files; `executor_for_files` may choose a different one for the rest of the
+    work, once the number of files is known.
 
-    Crashed operations are finished or discarded first. Raises `ConcurrentCommit` if another
-    cleanup is running or a branch is too busy to be fenced, `Conflict` if something that must stay
-    cannot be read; nothing is removed then.
+    Crashed operations are finished or discarded first. Raises `ConcurrentCommit` if another cleanup
+    is running or a branch is too busy to be fenced, and `Conflict` if something that must be kept
+    cannot be read; in these cases nothing is removed.
     """
     executor = executor or LocalExecutor()
     recover(store)  # first, because intents of crashed operations would still protect their files
@@ -136,7 +136,7 @@ def cleanup(
         executor = executor_for_files(len(survey.files)) if executor_for_files else executor
         marking, protected = _mark_live(store, policy, survey, executor)
         run = _CleanupRun(store, marking, claim, progress or (lambda *_: None), executor)
-        for abandoned_run in list_runs(store):  # first: their queued names must not be queued twice
+        for abandoned_run in list_runs(store):  # first, because names that they queued must not be queued twice
             _finish_abandoned_run(run, abandoned_run)
         removed_names = set(run.removed)
         plan = _plan_cleanup(marking, protected)
@@ -146,7 +146,7 @@ def cleanup(
             # From here on, other processes refuse to reference these names.
             store.objects.create_json(layout.gc_name(run_id, QUEUE_PART), queue_members)
             _finish_run(run, run_id)
-        store.dataset_cache.clear()  # cached handles may point to files that are gone
+        store.dataset_cache.clear()  # cached handles may point to files that no longer exist
         # A new survey: the fences have added manifest versions since the first one.
         final_survey = take_survey(store, intents.store_time(store), executor)
         _trim_manifests(run, final_survey)
@@ -162,7 +162,7 @@ def cleanup(
 
 @dataclass(frozen=True, slots=True)
 class _CleanupPlan:
-    """What a cleanup removes, and what its report says besides."""
+    """What a cleanup removes, and what else its report contains."""
 
     deletable_names: list[str]
     unreferenced_paths: tuple[str, ...]
@@ -173,7 +173,7 @@ class _CleanupPlan:
     unnamed: tuple[Mapping[str, Any], ...] = ()
 
     def complete_report(self, report: Cleanup) -> Cleanup:
-        """Return a report completed with the findings of the plan."""
+        """Return a report with the findings of the plan added."""
         return replace(
             report,
             unreferenced_paths=self.unreferenced_paths,
@@ -186,7 +186,7 @@ class _CleanupPlan:
 
 
 def _plan_cleanup(marking: Marking, protected: IntentProtection) -> _CleanupPlan:
-    """Select what to remove; unreferenced tables go only if the policy says so."""
+    """Select what to remove; include unreferenced tables only if the policy says so."""
     deletable_names, survey = select_deletable(marking, protected), marking.survey
     unreferenced_paths = find_unreferenced_tables(marking, deletable_names)
     dropped_names = [file_name for file_name in deletable_names if owning_directory(file_name) in unreferenced_paths]
@@ -239,9 +239,9 @@ def _mark_live(
 
 
 def _versions_to_read(marking: Marking) -> list[VersionKey]:
-    """Return the versions that a mark will read, found by a trial mark that reads none of them.
+    """Return the versions that a mark will read, determined by a trial mark that reads none of them.
 
-    An executor then reads them in parallel.
+    An executor can then read them in parallel.
     """
     noted_versions: dict[VersionKey, None] = {}
 
@@ -257,7 +257,7 @@ def _versions_to_read(marking: Marking) -> list[VersionKey]:
 
 
 def _finish_abandoned_run(run: _CleanupRun, run_id: str) -> None:
-    """Finish a run that another process left behind; leave it alone if its lists are damaged."""
+    """Finish a run that another process abandoned; leave it unchanged if its lists are damaged."""
     try:
         _finish_run(run, run_id)
     except DamagedListError as error:
@@ -265,7 +265,7 @@ def _finish_abandoned_run(run: _CleanupRun, run_id: str) -> None:
 
 
 def _finish_run(run: _CleanupRun, run_id: str) -> None:
-    """Finish a run, one's own or an abandoned one."""
+    """Finish a run, either this process's own or an abandoned one."""
     store = run.store
     queued_names = read_listed_names(store, run_id, QUEUE_PART)
     sweep_names = read_listed_names(store, run_id, SWEEP_PART)
@@ -273,18 +273,19 @@ def _finish_run(run: _CleanupRun, run_id: str) -> None:
         try:
             sweep_names = _record_sweep_list(store, run_id, _recheck_after_fence(run, queued_names))
         except BaseException:
-            # End the run. Its queue would keep blocking operations that need the queued names.
+            # End the run, because its queue would keep blocking operations that need the queued
+            # names.
             _abandon_run(store, run_id)
             raise
         queued_names = read_listed_names(store, run_id, QUEUE_PART)
-    # Another collector has ended this run. With the queue gone, other processes may reference the
-    # names again, so the sweep list must not be used any more.
+    # Another collector has ended this run. Without the queue, other processes may reference the
+    # names again, so the sweep list must no longer be used.
     if queued_names is None:
         store.objects.remove(layout.gc_name(run_id, SWEEP_PART))
         return
     _sweep_files(run, sweep_names or [])
     if not run.errors_by_dataset:
-        # The queue first. A queue without its sweep list would look undecided and be marked anew.
+        # The queue first: a queue without its sweep list would look undecided and be marked again.
         store.objects.remove(layout.gc_name(run_id, QUEUE_PART))
         store.objects.remove(layout.gc_name(run_id, SWEEP_PART))
 
@@ -292,8 +293,8 @@ def _finish_run(run: _CleanupRun, run_id: str) -> None:
 def _recheck_after_fence(run: _CleanupRun, queued_names: list[str]) -> list[str]:
     """Raise the fences, mark again, and return the queued names that are still unreachable.
 
-    References move while they are read: from an intent to a head when it publishes, or from a
-    head to an intent when a branch is forked and its source deleted. Reading heads before and
+    References move while they are read: from an intent to a head when it publishes, or from a head
+    to an intent when a branch is forked and its source deleted. Reading the heads both before and
     after the intents catches both directions.
     """
     raise_fences(run.store, queued_names, run.marking.unnamed)
@@ -301,12 +302,12 @@ def _recheck_after_fence(run: _CleanupRun, queued_names: list[str]) -> list[str]
     mark_heads(second_marking)
     protected = mark_intents(second_marking)
     mark_heads(second_marking)
-    run.claim.check()  # a suspended run must not record a result after another took over
+    run.claim.check()  # a suspended run must not record a result after another run took over
     return select_still_deletable(queued_names, second_marking, protected)
 
 
 def _record_sweep_list(store: Store, run_id: str, sweep_names: list[str]) -> list[str]:
-    """Record the result of the second mark and return the recorded one; the first record wins."""
+    """Record the result of the second mark; return the recorded result, since the first record wins."""
     store.objects.create_json(layout.gc_name(run_id, SWEEP_PART), {"names": sweep_names})
     recorded_names = read_listed_names(store, run_id, SWEEP_PART)
     if recorded_names is None:
@@ -315,9 +316,9 @@ def _record_sweep_list(store: Store, run_id: str, sweep_names: list[str]) -> lis
 
 
 def _abandon_run(store: Store, run_id: str) -> None:
-    """End a run without a result by recording an empty one, so that no collector records another.
+    """End a run by recording an empty result, so that no collector records a different one.
 
-    If even that fails, the next run finishes it.
+    If that fails, too, the next run finishes it.
     """
     with suppress(StorageError, OSError, ConcurrentCommit):
         if _record_sweep_list(store, run_id, []) == []:

@@ -1,8 +1,8 @@
-"""Rewrite tables that still hold deleted rows or dropped columns, so that their files can go.
+"""Rewrite tables that still hold deleted rows or dropped columns, so that their files can be removed.
 
-A deleted row is only marked: its data file and the indexes keep it. A dropped column is only no
-longer referenced. The content does not change: the rewrite is published as maintenance, and planned
-again if it loses to a writer.
+A deleted row is only marked as deleted: its data file and the indexes still contain it. A dropped
+column is merely no longer referenced. The rewrite does not change the content: it is published as
+maintenance, and is planned again if it loses to a writer.
 """
 
 from contextlib import suppress
@@ -32,7 +32,8 @@ MAINTENANCE_ACTOR = "omnigraph:maintenance"
 def rewrite_deleted_data(store: Store) -> int:
     """Rewrite tables with deleted data on every branch, and rebuild their indexes.
 
-    Return the number of commits. A tag is never rewritten: delete it, or its data stays.
+    Return the number of commits. A tag is never rewritten: unless the tag is deleted, its data
+    remains.
     """
     commit_count = 0
     for branch_name in list_branches(store):
@@ -42,11 +43,11 @@ def rewrite_deleted_data(store: Store) -> int:
 
 
 def _rewrite_branch(branch_state: BranchState) -> int:
-    """Rewrite one branch; a branch that is deleted meanwhile needs no more work."""
+    """Rewrite one branch; a branch that has been deleted meanwhile needs no more work."""
     commit_count = 0
     try:
-        indexed_columns = _read_index_kinds(branch_state)  # read first: a rewrite may drop an index
-        for _ in range(2):  # twice: a rewrite that lost to a writer covered fewer fragments
+        indexed_columns = _read_index_kinds(branch_state)  # read first, because a rewrite may drop an index
+        for _ in range(2):  # twice, because a rewrite that lost to a writer covered fewer fragments
             commit_count += _publish_rewrite(branch_state)
         return commit_count + _publish_rebuilt_indexes(branch_state, indexed_columns)
     except (ReadSetConflict, HistoryReclaimed, AbsentError):
@@ -85,7 +86,7 @@ def _read_index_kinds(branch_state: BranchState) -> dict[str, dict[str, str]]:
 
 
 def _publish_rebuilt_indexes(branch_state: BranchState, earlier_indexes: dict[str, dict[str, str]]) -> bool:
-    """Rebuild indexes, which still hold values of rows that were deleted since they were built."""
+    """Rebuild the indexes, which still hold values of rows that were deleted after they were built."""
 
     def prepare_indexes(txn: WriteTxn) -> PublishPlan | None:
         staged_changes: dict[TableKey, StagedChange] = {}

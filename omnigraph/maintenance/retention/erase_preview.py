@@ -1,6 +1,6 @@
-"""Preview of an erase: what it removes beyond a cleanup, that is deleted data and old indexes.
+"""Preview of an erase: what it removes beyond a cleanup, namely deleted data and old indexes.
 
-Reads and counts; it writes nothing. Files that tags, merge bases and external tools need are left
+The preview only reads and counts. Files that tags, merge bases and external tools need are left
 out, because a rewrite does not free them.
 """
 
@@ -20,7 +20,7 @@ from .roots import Marking, list_refs, merge_bases, read_head
 
 
 def preview_erase(marking: Marking) -> tuple[list[str], int]:
-    """Return the files that an erase would make unreachable, and the deleted rows they hold."""
+    """Return the files that an erase would make unreachable, and the deleted rows in them."""
     head_states, retained = _collect_heads(marking)
     rewritten, deleted_rows = LiveSet(), 0
     for entry in {(entry.location, entry.lance_version): entry for entry in _table_entries(head_states)}.values():
@@ -58,7 +58,7 @@ def _table_entries(states: list[GraphState]) -> Iterator[TableEntry]:
 
 
 def _split_rewritten_version(marking: Marking, entry: TableEntry, rewritten: LiveSet, retained: LiveSet) -> int:
-    """Split the files of a version into those to be rewritten and those a new one still uses."""
+    """Split the files of a version into those to be rewritten and those that a new version still uses."""
     version_key = (entry.location, entry.lance_version)
     version_content = marking.version_contents.get(version_key)
     if version_content is None:

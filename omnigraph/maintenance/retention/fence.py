@@ -1,8 +1,8 @@
 """The fence: a new manifest version of a branch with the same state and the next collector epoch.
 
 A writer that staged before the fence loses its swap, sees the new epoch and stages again. Files
-that it staged earlier are therefore never published after the second mark, which did not see them.
-A fence changes nothing that readers see.
+that it staged earlier, which the second mark did not see, are therefore never published after that
+mark. A fence changes nothing that readers see.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ MAX_FENCE_ATTEMPTS = 50
 def raise_fences(store: Store, queued_names: Iterable[str], unnamed: Iterable[UnnamedManifest] = ()) -> int:
     """Fence every branch on which a writer may be about to publish something queued.
 
-    Branches are listed after the queue was written: on a branch that is created later, writers
+    Branches are listed after the queue has been written: on a branch that is created later, writers
     also stage later. A branch that lost its ref object is fenced, too, because open handles can
     still write to it. Return the number of fenced branches.
     """
@@ -55,7 +55,7 @@ def _may_belong_to_any_branch(directory: str) -> bool:
 
 
 def _read_open_state(store: Store, ref: Ref) -> GraphState | None:
-    """Return the newest state; None if the branch was deleted meanwhile."""
+    """Return the newest state; None if the branch has been deleted."""
     try:
         state = branch_state_of(store, ref.name, ref.ulid).refresh().state
     except GraphNotInitialized:
@@ -64,7 +64,7 @@ def _read_open_state(store: Store, ref: Ref) -> GraphState | None:
 
 
 def _fence_branch(store: Store, ref: Ref) -> bool:
-    """Raise the epoch of a branch; the fence of another collector serves as well."""
+    """Raise the epoch of a branch; a fence raised by another collector is sufficient."""
     branch_state = branch_state_of(store, ref.name, ref.ulid)
     first_epoch: int | None = None
     for lost_attempts in range(MAX_FENCE_ATTEMPTS):
@@ -81,7 +81,7 @@ def _fence_branch(store: Store, ref: Ref) -> bool:
 
 
 def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:
-    """Swap in the next epoch; False means to read again, whatever the outcome was.
+    """Swap in the next epoch; return False if the branch must be read again, whatever the outcome was.
 
     A fence needs no proof of the outcome: the next read shows whether the epoch was raised.
     """

@@ -1,7 +1,7 @@
 """Old manifest versions and superseded ref objects that a cleanup may remove at any time.
 
-The log holds the whole history, so nothing needs an old manifest version: a process that still has
-one reloads. The newest version of a manifest and the highest number of a ref always stay.
+The log holds the whole history, so old manifest versions are not needed: a process that still uses
+one reloads. The newest version of a manifest and the highest number of a ref are always kept.
 """
 
 from collections.abc import Iterator, Set
@@ -49,7 +49,7 @@ def old_versions(
 
 
 def _old_transactions(files: list[ListedObject], newest_version: int, modified_before: datetime) -> list[str]:
-    """Return the records of old swaps, which nothing reads any more."""
+    """Return the records of old swaps, which are no longer read."""
     transaction_files = [
         transaction_file for transaction_file in files if subdirectory_of(transaction_file.name) == "_transactions"
     ]
@@ -66,7 +66,7 @@ def _base_version(transaction_name: str) -> int:
 
 
 def list_superseded_refs(store: Store) -> list[str]:
-    """Return the ref objects that a higher number superseded."""
+    """Return the ref objects that were superseded by a higher number."""
     superseded_names: list[str] = []
     for ref_directory in (layout.REFS, layout.TAGS):
         highest_numbers = refs.list_highest_numbers(store, ref_directory)

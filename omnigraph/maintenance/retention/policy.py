@@ -1,6 +1,7 @@
-"""What a cleanup keeps: the newest commits by count, recent ones by age, a grace for readers.
+"""What a cleanup keeps: the newest commits by count, recent ones by age, and a grace period for readers.
 
-Pure. Ages are differences of store times, counted from when a commit was superseded.
+This module is pure. Ages are differences of store times, measured from when a commit was
+superseded.
 """
 
 import re
@@ -18,9 +19,9 @@ _POLICY_HINT = "keep=10 keeps the newest ten commits of every branch; older_than
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """At least one of `keep` and `older_than`; a commit goes if neither keeps it.
+    """At least one of `keep` and `older_than`; a commit is removed if neither keeps it.
 
-    Directories of tables that nothing references any more stay, unless `purge_dropped`.
+    Directories of tables that nothing references any more are kept unless `purge_dropped` is set.
 
     >>> [RetentionPolicy(keep=2).keeps(position, timedelta(days=9)) for position in (1, 2)]
     [True, False]
@@ -35,11 +36,11 @@ class RetentionPolicy:
 
     @property
     def minimum_age(self) -> timedelta:
-        """The age up to which everything is kept, whatever the count."""
+        """The age up to which everything is kept, regardless of the count."""
         return max(self.grace, self.older_than or timedelta())
 
     def keeps(self, first_parent_depth: int | None, age: timedelta) -> bool:
-        """Whether a commit stays, by its first-parent depth on a branch (0 is the head) and age."""
+        """Return whether a commit is kept, given its first-parent depth (0 is the head) and its age."""
         within_count = first_parent_depth is not None and first_parent_depth < max(1, self.keep or 1)
         return within_count or age < self.minimum_age
 
@@ -51,7 +52,7 @@ def make_policy(
     *,
     purge_dropped: bool = False,
 ) -> RetentionPolicy:
-    """Build a policy from the arguments of a caller; there is deliberately no default."""
+    """Build a policy from a caller's arguments; there is deliberately no default."""
     if keep is None and older_than is None:
         raise InputError("cleanup needs to know what to keep", reason="neither keep nor older_than", hint=_POLICY_HINT)
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
@@ -62,7 +63,7 @@ def make_policy(
 
 
 def parse_duration(value: Duration) -> timedelta:
-    """Parse a duration: seconds as a number, or text such as `90s`, `30m`, `12h`, `7d`, `2w`.
+    """Parse a duration: a number of seconds, or a string such as `90s`, `30m`, `12h`, `7d`, `2w`.
 
     >>> parse_duration("7d") == parse_duration(7 * 24 * 3600) == timedelta(days=7)
     True

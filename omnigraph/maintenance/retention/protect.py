@@ -1,8 +1,9 @@
-"""What intents protect: the states they are based on or reference, what they create and staged.
+"""What intents protect: the states they are based on or reference, and what they create or staged.
 
-An intent protects every file that is newer than itself, because nothing tells what its owner will
-write, and everything that it has confirmed. One that was set aside protects the same until it is
-dropped. What an unreadable intent might need is spared: with less knowledge, remove less.
+An intent protects every file that is newer than itself, because it is unknown what its owner will
+write, and everything that it has confirmed. An intent that was set aside protects the same files
+until it is dropped. Anything that an unreadable intent might need is spared: the less is known, the
+less is removed.
 """
 
 import logging
@@ -35,12 +36,12 @@ _TIME_RESOLUTION = timedelta(seconds=2)  # coarser than the time resolution of a
 
 @dataclass(slots=True)
 class IntentProtection:
-    """Protects files that are newer than one of these store times."""
+    """Protects files that are newer than any of these store times."""
 
     armed_times: list[datetime] = field(default_factory=list)
 
     def covers(self, modified_at: datetime | None) -> bool:
-        """Whether a file is newer than an armed intent; a file of unknown age counts as newer."""
+        """Return whether a file is newer than an armed intent; a file of unknown age counts as newer."""
         if not self.armed_times:
             return False
         return modified_at is None or modified_at >= min(self.armed_times)
@@ -61,7 +62,7 @@ def mark_intents(marking: Marking) -> IntentProtection:
 def _protect_operation(
     marking: Marking, protection: IntentProtection, operation: PendingIntent | UnreadableIntent, label_suffix: str
 ) -> None:
-    """Protect what one intent needs, and list it as a holder."""
+    """Protect what one intent needs, and list the intent as a holder."""
     if isinstance(operation, PendingIntent):
         is_known = _protect_pending(marking, operation)
         operation_label = _OPERATION_LABELS.get(operation.intent.operation, operation.intent.operation)
@@ -75,12 +76,12 @@ def _protect_operation(
         holder = f"{holder}: its needs cannot be determined, so no table files are removed"
     marking.holders[holder] = None
     if may_write:
-        # Confirmed or not: blobs next to its files are newer, too, and no list names them.
+        # Confirmed or not: blobs next to its files are newer, too, and are not listed anywhere.
         protection.armed_times.append(operation.armed_at - _TIME_RESOLUTION)
 
 
 def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
-    """Protect what an intent references; False if that cannot be read."""
+    """Protect what an intent references; return False if that cannot be read."""
     try:
         with as_storage_errors("none"):
             _protect_intent(marking, pending.intent)
@@ -94,10 +95,11 @@ def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
 
 
 def _protect_unreadable(marking: Marking, unreadable_intent: UnreadableIntent) -> bool:
-    """Protect what a damaged intent confirmed; False if it may need more than can be read now.
+    """Protect what a damaged intent confirmed; return False if it may need more than is readable now.
 
     Everything that a damaged intent wrote is newer than the intent itself. The state it was based
-    on may go: a retry after its record is restored checks whether that still exists.
+    on may be removed: a retry after the intent's record is restored checks whether that state still
+    exists.
     """
     if isinstance(unreadable_intent.error, NewerReleaseError) or judge_failure(unreadable_intent.error) != "for_good":
         return False
@@ -123,12 +125,12 @@ def _protect_intent(marking: Marking, intent: Intent) -> None:
 
 
 def _protect_commit(marking: Marking, manifest_ulid: str, commit_id: str | None) -> None:
-    """Protect the newest state of a branch, and one commit in its log, as far as they exist."""
+    """Protect the newest state of a branch, and one commit in its log, if they exist."""
     try:
         manifest = read_manifest(marking.store, manifest_ulid)
     except GraphNotInitialized:
         return
-    is_closed = manifest.state.head.closed  # then nothing that was begun there can be finished
+    is_closed = manifest.state.head.closed  # then no operation that began there can be finished
     marking.add_state(manifest, None if is_closed else "the branch of an unfinished operation")
     with suppress(CommitNotFound, HistoryReclaimed):
         if commit_id:

@@ -1,6 +1,6 @@
-"""The report of a cleanup: what it removed, or would remove, per type and in total.
+"""The report of a cleanup: what it removed, or would remove, by type and in total.
 
-Owns the wording of the report; it decides nothing.
+This module owns the wording of the report; it makes no decisions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from omnigraph.storage.file_roles import MANIFEST_ROOTS, attached_version_number
 
 @dataclass(frozen=True, slots=True)
 class DatasetCleanup:
-    """One type, or one directory without rows (`__manifest`, `_commits`, ...)."""
+    """A type, or a directory without rows (`__manifest`, `_commits`, ...)."""
 
     type_key: str
     old_versions_removed: int = 0
@@ -33,15 +33,15 @@ class DatasetCleanup:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """The report of a run; `preview` says that nothing was removed.
+    """The report of a run; `preview` means that nothing was removed.
 
     `unreferenced_paths` are table directories that nothing references any more; they and their
-    `unreferenced_bytes` stay unless their removal was requested. `orphans` are directories of
-    branches and tags that were never named. `spared_files` and `spared_bytes` are those that only
-    the grace period keeps, counted if nothing is removed. `deleted_rows` is the number of rows that
-    an erase would purge, set by its preview. `held_by` are the tags and running operations that
-    retain data. `engine` says where the work was done. `unnamed` are branches and tags that lost
-    their ref object; nothing of them is removed.
+    `unreferenced_bytes` are kept unless their removal was requested. `orphans` are directories of
+    branches and tags that were never named. `spared_files` and `spared_bytes` count the files that
+    only the grace period keeps; they are set if nothing is removed. `deleted_rows` is the number of
+    rows that an erase would purge, set by its preview. `held_by` are the tags and running
+    operations that retain data. `engine` says where the work was done. `unnamed` are branches and
+    tags that lost their ref object; none of their files are removed.
     """
 
     preview: bool
@@ -110,7 +110,7 @@ def build_dataset_rows(
     type_by_directory: Mapping[str, str],
     error_by_dataset: Mapping[str, str] | None = None,
 ) -> tuple[DatasetCleanup, ...]:
-    """Build one row per type for removed files; `type_by_directory` maps table directories."""
+    """Build one row per type for the removed files; `type_by_directory` maps table directories to types."""
     bytes_by_dataset: dict[str, int] = {}
     versions_by_dataset: dict[str, int] = {}
     for removed_name in removed_names:
@@ -128,7 +128,7 @@ def build_dataset_rows(
 
 
 def dataset_key(file_name: str, type_by_directory: Mapping[str, str]) -> str:
-    """Return the report row that a file counts in: its type, if its directory is known."""
+    """Return the report row in which a file is counted: its type, if its directory is known."""
     directory = owning_directory(file_name)
     if file_name.startswith(MANIFEST_ROOTS):
         return layout.MANIFEST

@@ -1,8 +1,9 @@
-"""The mark: everything that branches, tags and their retained past need.
+"""The mark: everything that branches, tags and their retained history need.
 
-Owns which commits are kept: on every branch the newest by count and age, merged-in commits by age,
-merge bases of open branches, the commits of tags. What a head needs must be readable, otherwise
-nothing is removed at all. What an earlier cleanup removed from the past is skipped.
+This module determines which commits are kept: on every branch the newest by count and age,
+merged-in commits by age, merge bases of open branches, and the commits of tags. Everything that a
+head needs must be readable, otherwise nothing is removed at all. Past data that an earlier cleanup
+removed is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,12 +39,12 @@ VersionReader = Callable[[Store, str, int], VersionFiles]
 class Marking:
     """A mark in progress: the live set so far, and what was read on the way.
 
-    `version_contents` are the files of table versions. These never change, so a second mark reads
+    `version_contents` are the files of table versions. They never change, so a second mark reads
     only new versions; `complete_versions` are those without a missing file. `type_by_directory`
-    maps table directories to types, `kept_commits` stay readable, `used_tables` are directories
-    of which something stays. `holders` describes the tags and operations that retain data besides
-    branches. `read_version` lists the files of a table version. `unnamed` are branches and tags
-    that lost their ref object: they count as live until they are repaired or dropped.
+    maps table directories to types, `kept_commits` stay readable, and `used_tables` are directories
+    that are kept at least in part. `holders` describes the tags and operations that retain data in
+    addition to branches. `read_version` lists the files of a table version. `unnamed` are branches
+    and tags that lost their ref object: they count as live until they are repaired or dropped.
     """
 
     store: Store
@@ -61,7 +62,7 @@ class Marking:
     _listed_directories: dict[str, dict[str, ListedObject]] = field(default_factory=dict)
 
     def start_over(self, policy: RetentionPolicy | None = None) -> "Marking":
-        """Return a new mark that reuses what cannot have changed, with another policy if given."""
+        """Return a new mark that reuses what cannot have changed, with a different policy if given."""
         new_policy = policy or self.policy
         fresh_marking = Marking(
             self.store, new_policy, self.survey, LiveSet(), self.version_contents, self.type_by_directory
@@ -70,7 +71,7 @@ class Marking:
         return fresh_marking
 
     def add_state(self, manifest: LoadedManifest, required_by: str | None) -> None:
-        """Add all that a manifest references; it must be readable if `required_by` is given."""
+        """Add everything that a manifest references, which must be readable if `required_by` is given."""
         state = manifest.state
         self.live.names |= {*cell_files(manifest.cell), state.schema.location}
         self.live.names |= {chunk.name for chunk in state.chunks}
@@ -78,7 +79,7 @@ class Marking:
             self.add_entry(entry, required_by=required_by)
 
     def add_entry(self, entry: TableEntry, required_by: str | None = None) -> None:
-        """Add a table version; one that is required and not readable stops the run."""
+        """Add a table version; a required version that is not readable stops the run."""
         version_key = (entry.location, entry.lance_version)
         self.type_by_directory.setdefault(entry.location, entry.key)
         if version_key not in self.version_contents and required_by is None and self.creation_time(entry) is None:
@@ -105,7 +106,7 @@ class Marking:
             self.complete_versions.add(version_key)
 
     def creation_time(self, entry: TableEntry) -> datetime | None:
-        """Return the store time of a table version; None if it is gone."""
+        """Return the store time of a table version; None if the version is gone."""
         for version_file in version_file_names(entry.location, entry.lance_version):
             listed_file = self.survey.files.get(version_file) or self._find_listed(version_file)
             if listed_file is not None:
@@ -115,18 +116,18 @@ class Marking:
     def _check_complete(self, entry: TableEntry, required_by: str | None) -> None:
         """Raise `Conflict` if a version has lost files.
 
-        An incomplete version is no reason to remove an older one that is complete.
+        An incomplete version does not justify removing an older one that is complete.
         """
         needed_names = self.version_contents[entry.location, entry.lance_version].named_files
         unlisted_names = [file_name for file_name in needed_names if file_name not in self.survey.files]
         for directory in {file_name.rpartition("/")[0] for file_name in unlisted_names}:
-            self._listed_directories.pop(directory, None)  # list again: a head may have moved since the listing
+            self._listed_directories.pop(directory, None)  # list again, because a head may have moved since the listing
         missing_name = next((file_name for file_name in unlisted_names if self._find_listed(file_name) is None), None)
         if missing_name is not None:
             raise unreadable_error(required_by or f"the past of {entry.key}", f"{missing_name} is missing")
 
     def _find_listed(self, file_name: str) -> ListedObject | None:
-        """Find a file that is newer than the survey; each directory is listed once."""
+        """Find a file that is newer than the survey, listing each directory once."""
         directory = file_name.rpartition("/")[0]
         if directory not in self._listed_directories:
             self._listed_directories[directory] = {
@@ -136,7 +137,7 @@ class Marking:
 
 
 def unreadable_error(subject: str, detail: str) -> Conflict:
-    """Return the error that stops a run: unreadable data is no evidence that anything may go."""
+    """Return the error that stops a run: unreadable data does not prove that anything may be removed."""
     return Conflict(
         f"{subject} cannot be read ({detail}); nothing was removed",
         hint="restore the files, or delete the branch or tag, and run cleanup again",
@@ -144,7 +145,7 @@ def unreadable_error(subject: str, detail: str) -> Conflict:
 
 
 def mark_heads(marking: Marking) -> None:
-    """Mark every branch and tag that exists now, and their retained past."""
+    """Mark every branch and tag that exists now, and its retained history."""
     open_manifests = [(ref, manifest) for ref in list_refs(marking.store) for manifest in read_head(marking, ref)]
     logs: list[tuple[GraphState, HistoryLog]] = []
     for ref, manifest in open_manifests:
@@ -175,16 +176,16 @@ def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[
 
 
 def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest, ...]:
-    """Return the unnamed manifests that a cleanup must not touch: all but those never named."""
+    """Return the unnamed manifests that a cleanup must not touch: all except those never named."""
     manifest_ulids = (directory.rpartition("/")[2] for directory in survey.manifest_files() if "/" in directory)
     unnamed_manifests, _ = find_manifests_without_ref(store, manifest_ulids)
     return tuple(unnamed for unnamed in unnamed_manifests if unnamed.status != "never_named")
 
 
 def list_refs(store: Store) -> list[Ref]:
-    """Return every open ref of a branch or tag; one that is closed meanwhile may be missing.
+    """Return every open ref of a branch or tag; one that is closed during the listing may be missing.
 
-    A damaged ref object references nothing: its manifest is found among the unnamed ones.
+    A damaged ref object references nothing: its manifest is among the unnamed ones.
     """
     open_refs = [refs.MAIN_REF]
     for ref_directory in (layout.REFS, layout.TAGS):
@@ -196,7 +197,7 @@ def list_refs(store: Store) -> list[Ref]:
 
 
 def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
-    """Yield the newest manifest behind a ref; nothing if it was deleted meanwhile."""
+    """Yield the newest manifest behind a ref; yield nothing if it has been deleted."""
     try:
         manifest = read_manifest(marking.store, ref.ulid)
     except GraphNotInitialized as error:
@@ -210,7 +211,7 @@ def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
 
 
 def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
-    """Keep the past of a branch; if log chunks were merged meanwhile, read the branch again."""
+    """Keep the history of a branch; if log chunks have been merged meanwhile, read the branch again."""
     for _ in range(_MAX_LOG_READS):
         log = HistoryLog(marking.store, manifest.state)
         try:
@@ -224,9 +225,9 @@ def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
 
 
 def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None:
-    """Keep the ancestors of a head that the policy retains: by count along first parents, or age.
+    """Keep the ancestors of a head that the policy retains, by count along first parents or by age.
 
-    A commit's age counts from when its child superseded it, not from when it was created.
+    A commit's age is measured from when its child superseded it, not from when it was created.
     """
     erased_directories = read_erased_directories(marking.store, state)
     first_parent_commits: list[Commit] = []
@@ -242,8 +243,8 @@ def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None
         first_parent_commits += [commit] if depth is not None else []
         merged_ids += [commit_id] if depth is None else []
         superseded_age = _superseded_age(marking, commit)
-        # First parent last, so that it is popped next: a commit on the chain must get its depth
-        # there, not be visited earlier as a merged-in commit without one.
+        # First parent last, so that it is popped next: a commit on the first-parent chain must be
+        # visited there with its depth, not earlier as a merged-in commit without a depth.
         for parent_id in reversed(commit.parents):
             is_first_parent = depth is not None and parent_id == commit.parent
             pending_visits.append(
@@ -254,11 +255,11 @@ def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None
 
 
 def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
-    """Return how long ago a commit was created, and thereby its parents were superseded."""
+    """Return how long ago a commit was created, which is when its parents were superseded."""
     entries = [entry for entry in child_commit.tables.values() if entry is not None]
     version_times = [time for time in map(marking.creation_time, entries) if time is not None]
     if entries and not version_times:
-        return timedelta.max  # its files went long ago
+        return timedelta.max  # its files were removed long ago
     # A merge adopts older versions, so the commit's own time counts as well; it can only make the
     # commit younger. The age is never negative, although the store's clock may be behind that of a
     # writer, or count whole seconds.
@@ -290,16 +291,16 @@ def _keep_commits(
 
 
 def _add_entries(marking: Marking, entries: Iterable[TableEntry], erased_directories: frozenset[str]) -> None:
-    """Add table versions, except of tables that were dropped together with their history."""
+    """Add table versions, except those of tables that were dropped together with their history."""
     for entry in entries:
         if entry.location not in erased_directories:
             marking.add_entry(entry)
 
 
 def merge_bases(logs: list[tuple[GraphState, HistoryLog]]) -> Iterator[tuple[HistoryLog, str]]:
-    """Yield commits below two heads of which no child is below the same heads: all merge bases.
+    """Yield all merge bases: common ancestors of two heads that have no child below the same heads.
 
-    One pass for all heads together; a superset of the bases that merges can need.
+    All heads are processed in one pass; the result is a superset of the bases that merges can need.
     """
     if len(logs) < 2:
         return

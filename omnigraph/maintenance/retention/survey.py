@@ -1,6 +1,7 @@
 """List every file that a collector may remove, with size and store time.
 
-Owns which directories those are, and which table or manifest a file belongs to. Reads names only.
+This module determines those directories, and the table or manifest of each file. It reads only
+names.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ _SURVEYED_ROOTS = (*TABLE_ROOTS, *MANIFEST_ROOTS, layout.COMMITS, layout.SCHEMAS
 
 @dataclass(frozen=True, slots=True)
 class FileSurvey:
-    """The files at one moment, by name; `unfinished` are temporary files never renamed."""
+    """The files at one point in time, by name; `unfinished` are temporary files that were never renamed."""
 
     taken_at: datetime
     files: Mapping[str, ListedObject]
@@ -38,11 +39,11 @@ class FileSurvey:
         return listed_file.modified if listed_file is not None else None
 
     def with_sizes_of(self, other_survey: "FileSurvey") -> "FileSurvey":
-        """Return this survey with the sizes of files that another one listed."""
+        """Return this survey with the sizes of files that another survey listed."""
         return FileSurvey(self.taken_at, {**other_survey.files, **self.files}, self.unfinished)
 
     def manifest_files(self) -> dict[str, list[ListedObject]]:
-        """Return the files of every manifest, by its directory."""
+        """Return the files of every manifest, by manifest directory."""
         files_by_directory: dict[str, list[ListedObject]] = {}
         for file_name, listed_file in self.files.items():
             if file_name.startswith(MANIFEST_ROOTS):

@@ -1,7 +1,7 @@
-"""Read the contents of a file for a search: decompressed bytes, strings of Parquet and Arrow files.
+"""Read the contents of a file for a search: decompressed bytes, or the strings of Parquet and Arrow files.
 
 The format is detected from the first bytes, never from the name. A file that cannot be unpacked is
-searched as it is.
+searched unchanged.
 """
 
 import gzip
@@ -17,9 +17,9 @@ _GZIP, _ZSTD, _PARQUET, _ARROW = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"AR
 
 
 def read_unpacked(file_path: Path, overlap_bytes: int) -> Iterator[bytes]:
-    """Yield the contents of a file in pieces; each starts with the last bytes of the previous one.
+    """Yield the contents of a file in pieces; each starts with the last bytes of the previous piece.
 
-    The overlap finds matches that lie across two pieces.
+    Because of this overlap, a match that spans two pieces is found.
     """
     try:
         yield from _read_by_format(file_path, overlap_bytes)
@@ -63,7 +63,7 @@ def _read_strings(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def _column_strings(column: pa.Array) -> Iterator[bytes]:
-    """Yield all strings of a column, joined by newlines; includes those in lists and structs."""
+    """Yield all strings of a column, joined by newlines, including those in lists and structs."""
     value_type = column.type
     if pa.types.is_dictionary(value_type):
         column = column.dictionary

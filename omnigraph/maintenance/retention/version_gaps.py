@@ -1,8 +1,8 @@
-"""Stop a cleanup before it removes what lost manifest versions need.
+"""Stop a cleanup before it removes data that lost manifest versions need.
 
 The record of a swap names the version it was based on. A base above the newest existing version
-proves that newer versions were published and are lost: data that only they reference must stay
-until a repair.
+proves that newer versions were published and lost: data that only they reference must be kept until
+a repair.
 """
 
 from omnigraph.errors import Conflict
@@ -19,7 +19,7 @@ _HINT = (
 
 
 def check_versions_present(store: Store, survey: FileSurvey) -> None:
-    """Raise `Conflict` if a manifest has lost its newest versions; nothing was removed then."""
+    """Raise `Conflict`, before anything is removed, if a manifest has lost its newest versions."""
     for manifest_directory, files in survey.manifest_files().items():
         file_names = [listed_file.name for listed_file in files]
         newest_version = max((attached_version_number(file_name) or 0 for file_name in file_names), default=0)
@@ -40,13 +40,13 @@ def _base_version(transaction_name: str) -> int:
 
 
 def _newest_listed_version(store: Store, manifest_directory: str) -> int:
-    """Return the newest version by a fresh listing: it may have been published since the survey."""
+    """Return the newest version from a fresh listing, since it may have been published after the survey."""
     version_files = store.objects.list(f"{manifest_directory}/_versions")
     return max((attached_version_number(version_file.name) or 0 for version_file in version_files), default=0)
 
 
 def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: int) -> bool:
-    """Whether newer versions were torn by a power loss and set aside: never acknowledged."""
+    """Return whether newer versions were torn by a power loss and set aside, so never acknowledged."""
     return any(
         torn_version > newest_version
         for outcome in list_recovery_records(store)
@@ -56,7 +56,7 @@ def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: 
 
 
 def parse_torn_version(event_id: str, manifest_directory: str) -> int:
-    """Parse the version that an audit event set aside from a manifest; 0 for any other manifest.
+    """Return the version of a manifest that an audit event set aside; 0 for any other manifest.
 
     >>> parse_torn_version("torn-40d76f1f51639ec0-7-1", "Person")
     7

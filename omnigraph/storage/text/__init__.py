@@ -1,4 +1,4 @@
-"""Full-text support of storage: how texts are split into tokens, and the index over them.
+"""Full-text support in storage: how text is split into tokens, and the index over the tokens.
 
-The engine splits the same way; a difference would lose matches. Read first: `fulltext.py`.
+The engine must split text the same way, because a difference would lose matches. Read `fulltext.py` first.
 """

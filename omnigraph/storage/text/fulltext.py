@@ -1,9 +1,9 @@
-"""Full-text indexes: the tokens that texts contain, and the rows that contain given tokens.
+"""Full-text indexes: the tokens in a text column, and the rows that contain given tokens.
 
-An index finds tokens exactly as they appear in the texts, and a list of all tokens is stored beside
-it. The caller decides which tokens are equivalent, so changing that makes no index wrong. A text is
-split only where Lance splits it too, so that a query token is split as it was in its text. Results
-are candidates: all rows that contain a token, and perhaps others.
+An index finds tokens exactly as they appear in the column, and a list of all tokens is stored beside
+it. The caller decides which tokens are equivalent, so changing that does not invalidate an index.
+Text is split only where Lance splits it too, so a query token is split the same way as the stored
+text. Results are candidates: all rows that contain a token, and perhaps others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,9 +27,9 @@ from omnigraph.storage.table import Table
 from .ascii_tokens import tokenize_ascii
 
 TEXT_INDEX_KIND = "INVERTED"
-# What Lance and the engine both split at. Where only one of them splits, a token stays whole here.
+# Characters at which both Lance and the engine split. Where only one of them splits, the token stays whole here.
 SEPARATOR_PATTERN = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
-# A token without any of these may contain nothing that Lance indexes.
+# A token without any of these characters may contain nothing that Lance indexes.
 INDEXED_CHARACTERS = r"[\p{L}\p{N}]"
 _TEXT_KEY_PREFIX = "fulltext:"
 _TOKENIZER_OPTIONS: dict[str, Any] = {
@@ -41,7 +41,7 @@ _TOKENIZER_OPTIONS: dict[str, Any] = {
     "max_token_length": None,
     "with_position": False,
 }
-_MAX_PENDING_TOKENS = 1 << 20  # tokens that are collected before equal ones are merged
+_MAX_PENDING_TOKENS = 1 << 20  # tokens collected before equal ones are merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TextSegment:
 
 
 def text_index_key(column: str) -> str:
-    """Return the key of the full-text index of a column, next to the column's other index.
+    """Return the key of a column's full-text index, which can exist beside the column's other index.
 
     >>> text_index_key("body"), index_column("fulltext:body"), index_column("body")
     ('fulltext:body', 'body', 'body')
@@ -63,12 +63,12 @@ def text_index_key(column: str) -> str:
 
 
 def index_column(index_key: str) -> str:
-    """Return the column of an index key."""
+    """Return the column that an index key refers to."""
     return index_key.removeprefix(_TEXT_KEY_PREFIX)
 
 
 def text_segments(table: Table, column: str) -> list[TextSegment]:
-    """Return the segments of the full-text index of a column; an empty list if it has none."""
+    """Return the segments of a column's full-text index, or an empty list if there is none."""
     return [
         TextSegment(index.name, str(segment.uuid), frozenset(segment.fragment_ids))
         for index in table.dataset.describe_indices()
@@ -78,7 +78,7 @@ def text_segments(table: Table, column: str) -> list[TextSegment]:
 
 
 def write_text_index(store: Store, table: Table, column: str, index_name: str, fragment_ids: Sequence[int]) -> Index:
-    """Write a segment over some fragments, with its tokens. No version names it yet."""
+    """Write a segment over some fragments, together with its tokens. No version names it yet."""
 
     def write_segment() -> Index:
         raw_segment = table.dataset.create_index_uncommitted(
@@ -89,7 +89,7 @@ def write_text_index(store: Store, table: Table, column: str, index_name: str, f
             replace=True,
             **_TOKENIZER_OPTIONS,
         )
-        # Before the merge, Lance keeps the segment in a form that it cannot read.
+        # Until the segment is merged, it has a form that Lance cannot read.
         merged_segment: Index = table.dataset.merge_existing_index_segments([raw_segment])
         _write_tokens(store, table, merged_segment.uuid, count_tokens(table, column, fragment_ids))
         return merged_segment
@@ -98,7 +98,7 @@ def write_text_index(store: Store, table: Table, column: str, index_name: str, f
 
 
 def count_tokens(table: Table, column: str, fragment_ids: Sequence[int]) -> pa.Table:
-    """Return the tokens of the texts in some fragments, each with its number of occurrences."""
+    """Return the tokens in some fragments, each with its number of occurrences."""
     pending_counts: list[pa.Table] = []
     for batch in read_fragments(table, fragment_ids, [column]):
         pending_counts += _count_batch_tokens(batch.column(column))
@@ -109,7 +109,7 @@ def count_tokens(table: Table, column: str, fragment_ids: Sequence[int]) -> pa.T
 
 
 def tokenize(column: pa.Array) -> pa.Array:
-    """Return the tokens of each text, some may be empty; lower case only as far as Lance agrees."""
+    """Return the tokens of each string, some of them perhaps empty; only ASCII letters are lower-cased."""
     return pc.split_pattern_regex(pc.ascii_lower(column), SEPARATOR_PATTERN)
 
 
@@ -137,7 +137,7 @@ def _write_tokens(store: Store, table: Table, uuid: str, token_counts: pa.Table)
 
 
 def tokens_file(table: Table, uuid: str) -> str:
-    """Return the root-relative name of the token file of a segment."""
+    """Return the root-relative name of a segment's token file."""
     return f"{table.location}/_indices/{uuid}/{TOKENS_FILE}"
 
 
@@ -156,9 +156,10 @@ def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | 
 
 
 def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArray | None:
-    """Return the rows that contain one of these tokens by the index, and perhaps some others.
+    """Return the ids of the rows that contain one of these tokens, and perhaps some others, from the index.
 
-    Row ids are sorted. None if the index cannot be read. Rows that it does not cover are missing.
+    Row ids are sorted. Returns None if the index cannot be read. Rows that the index does not cover
+    are missing.
     """
     from lance.query import MatchQuery
 
@@ -174,5 +175,5 @@ def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArr
 
 
 def unindexed_tokens(tokens: pa.Array) -> Iterator[str]:
-    """Yield those tokens that an index may not find although it covers them."""
+    """Yield the tokens that an index may miss even in rows that it covers."""
     yield from tokens.filter(pc.invert(pc.match_substring_regex(tokens, INDEXED_CHARACTERS))).to_pylist()
