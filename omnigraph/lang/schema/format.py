@@ -37,7 +37,7 @@ def format_tree(schema_text: str, tree: SchemaFile) -> str:
 
 
 def _blank_before(previous: Declaration | None, declaration: Declaration, printer: "_TreePrinter") -> BlankLinePolicy:
-    """Return whether to insert a blank line, which separates declarations with a body; one-line edges may be adjacent."""
+    """Require a blank line between declarations that have a body; one-line edges may be adjacent."""
     both_one_line = not printer.has_body(declaration) and not (previous and printer.has_body(previous))
     return "keep" if both_one_line else "always"
 
