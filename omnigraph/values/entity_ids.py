@@ -11,6 +11,7 @@ from omnigraph.values.types import PropertyType
 def entity_id(key_types: Sequence[PropertyType], key_values: Sequence[object], key_names: Sequence[str] = ()) -> str:
     """Return the id of an entity from its key values, in the order of their property ids.
 
+    >>> from omnigraph.values.types import ScalarType
     >>> text, number = PropertyType(ScalarType.STRING), PropertyType(ScalarType.I64)
     >>> entity_id([number], [-7]), entity_id([text, number], ["x", 5])
     ('-7', '["x","5"]')

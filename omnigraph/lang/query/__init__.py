@@ -53,7 +53,7 @@ def format_queries(text: str, name: str = "<query>") -> str:
 def compile_query(
     query: "str | Query", catalog: "Catalog", *, name: str = "<query>", source: "SourceText | None" = None
 ) -> "CompiledQuery":
-    """Compile a text that contains one query, or a tree whose text is `source`.
+    """Compile source text that contains one query, or a tree whose text is `source`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> people = compile_schema("node Person { name: String @key }")
@@ -68,7 +68,7 @@ def compile_query(
 
 
 def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tuple[CompiledQuery, ...]":
-    """Compile every query in a text; raise one language error with all problems."""
+    """Compile every query in a source text; raise one language error with all problems."""
     from . import compile as compiler
 
     return compiler.compile_queries(text, catalog, name)
@@ -92,7 +92,7 @@ def diagnose_queries(
 
 
 def lint_queries(text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>") -> "LintReport":
-    """Return all findings about a text as one report; commands print its `to_json()`.
+    """Return all findings about a source text as one report; commands print its `to_json()`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> lint_queries("query bad() {", compile_schema("")).status

@@ -1,7 +1,7 @@
 """Compile text or a tree into queries: parse, check, lower, describe.
 
 Owns `CompiledQuery`, which every layer above the language uses. An invalid query must never hide
-another one; all diagnostics for a text are raised in one error.
+another one; all diagnostics for a source text are raised in one error.
 """
 
 from dataclasses import replace
@@ -52,7 +52,7 @@ class CompiledQuery:
 
 @record
 class QueryDiagnosis:
-    """One query in a text: its diagnostics, and its compiled form if it is valid."""
+    """One query in a source text: its diagnostics, and its compiled form if it is valid."""
 
     query: m.Query
     kind: QueryKind
@@ -64,7 +64,7 @@ class QueryDiagnosis:
 def compile_query(
     query: str | m.Query, catalog: Catalog, *, source_name: str = "<query>", source: SourceText | None = None
 ) -> CompiledQuery:
-    """Compile a text that contains one query, or a tree; `source` is the text of the tree."""
+    """Compile source text that contains one query, or a tree; `source` is the text of the tree."""
     if isinstance(query, str):
         compiled = compile_queries(query, catalog, source_name)
         if len(compiled) != 1:
@@ -78,7 +78,7 @@ def compile_query(
 
 
 def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<query>") -> tuple[CompiledQuery, ...]:
-    """Compile every query in a text, or raise one error with all diagnostics."""
+    """Compile every query in a source text, or raise one error with all diagnostics."""
     source = SourceText(source_name, query_text)
     compiled, diagnostics = diagnose_queries(query_text, catalog, source_name)
     errors = [diagnostic for diagnostic in diagnostics if diagnostic.severity == "error"]
@@ -90,7 +90,7 @@ def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<quer
 def diagnose_queries(
     query_text: str, catalog: Catalog, source_name: str = "<query>"
 ) -> tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]:
-    """Return the valid queries in a text, and all diagnostics in source order. Never raises."""
+    """Return the valid queries in a source text, and all diagnostics in source order. Never raises."""
     diagnoses, syntax_errors = diagnose_each_query(SourceText(source_name, query_text), catalog)
     diagnostics = list(syntax_errors)
     for diagnosis in diagnoses:

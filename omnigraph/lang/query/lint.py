@@ -107,7 +107,7 @@ class LintReport:
 
 
 def lint_source(catalog: Catalog, source: SourceText, schema_source: str = "<schema>") -> LintReport:
-    """Lint every query in a text. Never raises; text that cannot be parsed is a `Q000` finding."""
+    """Lint every query in a source text. Never raises; text that cannot be parsed is a `Q000` finding."""
     diagnoses, syntax_errors = diagnose_each_query(source, catalog)
     findings = [_syntax_error_finding(error) for error in syntax_errors]
     for diagnosis in diagnoses:

@@ -17,7 +17,7 @@ _QUERY_OPENING = scan.DeclarationOpening(frozenset({"query"}), ("word", "open"))
 
 
 def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:
-    """Return every query in a text; raise `ParseError` with all diagnostics if one is invalid.
+    """Return every query in a source text; raise `ParseError` with all diagnostics if one is invalid.
 
     >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
     'q'

@@ -152,7 +152,7 @@ class Speller:
                 return f"{block_opening(clause)} {{ {inner_text} }}"
 
     def filter(self, condition: Condition) -> str:
-        """Spell a condition as a clause, because a test of two variables would otherwise parse as a traversal."""
+        """Spell a condition as a clause; parenthesise a test of two variables, which would parse as a traversal."""
         spelling = self.condition(condition)
         match condition:
             case Comparison(Variable(), operator, Variable()) if operator in _PAIRING_OPERATORS:

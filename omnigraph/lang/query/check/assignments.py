@@ -1,6 +1,6 @@
 """Assignments of insert and update: `age: $a`, `from: "ann"`, `bio: null`.
 
-Owns which values a property accepts. Literals are converted here, parameters when the statement
+Owns which values a property accepts. Literals are converted here, and parameters when the statement
 runs.
 """
 
@@ -20,7 +20,7 @@ _ENDPOINT_NAMES = ("from", "to")
 def check_assignments(
     scope: Scope, target_type: NodeType | EdgeType | None, assignment_nodes: tuple[m.Assignment, ...]
 ) -> tuple[plan.Assign, ...]:
-    """Return the valid assignments; report the others. Without a target only values are checked."""
+    """Return the valid assignments and report the others; without a target, only the values are checked."""
     checked_assignments: list[plan.Assign] = []
     seen_names: set[str] = set()
     for assignment in assignment_nodes:
@@ -85,7 +85,7 @@ def _check_assignment(
 
 
 def _endpoint_hint(property_type: PropertyType) -> str | None:
-    """Explain the endpoint of an edge; only endpoints have this very type object, `STRING`."""
+    """Return a hint about the endpoint of an edge; only endpoints have exactly this type object, `STRING`."""
     return 'an endpoint is the id of a node, a string such as "7"' if property_type is STRING else None
 
 

@@ -25,7 +25,7 @@ def check_binding(scope: Scope, binding: m.Binding) -> list[CheckedClause]:
     predicates = _check_predicates(scope, binding, type_name) if type_name is not None else []
     bound_variable = scope.variables.get(binding.variable.name)
     if bound_variable is not None and bound_variable.optional:
-        # A variable that an outer `optional` left null is not a node of any type.
+        # A variable that is null because of an outer `optional` is not a node of any type.
         id_value = plan.SystemValue(bound_variable.name, "id", STRING.as_nullable(True))
         predicates.append(plan.IsNull(id_value, negated=True))
     if bound_variable is not None:
@@ -34,7 +34,7 @@ def check_binding(scope: Scope, binding: m.Binding) -> list[CheckedClause]:
 
 
 def check_bindable(scope: Scope, variable: m.Variable) -> bool:
-    """Whether a clause may bind this variable to a node; report it if not."""
+    """Return whether a clause may bind this variable to a node; report an error if not."""
     bound_variable = scope.variables.get(variable.name)
     if variable.name in scope.parameters:
         message = f"`${variable.name}` is a parameter and cannot be bound"
@@ -52,7 +52,7 @@ def check_bindable(scope: Scope, variable: m.Variable) -> bool:
 
 
 def narrow_variable(scope: Scope, variable_name: str, type_name: str) -> list[CheckedClause]:
-    """Give a variable a compatible type; narrowing an outer variable adds a type test."""
+    """Narrow a variable to a compatible type; narrowing an outer variable adds a type test."""
     bound_variable = scope.variables.get(variable_name)
     if not isinstance(bound_variable, NodeVariable):
         scope.variables[variable_name] = NodeVariable(scope.plan_name(variable_name), type_name)
@@ -148,7 +148,7 @@ def _resolve_inline_value(scope: Scope, expression: m.Expression) -> TypedValue 
 
 
 def _value_mismatch(typed_value: TypedValue, property_type: PropertyType) -> str | None:
-    """Return why a value can never equal that of the property, or None."""
+    """Return why a value can never equal a value of the property, or None."""
     if property_type.scalar is ScalarType.BLOB:
         return "a Blob cannot be matched"
     if typed_value.is_null:

@@ -1,6 +1,6 @@
-"""A checked `match`: clauses in textual order, every name resolved, not yet in execution order.
+"""A checked `match`: its clauses in textual order, with every name resolved, but not yet in execution order.
 
-Owns the form between checker and lowering. Variables have their plan names.
+Owns the form that the checker passes to lowering. Variables have their plan names.
 """
 
 from dataclasses import field
@@ -12,7 +12,7 @@ from omnigraph.records.frozen import record
 
 @record
 class CheckedBinding:
-    """A variable ranges over the nodes of its type that pass the predicates."""
+    """A variable that ranges over the nodes of its type that pass the predicates."""
 
     variable: str
     predicates: tuple[plan.Predicate, ...] = ()
@@ -21,7 +21,7 @@ class CheckedBinding:
 
 @record
 class CheckedTraversal:
-    """A traversal as written; None is the anonymous variable. Steps lead from source to target."""
+    """A traversal as written; None stands for the anonymous variable. Steps lead from source to target."""
 
     source: str | None
     target: str | None
@@ -60,7 +60,7 @@ CheckedClause = CheckedBinding | CheckedTraversal | CheckedFilter | CheckedNegat
 
 @record
 class CheckedMatch:
-    """A list of clauses and the variables it introduces, in order of first appearance.
+    """A list of clauses and the variables that it introduces, in order of first appearance.
 
     `node_types` maps each node variable among them to its type.
     """

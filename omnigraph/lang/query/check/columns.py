@@ -37,7 +37,7 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
 
 
 def is_aggregated(projections: tuple[m.Projection, ...]) -> bool:
-    """Whether rows are grouped: at least one column is an aggregate."""
+    """Return whether rows are grouped, which is the case if at least one column is an aggregate."""
     return any(isinstance(projection.expression, m.Aggregate) for projection in projections)
 
 
@@ -121,7 +121,7 @@ def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
 
 
 def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) -> bool:
-    """Whether a column is allowed if rows are grouped: an aggregate, or a group key."""
+    """Return whether a column is allowed if rows are grouped: it must be an aggregate or a group key."""
     key_classes = plan.Aggregate | plan.PropertyValue | plan.SystemValue | plan.Entity
     if not aggregated or isinstance(typed_value.value, key_classes):
         return True

@@ -17,7 +17,7 @@ from .typed_values import STRING, TypedValue, is_comparable, is_scalar, is_text,
 
 @record
 class ConditionRules:
-    """How operands and text searches are resolved, and which code a type mismatch gets."""
+    """How operands and text searches are resolved, and the code that is used for a type mismatch."""
 
     report: CheckReport
     resolve_operand: Callable[[m.Expression], TypedValue | None]
@@ -29,7 +29,7 @@ class ConditionRules:
 def check_condition(  # noqa: PLR0911 - one return per kind
     rules: ConditionRules, condition: m.Condition
 ) -> plan.Predicate | None:
-    """Return the predicate of a condition, or None after reporting why it has none."""
+    """Return the predicate for a condition, or None after reporting an error."""
     match condition:
         case m.Comparison():
             return _check_comparison(rules, condition)
@@ -76,7 +76,7 @@ def _check_comparison(rules: ConditionRules, comparison: m.Comparison) -> plan.P
 def _check_search_comparison(
     rules: ConditionRules, comparison: m.Comparison, call: m.Call, opposite: m.Expression
 ) -> plan.Predicate | None:
-    """`search(..) = true` is the condition itself; any other comparison is rejected as unclear."""
+    """Check `search(..) = true`, which is the condition itself; reject any other comparison as unclear."""
     text_search = rules.check_text_search(call)
     if comparison.operator == "=" and opposite == m.Literal("bool", "true"):
         return text_search
@@ -157,7 +157,7 @@ def _check_null_test(rules: ConditionRules, null_test: m.IsNull) -> plan.Predica
 
 
 def _check_testable(rules: ConditionRules, operand: TypedValue) -> bool:
-    """Whether an operand has a value that a condition may test; report it if not."""
+    """Return whether an operand has a value that a condition may test; report an error if not."""
     if operand.type is None:
         hint = "compare ids, as in `$a.id = $b.id`"
         rules.report.error(operand.span, "a node cannot be compared", "T7", hint=hint)

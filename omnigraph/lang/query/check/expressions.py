@@ -1,6 +1,6 @@
 """Resolve expressions to plan values with their types.
 
-Owns what a variable, a property access, a literal and `now()` mean. Aggregates, rankings and column
+Owns the meaning of variables, property accesses, literals and `now()`. Aggregates, rankings and column
 names are meaningful only in some places and are resolved there.
 """
 
@@ -17,12 +17,12 @@ from . import literals
 from .scope import ANONYMOUS, BrokenVariable, EdgeVariable, NodeVariable, Scope, declared_edge_types, entity_type
 from .typed_values import DATETIME, STRING, TypedValue
 
-_MAX_GUESS_NAMES = 100  # with more names than this, guessing a similar one is slow and mostly wrong
+_MAX_GUESS_NAMES = 100  # with more names, suggesting a similar one is slow and mostly wrong
 _EDGE_FIELDS = ("id", "from", "to")
 
 
 def resolve_expression(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Return the value of an expression, or None after reporting why it has none."""
+    """Return the value of an expression, or None after reporting an error."""
     match expression:
         case m.Literal() | m.ListLiteral():
             return literals.resolve_literal(scope.report, expression)
@@ -45,12 +45,12 @@ def resolve_expression(scope: Scope, expression: m.Expression) -> TypedValue | N
 
 
 def resolve_now(span: Span) -> TypedValue:
-    """Return the time of the request, which is the same in the whole request."""
+    """Return the time of the request, which is the same throughout the request."""
     return TypedValue(plan.Parameter(plan.NOW_PARAMETER, DATETIME), DATETIME, span)
 
 
 def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return a parameter, or a node."""
+    """Return a parameter or a node."""
     parameter_value = resolve_parameter(scope, variable)
     if parameter_value is not None:
         return parameter_value
@@ -70,7 +70,7 @@ def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return the parameter of that name, or None without a report."""
+    """Return the parameter with that name, or None without reporting an error."""
     parameter_type = scope.parameters.get(variable.name)
     if parameter_type is None:
         return None
@@ -91,7 +91,7 @@ def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
 
 
 def find_declaration(scope: Scope, field: m.Field) -> PropertyDefinition | None:
-    """Return the declaration of a property of a bound node, or None without a report."""
+    """Return the declaration of a property of a bound node, or None without reporting an error."""
     bound_variable = scope.variables.get(field.variable)
     if not isinstance(bound_variable, NodeVariable):
         return None

@@ -1,7 +1,7 @@
 """Constants: their values, and whether a value fits a declared type.
 
-Knows no variables. Fitting returns the stored form, so that later layers never convert a literal
-again.
+Does not depend on variables. Fitting a constant returns its stored form, so that later layers never have to convert a
+literal again.
 """
 
 import math
@@ -26,7 +26,7 @@ _MAX_DIGITS = 20  # Python refuses to parse extremely long integers
 
 
 def resolve_literal(report: CheckReport, literal: m.Literal | m.ListLiteral) -> TypedValue | None:
-    """Return the value and type of a literal, or None after reporting that it is invalid."""
+    """Return the value and type of a literal, or None after reporting an error."""
     if isinstance(literal, m.ListLiteral):
         return _resolve_list(report, literal)
     if literal.kind == "null":

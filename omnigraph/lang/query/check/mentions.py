@@ -1,4 +1,4 @@
-"""Which variables a part of the syntax tree names, before anything is resolved.
+"""Determine which variables a part of the syntax tree names, before anything is resolved.
 
 Purely syntactic: the checker decides whether the names mean anything.
 """
@@ -11,7 +11,7 @@ from .scope import ANONYMOUS
 
 
 def visible_variables(clauses: Iterable[m.Clause]) -> frozenset[str]:
-    """Return the variables that clauses can introduce, also inside their `optional` parts."""
+    """Return the variables that clauses can introduce, including those in their `optional` parts."""
     variables: set[str] = set()
     for clause in clauses:
         if isinstance(clause, m.OptionalMatch):
@@ -22,7 +22,7 @@ def visible_variables(clauses: Iterable[m.Clause]) -> frozenset[str]:
 
 
 def directly_named_variables(clauses: Iterable[m.Clause]) -> frozenset[str]:
-    """Return the variables that clauses name directly, not inside a nested `not` or `optional`."""
+    """Return the variables that clauses name directly, excluding nested `not` and `optional` parts."""
     variables: set[str] = set()
     for clause in clauses:
         if isinstance(clause, m.Filter):

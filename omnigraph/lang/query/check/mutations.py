@@ -15,7 +15,7 @@ from .scope import Scope
 
 
 def check_write(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> plan.WritePlan | None:
-    """Return the plan of a mutation, or None after reporting what is wrong."""
+    """Return the plan of a mutation, or None after reporting errors."""
     _check_no_mixed_deletes(scope, query_name, write_body)
     checked_statements = [_check_statement(scope, statement) for statement in write_body.statements]
     valid_statements = tuple(statement for statement in checked_statements if statement is not None)
@@ -23,7 +23,7 @@ def check_write(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> pl
 
 
 def _check_no_mixed_deletes(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> None:
-    """Deletes act on the committed state, other statements also on earlier ones: never mix them."""
+    """Reject a mix of deletes, which act on the committed state, and statements that also see earlier ones."""
     deletes = [statement for statement in write_body.statements if isinstance(statement, m.Delete)]
     if deletes and len(deletes) < len(write_body.statements):
         message = f"query `{query_name.text}` mixes `delete` with `insert` or `update`"

@@ -1,7 +1,7 @@
 """Order, limit and offset of a read.
 
-Owns sort keys, the choice of a ranking and what a ranking requires (T17, T18, T21). A ranking is
-the first key and alone decides the order; keys after it only break its ties.
+Owns sort keys, the choice of a ranking, and what a ranking requires (T17, T18, T21). A ranking is
+the first key and determines the order; the keys after it only break ties.
 """
 
 from omnigraph.lang.query import model as m
@@ -26,7 +26,7 @@ class CheckedOrder:
 
 
 def check_order(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...]) -> CheckedOrder:
-    """Return the order of a read; report keys that cannot be sorted by."""
+    """Return the order of a read; report invalid sort keys."""
     ranking_calls = [_find_ranking_call(read_body, ordering) for ordering in read_body.orderings]
     _check_rankings(scope, read_body, ranking_calls)
     sort_keys: list[plan.SortKey] = []
@@ -182,7 +182,7 @@ def _check_sortable(scope: Scope, typed_value: TypedValue) -> bool:
 def _check_survives_grouping(
     scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...], typed_value: TypedValue
 ) -> bool:
-    """Whether the key still exists after rows are grouped or made distinct; report it if not."""
+    """Return whether the key still exists after rows are grouped or made distinct; report an error if not."""
     is_returned = any(column.value == typed_value.value for column in columns)
     is_grouped = is_aggregated(read_body.projections)
     if isinstance(typed_value.value, plan.Aggregate) and not is_grouped:

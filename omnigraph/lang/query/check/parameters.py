@@ -1,6 +1,6 @@
 """Declared parameters: names and defaults.
 
-Owns the rules of a declaration. Values passed at run time are bound elsewhere.
+Owns the rules for a declaration. Values passed at run time are bound elsewhere.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -16,7 +16,7 @@ from .scope import ANONYMOUS
 
 @record
 class CheckedParameter:
-    """A declared parameter; `default` is None if a value is required or null is the default."""
+    """A declared parameter; `default` is None if a value is required or if the default is null."""
 
     name: str
     type: PropertyType
@@ -24,7 +24,7 @@ class CheckedParameter:
 
 
 def check_parameters(report: CheckReport, parameters: tuple[m.Parameter, ...]) -> tuple[CheckedParameter, ...]:
-    """Return the parameters, each name once; report invalid declarations."""
+    """Return the parameters, with each name once; report invalid declarations."""
     checked_parameters: dict[str, CheckedParameter] = {}
     for parameter in parameters:
         _check_parameter_name(report, parameter, parameter.name in checked_parameters)

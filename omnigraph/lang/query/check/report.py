@@ -1,7 +1,7 @@
 """Collect the diagnostics of one query.
 
-Owns the list of diagnostics, each at a span of the source. Never raises and never decides: a check
-reports and continues, so that one run finds every mistake.
+Owns the list of diagnostics, each at a span of the source. It never raises: a check
+reports an error and continues, so that one run finds every mistake.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
@@ -26,17 +26,17 @@ class CheckReport:
 
     @property
     def error_count(self) -> int:
-        """The number of errors."""
+        """Return the number of errors."""
         return sum(diagnostic.severity == "error" for diagnostic in self._diagnostics)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The errors, in source order."""
+        """Return the errors, in source order."""
         return self._sort_by_position("error")
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """The warnings, in source order."""
+        """Return the warnings, in source order."""
         return self._sort_by_position("warning")
 
     def _sort_by_position(self, severity: str) -> tuple[Diagnostic, ...]:

@@ -1,4 +1,4 @@
-"""The `where` of update and delete: conditions on the properties of one row.
+"""The `where` clause of update and delete: conditions on the properties of one row.
 
 Owns what a bare word means there: a property, `id`, or an endpoint of an edge.
 """
@@ -21,7 +21,7 @@ from .typed_values import STRING, TypedValue
 def check_row_condition(
     scope: Scope, target_type: NodeType | EdgeType | None, condition: m.Condition
 ) -> plan.Predicate | None:
-    """Return the predicate of a `where`; without a target only its values are checked."""
+    """Return the predicate of a `where` clause; without a target, only its values are checked."""
 
     def resolve_operand(expression: m.Expression) -> TypedValue | None:
         if isinstance(expression, m.Alias):

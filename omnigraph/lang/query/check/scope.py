@@ -1,4 +1,4 @@
-"""The meaning of names at one point of a query.
+"""The meaning of names at one point in a query.
 
 Owns variables, parameters and their visibility in `not` and `optional`. A name whose declaration
 was invalid remains as a `BrokenVariable`, so that each mistake is reported once.
@@ -19,7 +19,7 @@ ANONYMOUS = "_"
 
 @record
 class NodeVariable:
-    """A bound node; `type_name` is a node type or an interface, `name` its name in the plan."""
+    """A bound node; `type_name` is a node type or an interface, and `name` is its name in the plan."""
 
     name: str
     type_name: str
@@ -37,7 +37,7 @@ class EdgeVariable:
 
 @record
 class BrokenVariable:
-    """A variable whose mistake was reported already; later uses are not reported."""
+    """A variable whose mistake was already reported; later uses are not reported."""
 
     name: str
     optional: bool = False
@@ -50,8 +50,8 @@ BoundVariable = NodeVariable | EdgeVariable | BrokenVariable
 class Scope:
     """The names visible to one list of clauses.
 
-    `inherited_names` are the variables bound outside. `local_names` are all names of this list of
-    clauses and `reserved_names` those of the enclosing lists, even where they are bound later: a
+    `inherited_names` are the variables bound outside. `local_names` are all names in this list of
+    clauses and `reserved_names` those in the enclosing lists, even if they are bound later: a
     variable of a `not` with such a name is a different variable and gets its own name in the plan.
     """
 
@@ -70,7 +70,7 @@ class Scope:
         return self._nested_scope(inner_names, self.reserved_names | self.local_names, self.depth + 1)
 
     def enter_optional(self) -> "Scope":
-        """Return a scope whose own variables will be visible outside, as nullable."""
+        """Return a scope whose own variables will be visible outside as nullable variables."""
         return self._nested_scope(self.local_names, self.reserved_names, self.depth)
 
     def _nested_scope(self, local_names: frozenset[str], reserved_names: frozenset[str], depth: int) -> "Scope":
@@ -102,7 +102,7 @@ class Scope:
 
 
 def entity_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType | None:
-    """Return the node type or, failing that, the interface of that name."""
+    """Return the node type or, failing that, the interface with that name."""
     return catalog.node(type_name) or catalog.interface(type_name)
 
 

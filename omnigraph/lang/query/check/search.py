@@ -29,7 +29,7 @@ _DEFAULT_RRF_K = 60
 
 
 def misuse_code(call: m.Call) -> str:
-    """Return the code that reports misuse of this function."""
+    """Return the code that is used to report misuse of this function."""
     return _MISUSE_CODES[call.function]
 
 
@@ -56,7 +56,7 @@ def _build_text_search(scope: Scope, call: m.Call, function: TextFunction) -> pl
 
 
 def check_ranking(scope: Scope, call: m.Call) -> plan.Ranking | None:
-    """Return a ranking: a number for each row, by which rows can be sorted."""
+    """Return a ranking, which assigns each row a number by which rows can be sorted."""
     if not _check_argument_count(scope, call):
         return None
     match call.function:
@@ -106,7 +106,7 @@ def _check_nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
 def _resolve_query_vector(
     scope: Scope, typed_query: TypedValue, vector_property: plan.PropertyValue
 ) -> plan.Value | None:
-    """Return the point to measure from: a vector of the same dimension, or text to embed."""
+    """Return the vector from which distances are measured: one of the same dimension, or text to embed."""
     vector_type = vector_property.type.as_nullable(False)
     if is_text(typed_query.type) and not typed_query.is_null:
         return typed_query.value
@@ -162,7 +162,7 @@ def _resolve_text_property(scope: Scope, call: m.Call) -> plan.PropertyValue | N
 
 
 def _resolve_property(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
-    """Return the declared property of a node that a function works on."""
+    """Return the declared property of a node to which a function is applied."""
     property_argument = call.arguments[0]
     if not isinstance(property_argument, m.Field):
         message = f"the first argument of `{call.function}` must be a property such as `$x.title`"
@@ -202,7 +202,7 @@ def _resolve_constant_query(scope: Scope, call: m.Call) -> TypedValue | None:
 
 
 def _resolve_integer(scope: Scope, call: m.Call, expression: m.Expression, minimum: int) -> plan.Value | None:
-    """Resolve an integer of at least `minimum`, as a literal or parameter."""
+    """Resolve an integer of at least `minimum`, given as a literal or a parameter."""
     typed_value = _resolve_argument(scope, call, expression)
     if typed_value is None:
         return None

@@ -1,7 +1,7 @@
 """Traversals: `$a knows $b`, `$a <knows> $b`, `$a $w:knows $b`, `$a knows{1,3} $b`.
 
-Owns edges, directions, bounds and the types that endpoints get from them. The direction depends on
-what is bound when a clause is reached, so clauses must be checked in textual order.
+Owns edges, directions, hop bounds, and the endpoint types that follow from them. The direction depends on
+the variables that are bound when a clause is reached, so clauses must be checked in textual order.
 """
 
 from omnigraph.lang.query import model as m
@@ -26,7 +26,7 @@ class _EndpointTypes:
 
 
 def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]:
-    """Return the checked clauses of a traversal; none if it is invalid."""
+    """Return the checked clauses of a traversal, or none if it is invalid."""
     edges = _resolve_edges(scope, traversal)
     hop_bounds = _check_hops(scope, traversal)
     are_bindable = [_check_endpoint(scope, endpoint) for endpoint in (traversal.source, traversal.target)]
@@ -96,7 +96,7 @@ def _check_endpoint(scope: Scope, endpoint: m.Variable) -> bool:
 
 
 def _check_edge_variable(scope: Scope, traversal: m.Traversal) -> bool:
-    """Whether the edge variable is valid or absent; report it if not."""
+    """Return whether the edge variable is valid or absent; report an error if not."""
     variable = traversal.edge_variable
     if variable is None or variable.name == ANONYMOUS:
         return True
@@ -164,7 +164,7 @@ def _check_symmetric(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType
 def _orient_edge(
     catalog: Catalog, edge: EdgeType, source_type: str | None, target_type: str | None
 ) -> _EndpointTypes | None:
-    """Orient the edge outward if the bound endpoint allows it, else inward; the source decides."""
+    """Orient the edge outward if the bound endpoint allows it, otherwise inward; the source takes precedence."""
     if source_type is not None:
         if forward_type := narrower_type(catalog, source_type, edge.source):
             return _EndpointTypes(forward_type, edge.target)

@@ -1,7 +1,7 @@
 """Values with their types, and which types are compatible.
 
-Owns the record of a resolved expression and its properties. Knows neither variables nor clauses,
-and reports nothing.
+Owns the record of a resolved expression and its properties. Depends on neither variables nor clauses,
+and reports no errors.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -26,43 +26,43 @@ class TypedValue:
 
     @property
     def is_null(self) -> bool:
-        """Whether it is the literal `null`."""
+        """Return whether the value is the literal `null`."""
         return isinstance(self.value, plan.Constant) and self.value.value is None
 
     @property
     def is_literal(self) -> bool:
-        """Whether it is written as a constant."""
+        """Return whether the value is written as a constant."""
         return isinstance(self.value, plan.Constant)
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is the same for all rows: a literal, a parameter, `now()`."""
+        """Return whether the value is the same for all rows: a literal, a parameter or `now()`."""
         return isinstance(self.value, plan.Constant | plan.Parameter)
 
     @property
     def is_now(self) -> bool:
-        """Whether it is `now()`."""
+        """Return whether the value is `now()`."""
         return isinstance(self.value, plan.Parameter) and self.value.name == plan.NOW_PARAMETER
 
     def describe_type(self) -> str:
-        """Return its type in words, for a message."""
+        """Return the type in words, for a message."""
         if self.is_null:
             return "null"
         return self.type.display() if self.type is not None else "a node"
 
 
 def is_scalar(property_type: PropertyType) -> bool:
-    """Whether values can be compared: a single value, not a list, vector or Blob."""
+    """Return whether values can be compared: each is a single value, not a list, vector or Blob."""
     return not (property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB)
 
 
 def is_text(property_type: PropertyType | None) -> bool:
-    """Whether a value is a single string (or enum value)."""
+    """Return whether a value is a single string (or enum value)."""
     return property_type is not None and property_type.scalar is ScalarType.STRING and not property_type.is_list
 
 
 def is_comparable(first_type: PropertyType, second_type: PropertyType) -> bool:
-    """Whether two scalars, or the elements of two lists, can be compared by value.
+    """Return whether two scalars, or the elements of two lists, can be compared by value.
 
     >>> is_comparable(F64, PropertyType(ScalarType.U32)), is_comparable(STRING, BOOL)
     (True, False)
@@ -73,7 +73,7 @@ def is_comparable(first_type: PropertyType, second_type: PropertyType) -> bool:
 
 
 def is_assignable(value_type: PropertyType, property_type: PropertyType) -> bool:
-    """Whether a parameter may be assigned to a property; null is checked at run time.
+    """Return whether a parameter may be assigned to a property; null is checked at run time.
 
     >>> is_assignable(STRING, PropertyType(ScalarType.BLOB)), is_assignable(STRING, BOOL)
     (True, False)

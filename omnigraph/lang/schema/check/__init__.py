@@ -1,7 +1,7 @@
-"""Builds the catalog of a parsed schema: runs all checks in order and collects every error.
+"""Build the catalog of a parsed schema: run all checks in order and collect every error.
 
-Each check has its own module; this one defines the sequence. Errors never stop it: what could not
-be read is left out, and errors that only follow from the omission are not reported.
+Each check has its own module; this one defines the sequence. Errors never stop it: declarations that could not
+be read are left out, and errors that only result from the omission are not reported.
 """
 
 from collections.abc import Container, Iterable

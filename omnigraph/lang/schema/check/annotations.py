@@ -1,7 +1,7 @@
-"""Annotations: reads what follows `@` on a header or a property.
+"""Read the annotations of a header or a property.
 
-Owns where they are allowed, how often, and with which arguments. Unknown annotations are stored
-verbatim. `constraints` checks whether columns exist and fit, `embeds` whether `@embed` sources do.
+Owns where annotations are allowed, how often, and with which arguments. Unknown annotations are stored
+verbatim. `constraints` checks columns, and `embeds` checks the sources of `@embed`.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -82,7 +82,7 @@ def read_property(
 def _drop_repeated_annotations(
     annotations: tuple[model.Annotation, ...], findings: SchemaFindings
 ) -> list[model.Annotation]:
-    """Return the annotations with valid arguments, without illegal repetitions."""
+    """Return the annotations with valid arguments, excluding illegal repetitions."""
     seen_names: set[str] = set()
     valid_annotations = []
     for annotation in annotations:

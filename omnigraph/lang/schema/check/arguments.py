@@ -8,7 +8,7 @@ _FREE_FORM_ANNOTATIONS = frozenset({"default", "allow"})
 
 
 def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> bool:
-    """Return whether the arguments of an annotation are well formed; report them if not."""
+    """Return whether the arguments of an annotation are well formed; report an error if not."""
     annotation_name = annotation.name.text
     if annotation.options and not annotation.arguments:
         message = f"`@{annotation_name}`: a named argument must follow a positional one"

@@ -1,4 +1,4 @@
-"""Resolves the columns that a constraint names, with their types."""
+"""Resolve the columns that a constraint names, with their types."""
 
 from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import model

@@ -1,6 +1,6 @@
 """Constraints `@key`, `@unique` and `@index`, in a body or inline after a property.
 
-Owns which columns they may use. `indexes` checks the options of an index, `value_rules` checks
+Owns which columns they may use. `indexes` checks the options of an index, and `value_rules` checks
 `@range` and `@check`.
 """
 

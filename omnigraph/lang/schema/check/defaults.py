@@ -66,7 +66,7 @@ def _describe_type_problem(declared_property: model.Property, literal: model.Lit
 
 
 def _parse_value(property_type: PropertyType, literal: model.Literal) -> Any:
-    """Return the Python value of a literal whose form fits the type, else None."""
+    """Return the Python value of a literal whose form fits the type, otherwise None."""
     if property_type.scalar is ScalarType.BOOL:
         return literal.text == "true" if literal.kind == "bool" else None
     if property_type.is_integer:

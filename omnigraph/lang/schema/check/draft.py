@@ -7,7 +7,7 @@ from omnigraph.records.frozen import record
 
 @record
 class PropertyDraft:
-    """A property: its declaration, and its definition as far as it is known."""
+    """A property: its declaration, and the parts of its definition that are known so far."""
 
     declaration: model.Property
     definition: catalog.PropertyDefinition
@@ -26,7 +26,7 @@ class PropertyDraft:
 
 @record
 class TypeDraft:
-    """A declaration with its properties, for a node including those of its interfaces.
+    """A declaration with its properties; for a node, these include the properties of its interfaces.
 
     `has_all_interfaces` is False if an interface could not be read: a missing property may then
     belong to that interface and must not be reported.

@@ -1,4 +1,4 @@
-"""`@embed`: checks that the source property of a vector exists."""
+"""Check that the source property of each `@embed` vector exists."""
 
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import ScalarType

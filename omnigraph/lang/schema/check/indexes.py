@@ -1,4 +1,4 @@
-"""Options of `@index`: kind, metric, language."""
+"""The options of `@index`: kind, metric and language."""
 
 from omnigraph.lang.schema import model
 from omnigraph.lang.schema.names import did_you_mean
@@ -76,7 +76,7 @@ def _supports_type(index_kind: str, property_type: PropertyType) -> bool:
 def _find_detail_problem(
     option_name: str, constraint: model.Constraint, columns: list[ConstraintColumn]
 ) -> _OptionProblem | None:
-    """Return the problem of a `metric` without a vector or a `language` without full text."""
+    """Return the problem with a `metric` without a vector, or with a `language` without full text."""
     required_kind = "vector" if option_name == "metric" else "fulltext"
     declared_kind = next(
         (option.value.text for option in constraint.options if option.name.text == "kind"), required_kind

@@ -1,7 +1,7 @@
-"""Expands the interfaces that a node implements.
+"""Expand the interfaces that a node implements.
 
-Owns the expansion of `implements`. The order of the list never changes the result: two interfaces
-that declare the same property must agree in everything.
+Owns the expansion of `implements`. The order of the interfaces never affects the result: if two interfaces
+declare the same property, the declarations must be identical.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""Checks the length of type and property names, which become file and column names.
+"""Check the length of type and property names, which become file and column names.
 
-Checks declared names only. Names that the graph already has are exempt, so that a schema with a
+Only declared names are checked. Names that the graph already has are exempt, so that a schema with a
 long name from an earlier release can still be changed.
 """
 

@@ -1,4 +1,4 @@
-"""Checks property names: reserved names and duplicates."""
+"""Check property names: reserved names and duplicates."""
 
 from omnigraph.lang.schema import catalog, model, names
 
@@ -8,7 +8,7 @@ from .findings import CheckStage, SchemaFindings
 def find_own_properties(
     declaration: model.Declaration, type_kind: catalog.TypeKind, findings: SchemaFindings
 ) -> list[model.Property]:
-    """Return the properties that a declaration writes itself; the first of each name counts."""
+    """Return the properties that a declaration itself contains; if a name is repeated, the first one counts."""
     first_by_name: dict[str, model.Property] = {}
     for declared_property in declared_properties(declaration):
         property_name = declared_property.name.text

@@ -12,7 +12,7 @@ from .findings import CheckStage, SchemaFindings
 def read_value_rule(
     draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings
 ) -> catalog.Constraint | None:
-    """Return the rule of a `@range` or `@check`, or None if it is rejected."""
+    """Return the rule for a `@range` or `@check`, or None if it is rejected."""
     if draft.kind == "edge":
         message = f"`@{constraint.kind}` is not allowed on edges: {draft.label}"
         findings.add(CheckStage.CONSTRAINT, constraint.span, message, "only nodes have value rules")
@@ -125,7 +125,7 @@ def check_defaults(node: catalog.NodeType, findings: SchemaFindings) -> None:
 
 
 def _rule_applies(rule: catalog.Range | catalog.Check, definition: catalog.PropertyDefinition) -> bool:
-    """Return whether the rule supports the type of the property; a mismatch was reported before."""
+    """Return whether the rule supports the property's type; a mismatch has already been reported."""
     if isinstance(rule, catalog.Range):
         return definition.type.is_numeric
     return definition.default is not None and definition.default.kind == "string"
@@ -140,5 +140,5 @@ def _default_satisfies_rule(rule: catalog.Range | catalog.Check, default: model.
 
     try:
         return re2.search(rule.pattern, default.text) is not None
-    except re2.error:  # the pattern itself was reported
+    except re2.error:  # the invalid pattern has already been reported
         return True

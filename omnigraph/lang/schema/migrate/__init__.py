@@ -1,4 +1,4 @@
-"""Migration planning: compares two schemas and returns ordered steps. Reads and changes no data."""
+"""Migration planning: compares two schemas and returns ordered steps, without reading or changing data."""
 
 from .describe import describe_step
 from .plan import MigrationPlan, plan_migration

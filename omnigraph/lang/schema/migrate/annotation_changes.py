@@ -1,4 +1,4 @@
-"""Compares annotations: texts for readers may change at any time, opaque annotations may not."""
+"""Compare annotations: descriptions and instructions may change at any time, all other annotations may not."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def reader_texts_differ(
 def refuse_annotation_changes(
     entity_label: str, old_annotations: tuple[StoredAnnotation, ...], new_annotations: tuple[StoredAnnotation, ...]
 ) -> Iterator[MigrationStep]:
-    """Refuse a change of any other annotation, naming all that differ."""
+    """Refuse a change to any other annotation, naming all that differ."""
     old_opaque = _opaque_annotations(old_annotations)
     new_opaque = _opaque_annotations(new_annotations)
     if old_opaque != new_opaque:

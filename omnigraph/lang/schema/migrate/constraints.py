@@ -1,7 +1,7 @@
-"""Compares the constraints of one type before and after, regardless of where they are written.
+"""Compare the constraints of one type before and after, regardless of where they are written.
 
-A constraint that existing data satisfies by definition is safe to add; any other needs a scan. A
-key never changes: it determines the id of every node.
+A constraint that existing data cannot violate is safe to add; any other needs a scan. A
+key never changes, because it determines the id of every node.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,7 +99,7 @@ _OptionChanges = list[tuple[Index, Index]]
 
 
 def _compare_constraints(type_pair: TypePair) -> tuple[list[Constraint], _OptionChanges, list[Constraint]]:
-    """Return dropped, changed and added constraints, without dropped columns and keys."""
+    """Return dropped, changed and added constraints, excluding keys and constraints on dropped columns."""
     old_constraints, new_constraints = type_pair.old_constraints, type_pair.new_constraints
     dropped = [
         constraint
@@ -186,7 +186,7 @@ def _add_step(type_pair: TypePair, constraint: Constraint) -> AddConstraint:
 
 
 def _holds_for_existing_data(type_pair: TypePair, constraint: Constraint) -> bool:
-    """Return whether existing entities cannot violate it: none exist, all null, or implied."""
+    """Return whether existing entities cannot violate the constraint: none exist, all are null, or it is implied."""
     if not type_pair.has_rows or any(
         _is_null_everywhere(type_pair, column) for column in constraint_columns(constraint)
     ):

@@ -1,4 +1,4 @@
-"""Describes migration steps for people, one line each."""
+"""Describe migration steps for people, in one line each."""
 
 from omnigraph.lang.schema.catalog import Check, Constraint, Range
 from omnigraph.lang.schema.shape import compact_json
@@ -107,7 +107,7 @@ def _describe_property_change(step: PropertyStep, property_label: str) -> str:
 
 
 def _format_fill_value(property_type: PropertyType, default: str) -> str:
-    """Return the default as spelled in a schema: only text is quoted."""
+    """Return the default as spelled in a schema: only strings are quoted."""
     is_unquoted = property_type.is_numeric or property_type.scalar is ScalarType.BOOL or property_type.is_enum
     return default if is_unquoted else compact_json(default)
 

@@ -1,4 +1,4 @@
-"""Compares the interfaces of nodes before and after.
+"""Compare the interfaces of nodes before and after.
 
 The interfaces that a node implements and the origin of its properties cannot change yet; an
 interface that no remaining node implements may be dropped.
@@ -33,7 +33,7 @@ def implements_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
 def origin_steps(
     type_pair: TypePair, old_definition: PropertyDefinition, new_definition: PropertyDefinition
 ) -> Iterator[MigrationStep]:
-    """Refuse to move a property between its type and an interface."""
+    """Refuse to move a property between a type and an interface."""
     if _implemented_interfaces(type_pair.old_ir, type_pair.old_type) != _implemented_interfaces(
         type_pair.new_ir, type_pair.new_type
     ):

@@ -1,4 +1,4 @@
-"""Plans the migration from an accepted schema to a desired one. Reads and changes no data."""
+"""Plan the migration from an accepted schema to a desired one, without reading or changing data."""
 
 from omnigraph.errors import SchemaUnsupported
 from omnigraph.errors.diagnostics import Diagnostic
@@ -11,14 +11,14 @@ from omnigraph.records.frozen import record
 from .steps import DropMode, MigrationStep, UnsupportedChange, make_unsupported_change
 from .types import all_steps
 
-PLACEHOLDER_DOMAIN = "0" * 26  # for comparing two texts outside any graph
+PLACEHOLDER_DOMAIN = "0" * 26  # for comparing two schemas outside any graph
 
 
 @record
 class MigrationPlan:
     """Ordered steps to a new schema, `ir`, in which everything that remains keeps its identity.
 
-    `supported` is false if any step is an `unsupported_change`; then nothing may be applied.
+    `supported` is false if any step is an `unsupported_change`; in that case, nothing may be applied.
     """
 
     supported: bool
@@ -36,7 +36,7 @@ class MigrationPlan:
         }
 
     def refusal(self) -> SchemaUnsupported | None:
-        """Return the error of an unsupported plan, with the first refused step, or None."""
+        """Return the error for an unsupported plan, with the first refused step, or None."""
         refused_steps = [step for step in self.steps if isinstance(step, UnsupportedChange)]
         if not refused_steps:
             return None
@@ -70,7 +70,7 @@ def plan_migration(
 
 
 def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[MigrationStep, ...]:
-    """Refuse a difference that no comparison detected: it must never count as "nothing to do"."""
+    """Refuse a difference that no comparison detected, because it must never count as "nothing to do"."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
     return (make_unsupported_change("OG-BC-106", "schema", "the schemas differ, but no step expresses how"),)

@@ -1,6 +1,6 @@
-"""Compares the properties of one type before and after.
+"""Compare the properties of one type before and after.
 
-Steps of one property have a fixed order: rename, type (widen, relax, extend, narrow, tighten),
+The steps for one property have a fixed order: rename, type (widen, relax, extend, narrow, tighten),
 embedding, default, inline constraints, origin, annotations. Dropped properties come last.
 """
 
@@ -31,7 +31,7 @@ from .steps import (
 )
 from .type_pair import TypePair
 
-# Number types that represent every value of another exactly.
+# Number types, each with the types that can represent all its values exactly.
 _WIDER_TYPES = {
     ScalarType.I32: (ScalarType.I64, ScalarType.F64),
     ScalarType.U32: (ScalarType.U64, ScalarType.I64, ScalarType.F64),
@@ -150,7 +150,7 @@ def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: Pro
 
 
 def _changes_key_spelling(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
-    """Return whether ids would change: a float32 key prints shorter than the equal float64."""
+    """Return whether ids would change, because a float32 key is printed shorter than the equal float64 key."""
     return old_type.scalar is ScalarType.F32 and new_definition.name in key_columns(type_pair)
 
 

@@ -1,7 +1,7 @@
 """The steps of a migration: one frozen record per kind, and their JSON form.
 
-Owns the vocabulary only. `types`, `properties` and `constraints` decide which change needs which
-step; executing a step is the job of `evolve`. Field names of steps are JSON member names.
+Owns only the step definitions. `types`, `properties` and `constraints` decide which change needs which
+step, and `evolve` executes the steps. Field names of steps are JSON member names.
 """
 
 from dataclasses import dataclass, fields
@@ -23,7 +23,7 @@ _OPTIONAL_FIELDS = ("default", "code", "severity")
 
 @record
 class CardinalityBounds:
-    """How many edges of a type a source node may have; a `high` of None is unbounded."""
+    """How many edges of a type a source node may have; a `high` of None means unbounded."""
 
     low: int
     high: int | None
@@ -62,8 +62,8 @@ class EndpointTypes:
 class MigrationStep:
     """One change. `tier` states what it risks; `code` names a finding of the catalogue.
 
-    `safe` steps always succeed, `validated` ones only if a scan finds no entity that violates them,
-    `destructive` ones lose data.
+    `safe` steps always succeed, `validated` steps succeed only if a scan finds no entity that violates the new
+    rule, and `destructive` steps lose data.
     """
 
     kind: ClassVar[str] = "step"
@@ -72,7 +72,7 @@ class MigrationStep:
     severity: DiagnosticSeverity | None = None
 
     def to_json(self) -> JsonObject:
-        """Return the step as plain JSON values, `kind` first, without absent optional members."""
+        """Return the step as plain JSON values, with `kind` first and without absent optional members."""
         leading_names = [field.name for field in fields(self) if field.name not in _TRAILING_FIELDS]
         values_by_name = {field_name: getattr(self, field_name) for field_name in (*leading_names, *_TRAILING_FIELDS)}
         present_values = {
@@ -103,7 +103,7 @@ class AddType(TypeStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameType(MigrationStep):
-    """A type gets another name; its table and history stay the same."""
+    """A type gets a new name; its table and history stay the same."""
 
     kind: ClassVar[str] = "rename_type"
     type_kind: TypeKind
@@ -113,7 +113,7 @@ class RenameType(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateTypeMetadata(TypeStep):
-    """Annotations for readers change; `annotations` holds all that the type has now."""
+    """Descriptions or instructions change; `annotations` contains all annotations that the type has now."""
 
     kind: ClassVar[str] = "update_type_metadata"
     annotations: tuple[StoredAnnotation, ...]
@@ -147,7 +147,7 @@ class AddProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameProperty(MigrationStep):
-    """A property gets another name."""
+    """A property gets a new name."""
 
     kind: ClassVar[str] = "rename_property"
     type_kind: TypeKind
@@ -166,7 +166,7 @@ class DropProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WidenProperty(PropertyStep):
-    """A property gets another number type that represents every value of the old one exactly."""
+    """A property gets a number type that represents every value of the old type exactly."""
 
     kind: ClassVar[str] = "widen_property"
     old: PropertyType
@@ -205,7 +205,7 @@ class NarrowEnum(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeDefault(PropertyStep):
-    """Entities written from now on get another default; None means no default."""
+    """Entities written from now on get a different default; None means no default."""
 
     kind: ClassVar[str] = "change_default"
     old: str | None
@@ -223,7 +223,7 @@ class RestateConstraint(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePropertyMetadata(PropertyStep):
-    """Annotations for readers change; `annotations` holds all that the property has now."""
+    """The description changes; `annotations` contains all annotations that the property has now."""
 
     kind: ClassVar[str] = "update_property_metadata"
     annotations: tuple[StoredAnnotation, ...]
@@ -254,7 +254,7 @@ class DropConstraint(ConstraintStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeIndexOptions(MigrationStep):
-    """An index over the same columns gets other options."""
+    """An index over the same columns gets different options."""
 
     kind: ClassVar[str] = "change_index_options"
     type_kind: TypeKind
@@ -265,7 +265,7 @@ class ChangeIndexOptions(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeCardinality(MigrationStep):
-    """An edge type gets another `@card`."""
+    """An edge type gets a different `@card`."""
 
     kind: ClassVar[str] = "change_cardinality"
     type_kind: TypeKind = "edge"
@@ -276,7 +276,7 @@ class ChangeCardinality(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeEndpoints(MigrationStep):
-    """An edge type gets other endpoint types; all existing edges must have endpoints of them."""
+    """An edge type gets different endpoint types, which must contain the endpoints of all existing edges."""
 
     kind: ClassVar[str] = "change_endpoints"
     type_kind: TypeKind = "edge"
@@ -295,7 +295,7 @@ class UnsupportedChange(MigrationStep):
 
 
 def rating_members(code: str | None) -> dict[str, Any]:
-    """Return the step members that follow from its code; empty for a step without a finding.
+    """Return the step members that are determined by its code; empty for a step without a finding.
 
     >>> rating_members("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}

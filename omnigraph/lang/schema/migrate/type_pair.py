@@ -57,7 +57,7 @@ class TypePair:
         return {"type_kind": self.kind, "type_name": self.new_type.name}
 
     def entity_label(self, property_name: str | None = None) -> str:
-        """Return the label of the type or of one property in refusals: `node:Paper.title`."""
+        """Return the label for the type or one of its properties in refusals: `node:Paper.title`."""
         property_suffix = "" if property_name is None else f".{property_name}"
         return f"{self.kind}:{self.new_type.name}{property_suffix}"
 

@@ -1,7 +1,7 @@
-"""Compares entire types, kind by kind, and orders the steps of each.
+"""Compare entire types, kind by kind, and order the steps for each.
 
-Interfaces, then nodes, then edges; within a kind in name order of the new schema, dropped types
-last; within a type: rename, interfaces or endpoints, annotations, properties, constraints,
+Interfaces come first, then nodes, then edges. Within a kind, types are in name order of the new schema, with dropped
+types last. The order within a type is: rename, interfaces or endpoints, annotations, properties, constraints,
 cardinality.
 """
 
@@ -34,7 +34,7 @@ _DROP_CODES = {"node": "OG-DS-102", "edge": "OG-DS-103"}
 
 
 def all_steps(old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode) -> Iterator[MigrationStep]:
-    """Return every step from one schema to the other; types are matched by id, never by name."""
+    """Return every step from one schema to the other; types are matched by id, not by name."""
     old_types = {
         old_ir.type_id(declared_type.kind, declared_type.name): declared_type
         for declared_type in catalog_types(old_ir.catalog)
