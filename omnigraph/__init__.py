@@ -1,7 +1,7 @@
 """Omnigraph, a versioned property-graph database on Lance files.
 
-Owns the public surface. It stays tiny: importing `omnigraph` loads none of its parts, so that a
-command that only reads a schema starts at once. Parts are loaded when they are first used.
+Owns the public API. It stays small: importing `omnigraph` loads none of its submodules, so a
+command that only reads a schema starts immediately. Submodules are loaded on first use.
 """
 
 import importlib
@@ -86,7 +86,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a part when it is first asked for."""
+    """Load a submodule on first access."""
     if name not in _EXPORTS:
         raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
     module, _, attribute = _EXPORTS[name].partition(":")

@@ -233,6 +233,7 @@ class AsyncOperations(AsyncFacet[Operations]):
     """Unfinished operations and the outcomes of recovered ones."""
 
     recoveries = in_thread(Operations.recoveries)
+    pending = in_thread(Operations.pending)
     set_aside = in_thread(Operations.set_aside)
     retry = in_thread(Operations.retry)
     drop = in_thread(Operations.drop)

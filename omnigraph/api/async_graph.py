@@ -256,7 +256,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         at: Revision | None = None,
         iso_dates: bool = False,
     ) -> AsyncIterator[bytes] | Coroutine[Any, Any, int]:
-        """Export one snapshot as NDJSON: iterate over the lines with `async for`, or await a file."""
+        """Export one snapshot as NDJSON: iterate over the lines with `async for`, or await the export to a file."""
 
         def export_to(target: Any) -> Any:
             return self.sync.export(target, types=types, branch=branch, at=at, iso_dates=iso_dates)

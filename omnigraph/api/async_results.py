@@ -263,7 +263,7 @@ class AsyncTransaction:
 
     async def __aenter__(self) -> Self:
         if self._executor is not None or self._transaction is not None:
-            raise UsageError(reason="a transaction runs once")
+            raise UsageError(reason="a transaction object can be used only once")
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="omnigraph-transaction")
         try:
             self._transaction = await self._run(lambda: self._begin().__enter__())

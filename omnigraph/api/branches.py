@@ -44,7 +44,7 @@ class Branches(Facet):
         self._make_graph = make_graph
 
     def names(self) -> list[str]:
-        """Return all names, sorted; this lists the store once."""
+        """Return all names in sorted order, using a single listing of the store."""
         self._handle.require_open()
         return branches.list_branches(self._handle.store)
 
@@ -70,10 +70,10 @@ class Branches(Facet):
             return None
 
     def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> "Graph":
-        """Create a branch from the head of a branch (this one by default) or from a revision.
+        """Create a branch from the head of a branch (by default the current one) or from a revision.
 
         `from_` is a branch, or any revision that `graph.at` accepts: a commit, a tag, a point in
-        time, `HEAD~1`. `commit` is also a revision, resolved relative to that branch. Returns a
+        time, or `HEAD~1`. `commit` is a revision that is resolved relative to `from_`. Returns a
         graph on the new branch.
         """
         return self._make_graph(fork_branch(self._handle, name, from_, commit))

@@ -1,7 +1,7 @@
 """`graph.changes`: the changes of each commit, as feeds, pages and baselines.
 
-Each call takes one snapshot. Following a branch means waiting between reads of its head. The wait
-ends within a fraction of a second after the handle is closed.
+Each call takes one snapshot. A reader that follows a branch waits between reads of its head. The
+wait ends within a fraction of a second after the handle is closed.
 """
 
 import threading
@@ -176,8 +176,9 @@ class Changes(Facet):
     ) -> Baseline:
         """Return everything that the branch contains now, and the cursor from which a feed continues.
 
-        Iterate over it, or pass a path to write an NDJSON file (.gz and .zst are compressed).
-        `.cursor` is None until everything has been read. `ops` only filters the feed that follows.
+        Iterate over the result, or pass a path to write an NDJSON file (.gz and .zst are
+        compressed). `.cursor` is None until everything has been read. `ops` does not affect the
+        baseline; it only filters the feed that continues from the cursor.
         """
         handle = self._handle
         filter_request = ChangeFilterRequest(types, kinds, ops)
@@ -192,9 +193,9 @@ class Changes(Facet):
 def check_followable(handle: Handle, poll: float) -> None:
     """Raise `UsageError` on a pinned handle, and `InputError` for an invalid interval."""
     if handle.pinned:
-        raise UsageError(reason="a handle on one moment of the past has nothing to follow")
+        raise UsageError(reason="a handle on a past commit cannot follow changes")
     if not poll > 0:
-        raise InputError(reason=f"poll is a number of seconds above 0, not {poll}")
+        raise InputError(reason=f"poll must be a number of seconds greater than 0, not {poll}")
 
 
 def _open_feed(handle: Handle, filter_request: ChangeFilterRequest, position: FeedPosition) -> Feed:

@@ -1,7 +1,7 @@
 """The lane of each commit in a drawn log, and how lanes join and split.
 
-This module owns the layout that terminal and notebook drawings share. It is pure: the same commits
-in the same order always produce the same drawing.
+This module owns the layout that terminal and notebook drawings share. The layout is pure: the same
+commits in the same order always produce the same drawing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ class PositionedCommit:
     """A commit and its lane.
 
     `lanes_above` are the lanes in use when the commit is reached, and `joined_lanes` are those that
-    end in it. `parent_lanes` are its parents with the lane that leads to each. `opened_lanes` are
-    new lanes.
+    end in it. `parent_lanes` are the commit's parents, each with the lane that leads to it.
+    `opened_lanes` are new lanes.
     """
 
     commit: Commit

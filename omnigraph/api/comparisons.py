@@ -54,7 +54,7 @@ def log(  # noqa: PLR0913 - all but the first are keywords
     type: str | None = None,
     all: bool = False,
 ) -> CommitLog:
-    """Return the commits that this graph, a branch, or with `all` any branch is based on, newest first.
+    """Return the commits in the history of this graph, a branch or, with `all`, any branch, newest first.
 
     A notebook draws the log as a picture; `print(graph.log().draw())` draws it as text.
     """
@@ -75,9 +75,9 @@ def diff(
 ) -> Diff:
     """Return the changes from `a` to `b`, entity by entity; `b` defaults to what this graph shows.
 
-    Each is a branch, a commit id, a version, a point in time, `HEAD~3`, or a graph. `main..dev`
-    gives both in one argument; `main...dev` means the changes on `dev` since it diverged from
-    `main`.
+    `a` and `b` are each a branch, a commit id, a version, a point in time, `HEAD~3`, or a graph.
+    `main..dev` specifies both in one argument; `main...dev` means the changes on `dev` since it
+    diverged from `main`.
 
     Raises `ChangeSchemaBoundary` if the properties of a type differ between the two states, and
     `HistoryReclaimed` if a cleanup has removed one of them.
@@ -90,7 +90,7 @@ def diff(
 def read_log(
     handle: Handle, branch: str | None, log_filter: LogFilter, *, limit: int | None, all_branches: bool
 ) -> CommitLog:
-    """Return the commits that a branch, or any branch, is based on, newest first."""
+    """Return the commits in the history of a branch, or of any branch, newest first."""
     commits = _commits_of_all(handle) if all_branches else _commits_below(handle, branch)
     accepted = islice(filter(log_filter.accepts, commits), limit)
     return CommitLog(accepted, lambda: _names_by_commit(handle))

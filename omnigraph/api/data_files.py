@@ -1,7 +1,7 @@
 """The input of a load and the output of an export: files by suffix, with progress in bytes.
 
-CSV and Parquet files become Arrow tables by type; NDJSON, records and frames pass through. An
-output file is either complete or absent. Values are never interpreted here.
+CSV and Parquet files become Arrow tables by type; NDJSON, records and frames are passed through
+unchanged. An output file is either complete or absent. Values are never interpreted here.
 """
 
 import os
@@ -153,7 +153,7 @@ def _sync_rename(path: Path, written_stat: os.stat_result) -> None:
     finally:
         os.close(folder_descriptor)
     if not os.path.samestat(path.stat(), written_stat):
-        hint = "another process writes to this path: choose another one"
+        hint = "another process writes to this path: choose a different one"
         raise InputError(f"{path} was replaced concurrently", reason="replaced", hint=hint)
 
 
@@ -182,5 +182,5 @@ def _read_umask() -> int:
 
 
 def _unwritable_error(path: Path, error: OSError) -> InputError:
-    hint = "check the free space and the permissions of the folder"
+    hint = "check the folder's free space and permissions"
     return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

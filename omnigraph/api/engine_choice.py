@@ -43,7 +43,7 @@ def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> 
 def choose_optimize_executor(
     branch_state: "BranchState", types: Collection[str] | None, engine: EngineChoice
 ) -> "Executor | None":
-    """Return the executor of an optimize; None means this process."""
+    """Return the executor for `optimize`; None means this process."""
     from omnigraph.maintenance.optimize import estimate_read_bytes
 
     session = choose_session(*engine, lambda: estimate_read_bytes(branch_state, types) >= OPTIMIZE_MIN_BYTES)
@@ -61,7 +61,7 @@ def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | N
 def choose_cleanup_executor(engine: EngineChoice) -> "tuple[Executor, ExecutorForFiles]":
     """Return the executor that lists the files of a cleanup, and a function that chooses one by file count.
 
-    "auto" lists in this process, because only the list shows how much work there is.
+    "auto" lists the files in this process, because the amount of work is known only after listing.
     """
     from omnigraph.maintenance.executors.local import LocalExecutor
 

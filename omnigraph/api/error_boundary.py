@@ -1,8 +1,8 @@
 """The error boundary of the public API: storage failures are raised as errors of `omnigraph.errors`.
 
 This module translates Lance exceptions and the internal signals of lower layers. Defining a
-`Guarded` class wraps each of its public methods, so a new method cannot be forgotten. Errors raised
-by callers' code and bugs in our own code pass unchanged.
+`Guarded` class wraps each of its public methods, so new methods are always covered. Errors raised
+by callers' code and bugs in our own code pass through unchanged.
 """
 
 from collections.abc import Callable, Iterator
@@ -82,7 +82,7 @@ def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _translate_error(error: BaseException, store: "Store | None", publishes_before: int) -> OmnigraphError | None:
-    """Return the error to raise instead; None if the original error passes unchanged."""
+    """Return the error to raise instead; None if the original error passes through unchanged."""
     if isinstance(error, OmnigraphError) and not isinstance(error, FileNotFoundError):
         return None
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | StopIteration):
@@ -103,9 +103,9 @@ def _translate_error(error: BaseException, store: "Store | None", publishes_befo
 
 
 def _removed_object_error(error: OmnigraphError, effect: Effect) -> ConcurrentCommit:
-    """Return the error for an object that existed a moment ago and is now proved to be absent."""
+    """Return the error for an object that existed a moment ago and is now confirmed to be missing."""
     return ConcurrentCommit(
         f"{error.message}: another process removed it concurrently",
         effect=effect,
-        hint="read again and retry; if it fails again, `omnigraph check` lists what is missing",
+        hint="read again and retry; if it fails again, run `omnigraph check` to list missing files",
     )

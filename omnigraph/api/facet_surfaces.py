@@ -1,4 +1,4 @@
-"""The public surface of the facets, as protocols; `surface.py` has that of the graph.
+"""The public surface of the facets, as protocols; `surface.py` defines the graph's own surface.
 
 The methods are documented where they are implemented.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.status import Status
     from omnigraph.merging.sides import Granularity
     from omnigraph.merging.strategy import Strategy
-    from omnigraph.publish.intent import SetAsideIntent
+    from omnigraph.publish.intent import PendingIntent, SetAsideIntent
     from omnigraph.spark.frames import SparkGraph
 
 
@@ -262,6 +262,8 @@ class OperationsSurface(Protocol):
     """`graph.maintenance.operations`."""
 
     def recoveries(self) -> list[RecoveryRecord]: ...
+
+    def pending(self) -> list[PendingIntent]: ...
 
     def set_aside(self) -> list[SetAsideIntent]: ...
 

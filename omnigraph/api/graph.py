@@ -74,7 +74,7 @@ class Graph(Guarded):
         when = f"{head.published:%Y-%m-%d %H:%M:%S} UTC"
         facts: dict[str, Any] = {
             "branch": self.branch_name,
-            "head": f"{head.id} by {head.actor or 'nobody named'}, {when}",
+            "head": f"{head.id} by {head.actor or 'unknown actor'}, {when}",
         }
         return facts_card(self.uri, facts | {key: entry.row_count for key, entry in tables})
 
@@ -209,7 +209,7 @@ class Graph(Guarded):
 
         `source` is query text, a path, or a bare `match { … } return { … }`; `name` selects one of
         several queries. Pass parameters as keyword arguments, or in `params` if a name is already
-        taken by an option. With `lazy`, the same stream is returned as by `stream`.
+        taken by an option. With `lazy`, returns the same stream as `stream`.
 
         Raises the language errors (`ParseError`, `TypeCheckError`, `ParameterError`),
         `QueryTimeout`, `ResourceLimitExceeded`, and `NotFound` for an unknown branch or revision.
@@ -227,7 +227,7 @@ class Graph(Guarded):
         return queries.prepare_query(self, self._handle, source, name)
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Node:
-        """Return a node by its key: `graph["Person", "ada"]`. Raises `KeyError` if there is none."""
+        """Return a node by its key: `graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
         return queries.require_node(self._handle, *wanted)
 
     @overload
@@ -267,8 +267,8 @@ class Graph(Guarded):
         With a path (.gz and .zst are compressed), the file appears once it is complete, and the
         number of entities is returned; without a path, the lines are returned. A Date is exported
         as the number of days and a DateTime as the number of milliseconds since 1970; with
-        `iso_dates` they are strings, which can be loaded as well. No cleanup removes data that a
-        running export reads.
+        `iso_dates` they are strings, which can be loaded as well. Cleanup never removes data that a
+        running export is reading.
         """
         handle = self._handle.for_read(branch, at)
         return queries.export_graph(handle, path, types, iso_dates=iso_dates)

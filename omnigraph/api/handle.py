@@ -47,8 +47,8 @@ def report_missing_branch(branch_state: BranchState) -> Iterator[None]:
 class Handle:
     """An open branch of a graph, or one pinned snapshot of it.
 
-    `warnings` are the limits that writes through this handle exceeded. Handles derived from it for
-    other branches share the list, so each warning is reported once.
+    `warnings` are the limits that writes through this handle exceeded. Handles derived from this
+    one for other branches share the list, so each warning is reported once.
     """
 
     def __init__(
@@ -203,9 +203,9 @@ class Handle:
         if self._process_id != os.getpid():
             # Reopening here would usually work, but would sometimes crash the process.
             raise UsageError(
-                reason="this handle belongs to the process that forked this one; Lance, which reads"
+                reason="this handle was opened before this process was forked; Lance, which reads"
                 " and writes the tables, cannot be used after a fork",
-                hint="start processes with spawn or forkserver; a graph can be pickled for them",
+                hint="start processes with spawn or forkserver; a graph can be passed to them by pickling",
             )
 
     def require_branch(self, action: str) -> None:
@@ -213,7 +213,7 @@ class Handle:
         self.require_open()
         if self.pinned:
             shown = self.snapshot.commit_id
-            message = f"{action} is refused: the handle shows commit {shown}, not a branch"
+            message = f"{action} is refused: the handle is at commit {shown}, not on a branch"
             raise ReadOnlyError(message, what=action)
 
     def require_writable(self, action: str) -> None:

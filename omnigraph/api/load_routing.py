@@ -1,7 +1,7 @@
 """Route a load: to this process for small data, to Spark for large data or Spark DataFrames.
 
-This module owns that choice and what both engines share: rejects, dry runs, and the error that is
-raised. Spark must not be imported before it is chosen.
+This module owns the choice of the engine and everything that both engines share: rejects, dry runs,
+and the error that is raised. Spark must not be imported before it is chosen.
 """
 
 import logging
@@ -29,8 +29,8 @@ SPARK_MIN_BYTES = 64 << 20  # bytes of input from which Spark is worth starting
 class EngineOptions:
     """How to run a load: the engine, the Spark session or how to start one, and the rejects folder.
 
-    `progress` is called with the number of finished tasks and the number of known tasks. If it has
-    a method `step`, that method is called with a `StepProgress` instead.
+    `progress` is called with the number of finished tasks and the number of known tasks. If
+    `progress` has a `step` method, that method is called with a `StepProgress` instead.
     """
 
     engine: Engine = "auto"
@@ -59,7 +59,7 @@ class SparkInput:
 def resolve_load_source(
     data: Any, file_format: str | None, column_mappings: ColumnMappings, options: EngineOptions
 ) -> SparkInput | InputFiles | None:
-    """Determine the input and the engine of a load; None if only this process can read the input."""
+    """Determine the input and the engine of a load; return None if only this process can read the input."""
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":
             raise UsageError(reason="a Spark DataFrame requires engine 'spark' or 'auto'")

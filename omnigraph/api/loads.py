@@ -42,7 +42,7 @@ class LoadInput:
 def check_on_error(on_error: OnError) -> OnError:
     """Return the error handling mode; raise `UsageError` for an unknown one."""
     if on_error not in ("raise", "report"):
-        raise UsageError(reason=f"on_error is 'raise' or 'report', not {on_error!r}")
+        raise UsageError(reason=f"on_error must be 'raise' or 'report', not {on_error!r}")
     return on_error
 
 
@@ -72,11 +72,11 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite" (the
     types in the input are replaced entirely). `from_` is the branch from which a missing branch is
     forked. Edges without an `id` are created anew by every load. If a repeated load must not
-    duplicate them, give them ids, pass an `idempotency_key`, or declare `@unique(src, dst)` in the
-    schema. A mapping by type may name CSV and Parquet files; `mapping` renames their columns. With
-    `on_error="report"`, a bad input returns a `LoadReport` of all errors, or of the first
-    `max_errors`; `rejects` is a folder to which all of them are written. `dry_run` only checks the
-    input.
+    duplicate edges, give the edges ids, pass an `idempotency_key`, or declare `@unique(src, dst)`
+    in the schema. A mapping by type may name CSV and Parquet files; `mapping` renames their
+    columns. With `on_error="report"`, invalid input produces a `LoadReport` of all errors, or of
+    the first `max_errors`; `rejects` is a folder to which all of them are written. `dry_run` only
+    checks the input.
 
     Paths may be folders, glob patterns and `s3://` URIs. `engine` is "local" (this process),
     "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 64 MiB or
@@ -137,7 +137,7 @@ def load_source(
     *,
     records: bool = False,
 ) -> Receipt | LoadReport:
-    """Load an open source as one commit; `records` requests the ids in the receipt."""
+    """Load an open source as one commit; with `records`, the receipt includes the ids."""
     handle.require_writable("a load")
     branch = handle.branch_name
     with (

@@ -1,8 +1,9 @@
 """`graph.maintenance`: operations that keep a graph fast, small and consistent.
 
-They are compaction and indexes, cleanup and proofs of absence, checks and repairs, and copies.
-Except for a forced repair, none of them changes what the newest commit of a branch shows.
-Operations that recovery could not finish have their own facet, `graph.maintenance.operations`.
+These include compaction and indexing, cleanup and proofs of absence, checks and repairs, and
+copies. Except for a forced repair, none of these operations changes what the newest commit of a
+branch shows. Operations that recovery could not finish have their own facet,
+`graph.maintenance.operations`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -67,7 +68,8 @@ class Maintenance(Facet):
         Readers and writers are never blocked.
 
         `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto",
-        which uses Spark, if available, for 1 GiB of work or more. The result is the same.
+        which uses Spark, if available, for 1 GiB of work or more. The result does not depend on the
+        engine.
 
         Raises `InputError` for an unknown type, `ConcurrentCommit` if the branch is too busy,
         `ServerError` if Spark fails, and `ReadOnlyError`.
@@ -79,7 +81,8 @@ class Maintenance(Facet):
     ) -> Receipt:
         """Build the indexes that the schema declares, over all rows that are not indexed yet.
 
-        The receipt lists the indexed columns in `indexes`, by table. `engine` is as for `optimize`.
+        The receipt lists the indexed columns in `indexes`, by table. `engine` works as in
+        `optimize`.
         """
         return runs.build_indexes(self._handle.for_branch(branch), (engine, spark), actor)
 
@@ -105,11 +108,11 @@ class Maintenance(Facet):
         `older_than` and `grace` are seconds, a `timedelta`, or a string such as `7d`; the age of a
         commit is the time since it stopped being the newest. Data that branches, tags, merge bases
         and running operations need is kept. `grace` (one hour by default) protects running reads.
-        Without `confirm` nothing is removed, and the report is a preview. `erase` first rewrites
+        Without `confirm`, nothing is removed and the report is a preview. `erase` first rewrites
         the files that hold deleted rows, so that no trace of the rows remains (GDPR deletion).
         Readers and writers are never blocked. Tables that nothing references any more, because
         their types were permanently dropped or their branch was deleted, are reported as
-        `unreferenced_paths`; `purge_dropped` or `erase` removes them, too.
+        `unreferenced_paths`; `purge_dropped` or `erase` also removes them.
 
         `engine` determines where files are listed and removed: "local" (this process), "spark" (the
         session `spark`, or a new one) or "auto", which uses Spark, if available, for 100,000 files
@@ -129,8 +132,9 @@ class Maintenance(Facet):
     def hold(self) -> "Iterator[Graph]":
         """Return a read-only graph on the newest commit, which no cleanup removes while the block runs.
 
-        Use it for reads that take longer than the grace period of a cleanup, such as long streams.
-        Other processes see the hold through the store, so write permission is required there.
+        Use a hold for reads that take longer than the grace period of a cleanup, such as long
+        streams. The hold is recorded in the store so that other processes see it, which requires
+        write permission.
         """
         handle = self._handle
         snapshot = handle.latest_snapshot()
@@ -159,8 +163,8 @@ class Maintenance(Facet):
         """Verify the integrity of the graph, on every branch and tag; writes nothing.
 
         Checks names, manifests, logs, the files of every retained version, schema rules, indexes,
-        and changes by external writers. The result is true if nothing is wrong; it lists all
-        findings, and the newest readable commit of each branch. `quick` skips rows, indexes and
+        and changes by external writers. The result is truthy if no problems were found; it lists
+        all findings, and the newest readable commit of each branch. `quick` skips rows, indexes and
         file contents. `sample` requests a quick check that also compares the contents of this
         fraction of the files, such as 0.1, with their checksums.
 
@@ -205,10 +209,11 @@ class Maintenance(Facet):
 
         With `confirm`, the names of branches and tags whose ref objects are lost or damaged are
         restored. `restore` is the ULID of a branch or tag whose name is unknown or taken; it
-        becomes the branch `name`, or with `tag` the tag `name`. `drop` is the ULID of one to delete
-        instead, or a name that refers to nothing. With `restore` or `drop`, all others are left
-        unchanged. The newest manifest versions, if missing, are published again if there is proof
-        that they had been published; `commit` is a commit that you know was acknowledged.
+        becomes the branch `name`, or with `tag` the tag `name`. `drop` is the ULID of a branch or
+        tag to delete instead, or a name that refers to nothing. With `restore` or `drop`, all other
+        names are left unchanged. If the newest manifest versions are missing, they are published
+        again if there is proof that they had been published; `commit` is a commit that you know was
+        acknowledged.
         """
         from omnigraph.maintenance.restore_names import NameChoice
 

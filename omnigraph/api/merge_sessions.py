@@ -1,6 +1,6 @@
 """The results of a merge: `MergeResult`, and `MergeSession` to resolve conflicts one by one.
 
-Both are based on two captured states. A session changes nothing until its `commit`.
+Both are based on two captured states, one per side. A session changes nothing until its `commit`.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -37,12 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class MergeResult(Guarded):
-    """What a merge did or would do; true if the target now contains everything in the source.
+    """What a merge did or would do; truthy if the target now contains everything in the source.
 
     `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with
-    conflicts. `base`, `source` and `target` are the merged commits. `lost_edges` are edges that
-    were deleted together with a node that one side deleted and the merge keeps; they are not
-    restored.
+    conflicts. `base`, `source` and `target` are the merged commits. `lost_edges` are edges that one
+    side deleted together with a node that the merge keeps; these edges are not restored.
     """
 
     outcome: MergeOutcome
@@ -191,7 +190,7 @@ class MergeSession(Guarded):
                 all_conflicts.index(which) if isinstance(which, EntityConflict) else range(len(all_conflicts))[which]
             )
         except (IndexError, ValueError):
-            message = f"unknown conflict {which}; there are {len(all_conflicts)}"
+            message = f"unknown conflict {which}; number of conflicts: {len(all_conflicts)}"
             raise InputError(message, reason="unknown conflict") from None
         self._record_decisions([self._detected_conflicts[conflict_index]], choice)
         return self

@@ -68,18 +68,19 @@ def merge(  # noqa: PLR0913 - all but two are keywords
 ) -> MergeResult:
     """Merge one branch into another, in one commit with two parents.
 
-    `source` and `into` both default to the branch of this graph, but at least one must be given. A
-    merge on a past commit or a tag is rejected. Changes made on only one side are taken. Different
-    changes on both sides are conflicts; all of them are raised in one `MergeConflict`, or returned
-    by a `dry_run`. `strategy` resolves them: `ours` (the target), `theirs` (the source), a dict of
-    these by conflict kind or by type, or a function that takes the conflict and returns one of
-    them, values, or None. With `granularity="property"`, changes to different properties of an
-    entity are combined. `collapse_edges` keeps one of two equal edges that both sides added.
-    `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto", which
-    uses Spark if both sides together changed millions of rows; the result is the same.
+    `source` and `into` both default to the branch of this graph, but at least one must be given.
+    Merges are rejected on a graph that is pinned to a past commit or a tag. Changes made on only
+    one side are merged without conflict. Different changes on both sides are conflicts; all of them
+    are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves them: `ours`
+    (the target), `theirs` (the source), a dict of these by conflict kind or by type, or a function
+    that takes the conflict and returns one of them, values, or None. With `granularity="property"`,
+    changes to different properties of an entity are combined. `collapse_edges` keeps one of two
+    equal edges that both sides added. `engine` is "local" (this process), "spark" (the session
+    `spark`, or a new one) or "auto", which uses Spark if both sides together changed millions of
+    rows; the result is the same.
 
-    Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved meanwhile,
-    `PreconditionFailed`, and `ReadOnlyError`.
+    Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
+    meantime, `PreconditionFailed`, and `ReadOnlyError`.
     """
     elsewhere = choose_merge_engine((engine, spark))
     level = check_granularity(granularity)

@@ -78,7 +78,7 @@ def open(  # noqa: PLR0913 - all but the first are keywords
     storage_options: StorageOptions | None = None,
     verify: bool | None = None,
 ) -> Graph:
-    """Open a graph; unless `read_only`, first recover operations that crashed.
+    """Open a graph; unless `read_only` is set, recover interrupted operations first.
 
     `storage_options` configure an object store; they override the `AWS_*` variables. With `verify`
     or `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on first use.
@@ -135,8 +135,8 @@ def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
     if plan.steps:
         count = len(plan.steps)
         raise SchemaUnsupported(
-            f"the graph at {graph.uri} has another schema: {count} change{'s'[: count > 1]}",
+            f"the graph at {graph.uri} has a different schema: {count} change{'s'[: count > 1]}",
             steps=plan.steps,
-            hint="open it and change its schema, or choose another place",
+            hint="open the graph and change its schema, or choose a different location",
         )
     return graph

@@ -1,4 +1,4 @@
-"""`graph.maintenance.operations`: unfinished operations that recovery could not resolve."""
+"""`graph.maintenance.operations`: operations that are running, or that crashed."""
 
 from typing import TYPE_CHECKING
 
@@ -7,11 +7,11 @@ from omnigraph.api.log_events import log_operation
 from omnigraph.history.recovery_records import RecoveryRecord, list_recovery_records
 
 if TYPE_CHECKING:
-    from omnigraph.publish.intent import SetAsideIntent
+    from omnigraph.publish.intent import PendingIntent, SetAsideIntent
 
 
 class Operations(Facet):
-    """Operations whose process crashed: those that recovery resolved, and those that it set aside."""
+    """Long operations: those that are running, and those whose process crashed."""
 
     __slots__ = ()
 
@@ -20,11 +20,18 @@ class Operations(Facet):
         self._handle.require_open()
         return list_recovery_records(self._handle.store)
 
+    def pending(self) -> "list[PendingIntent]":
+        """Return the operations that are running, or whose process crashed and that the next write recovers."""
+        from omnigraph.publish.intent import list_intents
+
+        self._handle.require_open()
+        return list(list_intents(self._handle.store).pending)
+
     def set_aside(self) -> "list[SetAsideIntent]":
         """Return the operations that recovery could not resolve, oldest first, each with its error.
 
-        They do not block readers or writers. The data that they need is retained until they are
-        dropped.
+        Such operations do not block readers or writers. The data that these operations need is
+        retained until they are dropped.
         """
         from omnigraph.publish.set_aside import list_set_aside_operations
 
@@ -34,8 +41,8 @@ class Operations(Facet):
     def retry(self, operation_id: str) -> RecoveryRecord | None:
         """Resolve an operation that was set aside, after its cause has been fixed.
 
-        Returns the outcome, or None if the operation was already resolved. If something still
-        prevents it, raises that error and leaves the operation set aside.
+        Returns the outcome, or None if the operation was already resolved. If recovery still fails,
+        raises the error and leaves the operation set aside.
         """
         from omnigraph.publish.set_aside import retry_operation
 

@@ -9,9 +9,9 @@ def import_optional(module_name: str) -> Any:
 
     >>> import_optional("no_such_library")
     Traceback (most recent call last):
-    ImportError: this needs no_such_library: pip install omnigraph[no_such_library]
+    ImportError: no_such_library is not installed: run `pip install omnigraph[no_such_library]`
     """
     try:
         return import_module(module_name)
     except ImportError as error:
-        raise ImportError(f"this needs {module_name}: pip install omnigraph[{module_name}]") from error
+        raise ImportError(f"{module_name} is not installed: run `pip install omnigraph[{module_name}]`") from error

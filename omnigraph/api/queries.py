@@ -1,7 +1,7 @@
 """Queries, streams, plans, node and edge sets, and exports.
 
 Each function takes one snapshot of a handle, compiles one query text (or reuses the compiled one)
-and passes both to the engine. It never opens a table itself.
+and passes both to the engine. No function opens a table itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,7 +121,7 @@ def edges(handle: Handle, type_name: str, /) -> EdgeSet:
 
 
 def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
-    """Return a node by its key, or by its id if the type has no key; None if there is none.
+    """Return a node by its key, or by its id if the type has no key; None if there is no such node.
 
     Pass a composite key as a mapping, or as a tuple in the order of the declaration.
     """
@@ -204,7 +204,7 @@ def require_node(handle: Handle, type_name: str, key: Any) -> Node:
     """Return a node by its key; raise `EntityNotFound`, which is a `KeyError`, if there is none."""
     existing = node(handle, type_name, key)
     if existing is None:
-        raise EntityNotFound(f"there is no {type_name} '{key}' here")
+        raise EntityNotFound(f"{type_name} '{key}' not found")
     return existing
 
 

@@ -2,8 +2,8 @@
 
 This module owns the canonical form of a request: a string that depends only on what was requested,
 never on the names of classes and fields in this code. Records written by an earlier release must
-keep matching, so a form never changes. This is version 1, without a prefix; a new form gets the
-next version number and a prefix in its digests.
+keep matching, so a released form never changes. This is version 1, without a prefix; a new form
+gets the next version number and a prefix in its digests.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """`graph.revisions`: commits, and their effects on single entities.
 
-Revision is git's word for anything that names a commit: an id, a tag, `HEAD~1`. The common methods
+As in git, a revision is anything that names a commit: an id, a tag, `HEAD~1`. The common methods
 `graph.log`, `graph.at` and `graph.diff` are on the graph itself; the less common ones are here.
 """
 
@@ -45,7 +45,7 @@ class Revisions(Facet):
         self._make_graph = make_graph
 
     def commit(self, commit_id: str) -> Commit:
-        """Return a commit of this branch or else of any other, also by a tag, a branch or `HEAD~3`."""
+        """Return a commit by id, tag, branch or a revision such as `HEAD~3`; this branch is searched first."""
         handle = self._handle
         handle.require_open()
         return resolve_commit(handle.store, handle.branch_state, handle.snapshot, commit_id)
@@ -60,8 +60,8 @@ class Revisions(Facet):
         """Return every version of an entity, newest first, with its commit and its values.
 
         A node is identified by its key; an edge, or a node without a key, by its id. Versions from
-        merged branches have the commits that wrote them. `.gap` is the commit before which a
-        cleanup has removed the history, or None if the history is complete.
+        merged branches are listed with the commits that wrote them. `.gap` is the commit before
+        which a cleanup has removed the history, or None if the history is complete.
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
 
@@ -85,10 +85,10 @@ class Revisions(Facet):
         """Undo the changes of a commit in a new commit; later changes are kept.
 
         Entities that have changed again since then are conflicts, as in a merge: `ours` keeps the
-        current values, and `theirs` restores those before the commit. A merge commit is reverted
-        relative to its first parent, or to parent number `mainline`.
+        current values, and `theirs` restores the values from before the commit. A merge commit is
+        reverted relative to its first parent, or to parent number `mainline`.
 
-        Raises `MergeConflict`, `ReadSetConflict` if the branch moved meanwhile, and
+        Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime, and
         `ReadOnlyError`.
         """
         request = MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)
@@ -112,7 +112,7 @@ class Revisions(Facet):
 
         Conflicts are handled as in a merge: `ours` is the branch, and `theirs` is the commit.
 
-        Raises `MergeConflict`, `ReadSetConflict` if the branch moved meanwhile, and
+        Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime, and
         `ReadOnlyError`.
         """
         request = MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)

@@ -93,20 +93,20 @@ class Schema(Facet):
         actor: str | None = None,
         dry_run: bool = False,
     ) -> SchemaApplied:
-        """Change the schema of the branch in one commit; other branches keep theirs.
+        """Change the schema of the branch in one commit; other branches keep their schemas.
 
         `new` is `.pg` text, a path, or a plan, which can only be applied to the schema that it was
         made for. Steps that existing data may violate are checked against the data first. Dropped
-        data stays readable in earlier commits; with `allow_data_loss`, its history is deleted, too.
+        data stays readable in earlier commits; with `allow_data_loss`, its history is also deleted.
         `dry_run` only checks.
 
         Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,
         `PreconditionFailed`, `ReadOnlyError`, and the language errors.
         """
         handle = self._handle.for_branch(branch)
-        handle.require_branch("a change of the schema")
+        handle.require_branch("a schema change")
         if not dry_run:
-            handle.require_writable("a change of the schema")
+            handle.require_writable("a schema change")
         plan = new if isinstance(new, SchemaPlan) else _plan(handle, new, allow_data_loss=False)
         plan = plan.with_data_loss(allow_data_loss or plan.allow_data_loss)
         return _apply(handle, plan, handle.with_actor(WriteOptions(if_commit, message, actor)), dry_run=dry_run)
@@ -127,7 +127,7 @@ def read_schema_text(schema: SchemaText) -> tuple[str, str]:
         path = Path(schema)
     except TypeError as error:
         kind = type(schema).__name__
-        raise UsageError(reason=f"a schema is text, a path or a plan, not {kind}") from error
+        raise UsageError(reason=f"a schema must be a string, a path or a plan, not {kind}") from error
     try:
         return path.read_text("utf-8"), str(path)
     except (OSError, UnicodeDecodeError) as error:

@@ -43,7 +43,7 @@ class Spark(Facet):
         rejects: str | PathLike[str] | None = None,
         available_now: bool = False,
     ) -> Any:
-        """Load a streaming DataFrame batch by batch, each batch exactly once; return its query.
+        """Load a streaming DataFrame batch by batch, each batch exactly once; return the streaming query.
 
         `name` identifies the stream, and `checkpoint` is the folder in which Spark records its
         progress. With `available_now`, the query ends when all available data has been loaded.

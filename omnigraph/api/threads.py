@@ -1,7 +1,7 @@
 """Blocking calls for asynchronous programs: a bounded thread pool, and cancellation.
 
 A write that is cancelled before it is published has no effect; once publishing has begun, its
-outcome is awaited. Nothing here has its own event loop.
+outcome is awaited. Nothing here runs its own event loop.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ async def run(call: Callable[..., Answer], /, *args: Any, **options: Any) -> Ans
 
 
 async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:
-    """Run a call in an executor; on cancellation, request it to stop and wait until it ends."""
+    """Run a call in an executor; on cancellation, signal it to stop and wait until it ends."""
     stop = threading.Event()
     context = copy_context()
     context.run(STOP_EVENT.set, stop)

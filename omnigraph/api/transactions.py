@@ -2,7 +2,7 @@
 
 This module owns the list of operations. Each operation runs immediately on an overlay of the first
 snapshot, for the reads inside the transaction, and again on the newest state when the transaction
-ends. Nothing is visible outside the transaction before that.
+ends. Nothing is visible outside the transaction before it ends.
 """
 
 import threading
@@ -64,7 +64,7 @@ Params = Mapping[str, Any] | None
 
 @dataclass(slots=True)
 class _Work:
-    """The operations of a transaction, and the state in which it began."""
+    """The operations of a transaction, and the state from which it began."""
 
     txn: WriteTxn
     overlay: Any
@@ -100,7 +100,7 @@ class Transaction(Guarded):
 
     def __enter__(self) -> Self:
         if self._work is not None or self.receipt is not None:
-            raise UsageError(reason="a transaction runs once")
+            raise UsageError(reason="a transaction object can be used only once")
         branch_state = self._branch_state
         txn = WriteTxn(branch_state.store, branch_state.name, branch_state.refresh(), ids.new_ulid(), ids.now_micros())
         self._work = _Work(txn, open_overlay(txn))
@@ -186,7 +186,7 @@ class Transaction(Guarded):
 
     def _open_work(self) -> _Work:
         if threading.get_ident() != self._thread:
-            raise UsageError(reason="a transaction belongs to the thread that began it")
+            raise UsageError(reason="a transaction can be used only in the thread that began it")
         if self._work is None:
             raise UsageError(reason="the transaction is not open: use it inside its `with` block")
         return self._work
@@ -250,7 +250,7 @@ def _add_note_on_failure(error: BaseException) -> Iterator[None]:
     try:
         yield
     except Exception as other:
-        error.add_note(f"and the steps before could not be shown again: {other}")
+        error.add_note(f"the transaction's earlier steps could not be reapplied: {other}")
         raise error from other
 
 

@@ -1,7 +1,7 @@
 """Options that every write accepts: actor, message, precondition and idempotency key.
 
 This module converts a caller's options to the commit metadata and to the requirements that the
-write protocol checks on every attempt. It never writes anything itself.
+write protocol checks on every attempt. This module never writes anything itself.
 """
 
 import os
@@ -23,7 +23,7 @@ _RESERVED_PREFIX = "omnigraph:"
 _PLAIN_TYPES = (str, bytes, int, float, date)
 _MAX_TEXT_LENGTH = 4096  # maximum number of characters in a message, an actor or a key
 
-# Set by code that may have to stop the writes in its context, such as a cancelled coroutine.
+# Set by code that may have to stop the writes in its context, for example when a coroutine is cancelled.
 STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("omnigraph_stop", default=None)
 
 
@@ -59,17 +59,17 @@ class WriteOptions:
 
 @dataclass(slots=True)
 class AttemptCounter:
-    """Counts the attempts of a write, and stops the write when its caller no longer waits."""
+    """Counts the attempts of a write, and stops the write if its caller is no longer waiting."""
 
     count: int = 0
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def to_json(self) -> list[Any]:
-        """Return an empty requirement, because no other process can check this one."""
+        """Return an empty requirement, because other processes cannot check this one."""
         return ["watch", []]
 
     def check(self, txn: WriteTxn) -> None:
-        """Count an attempt; raise `Cancelled` when the caller no longer waits."""
+        """Count an attempt; raise `Cancelled` if the caller is no longer waiting."""
         self.count += 1
         if self.stop_event is not None and self.stop_event.is_set():
             raise Cancelled(f"the write to {txn.branch} was cancelled; nothing was changed")
@@ -84,7 +84,8 @@ def resolve_actor(explicit_actor: str | None) -> str | None:
     """Return the explicit actor or `OMNIGRAPH_ACTOR`; reject names reserved for the system."""
     actor = explicit_actor or os.environ.get("OMNIGRAPH_ACTOR") or None
     if actor is not None and actor.startswith(_RESERVED_PREFIX):
-        raise InputError(f"'{actor}' cannot be an actor: '{_RESERVED_PREFIX}' is reserved", reason="reserved actor")
+        message = f"'{actor}' cannot be an actor: the prefix '{_RESERVED_PREFIX}' is reserved"
+        raise InputError(message, reason="reserved actor")
     return actor
 
 
@@ -113,6 +114,6 @@ def describe_plain_value(value: object) -> object:
         return [describe_plain_value(item) for item in value]
     if value is None or isinstance(value, _PLAIN_TYPES):
         return repr(value)
-    # The repr of a long array omits its middle.
+    # The repr of a long array omits the middle elements.
     to_list = getattr(value, "tolist", None)
     return describe_plain_value(to_list()) if to_list is not None else ""

@@ -42,7 +42,7 @@ Answer = TypeVar("Answer")
 class WriteKeywords(TypedDict, total=False):
     """The options that every write accepts.
 
-    `branch` selects a branch other than that of the handle. `if_commit` writes only if the branch
+    `branch` selects a branch other than the handle's own. `if_commit` writes only if the branch
     is at this commit. A repeated `idempotency_key` returns the first commit again.
     """
 
@@ -92,8 +92,8 @@ def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[W
 def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
     """Add entities, or replace those with the same id, as whole rows.
 
-    An edge without an `id` is always new. If a repeated call must not duplicate an edge, give it an
-    id, or declare `@unique(src, dst)` in the schema.
+    An edge without an `id` is always new. If a repeated call must not duplicate an edge, give the
+    edge an id, or declare `@unique(src, dst)` in the schema.
     """
     rows = {require_text(type_name, "type"): normalize_records(records)}
     return write_records(handle, rows, "merge", options)
@@ -109,8 +109,7 @@ def connect_nodes(
     """
     target = handle.for_branch(options.get("branch"))
     rows = build_edge_records(target.latest_snapshot().schema.ir, edge_type, ends)
-    remaining: Any = {name: value for name, value in options.items() if name != "branch"}
-    return write_records(target, {edge_type: rows}, "append", remaining)
+    return write_records(target, {edge_type: rows}, "append", options)
 
 
 def update(  # noqa: PLR0913 - all but the first are keywords
@@ -170,8 +169,8 @@ def transaction(
     """Combine several writes into one commit: `with graph.transaction() as tx: tx.insert(…)`.
 
     Reads inside the transaction see its earlier writes. If the block raises an exception, the graph
-    is unchanged. Data read, updated or deleted inside must be unchanged at the end, otherwise
-    `ReadSetConflict` is raised.
+    is unchanged. Data read, updated or deleted inside the transaction must be unchanged when it
+    ends; otherwise `ReadSetConflict` is raised.
     """
     from omnigraph.api.transactions import Transaction
 
@@ -243,7 +242,7 @@ def _write_options_of(options: WriteKeywords) -> WriteOptions:
         return WriteOptions(**remaining)
     except TypeError:
         names = "branch, if_commit, message, actor, idempotency_key"
-        raise UsageError(reason=f"unknown option; there are {names}") from None
+        raise UsageError(reason=f"unknown option; expected one of {names}") from None
 
 
 def _compile_mutation(handle: Handle, call: QueryCall) -> CompiledQuery:

@@ -1,7 +1,8 @@
 """The graph that a command works on, and the user's consent to change it.
 
 This module owns the three ways to name a graph (a URI, `--uri`, `--store`), the line that announces
-the target of a write, and the prompt before a destructive action. It opens graphs only for reading.
+the target of a write, and the prompt before a destructive action. This module opens graphs only for
+reading.
 """
 
 import sys
@@ -23,8 +24,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _SERVER_SCHEMES = ("http://", "https://")
 
 uri_argument = click.argument("uri", required=False)
-uri_option = click.option("--uri", metavar="URI", help="Graph: a path or s3://bucket/prefix")
-store_option = scope_option("--store", "store", metavar="URI", help="Graph; may also be given before the command")
+uri_option = click.option("--uri", metavar="URI", help="Graph location: a path or s3://bucket/prefix")
+store_option = scope_option("--store", "store", metavar="URI", help="Graph location; may also precede the command")
 actor_option = scope_option("--as", "actor", metavar="ACTOR", help="Actor to record for the change")
 yes_option = scope_option("--yes", "yes", is_flag=True, help="Skip the confirmation prompt for remote stores")
 
@@ -42,15 +43,15 @@ direct_only = click.option("--server", hidden=True, expose_value=False, callback
 def resolve_root(
     uri: str | None, store: str | None, *, argument_name: str = "URI", option_value: str | None = None
 ) -> "GraphRoot":
-    """Return the graph's root; exactly one way to name it may be used, and it must be in storage.
+    """Return the graph's root, which must be named in exactly one way and must be a storage location.
 
-    `argument_name` is the name of `uri` in the usage of the command; `option_value` is the value of
-    a separate `--uri`.
+    `argument_name` is the name of `uri` in the command's usage message; `option_value` is the value
+    of a separate `--uri`.
     """
     spellings = ((argument_name, uri), ("--uri", option_value), ("--store", store))
     named = {spelling: value for spelling, value in spellings if value is not None}
     if len(named) > 1:
-        raise click.UsageError(f"{' and '.join(named)} both name a graph: use only one of them")
+        raise click.UsageError(f"{' and '.join(named)} both specify a graph: use only one of them")
     if not named:
         accepted = " or ".join(dict.fromkeys((argument_name, "--store")))
         raise click.UsageError(f"no graph given: use {accepted}")
@@ -63,9 +64,9 @@ def parse_storage_uri(location: str) -> "GraphRoot":
 
     if location.lower().startswith(_SERVER_SCHEMES):
         raise InputError(
-            f"'{location.partition('://')[0]}://…' is the address of a server; this command needs direct storage",
+            f"'{location.partition('://')[0]}://…' is a server address; this command needs direct storage",
             reason="needs direct storage",
-            hint="servers are named with --server, which is not supported yet; use a path or s3://bucket/prefix",
+            hint="use a path or s3://bucket/prefix; servers (--server) are not supported yet",
         )
     return parse_root(location)
 
@@ -73,7 +74,7 @@ def parse_storage_uri(location: str) -> "GraphRoot":
 def open_snapshot(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
     """Open a graph for reading: a branch (default main) or a past revision."""
     if branch is not None and snapshot is not None:
-        raise click.UsageError("--branch and --snapshot both name a state: use only one of them")
+        raise click.UsageError("--branch and --snapshot both select a state: use only one of them")
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(uri, branch=branch or "main", read_only=True)
@@ -87,7 +88,7 @@ def announce_target(verb: str, root: "GraphRoot") -> None:
 
 
 def require_consent(action: str, root: "GraphRoot", *, yes: bool) -> None:
-    """Ask before something is destroyed on a remote store; scripts must pass `--yes`."""
+    """Ask for confirmation before destroying data on a remote store; scripts must pass `--yes`."""
     if root.is_local or yes:
         return
     if settings().json or sys.stdin is None or not sys.stdin.isatty():

@@ -85,7 +85,7 @@ def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
 @yes_option
 @shared_options
 def delete(name: str, uri: str | None, store: str | None, actor: str | None, yes: bool) -> None:
-    """Delete a branch. Commits that other branches merged from it are kept."""
+    """Delete a branch. Commits that were merged into other branches are kept."""
     root = resolve_root(uri, store, argument_name="--uri")
     require_consent(f"delete branch {name}", root, yes=yes)
     announce_target("branch delete", root)

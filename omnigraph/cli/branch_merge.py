@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.argument("source")
 @click.option("--into", default="main", show_default=True, help="Branch to merge into")
 @click.option("--delete-branch", is_flag=True, help="Delete SOURCE after the merge")
-@click.option("--collapse-edges", is_flag=True, help="Keep only one of equal edges that both added")
+@click.option("--collapse-edges", is_flag=True, help="Keep only one edge if both branches added equal ones")
 @conflict_options
 @engine_options("when both branches changed millions of rows")
 @uri_option
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 @actor_option
 @shared_options
 def merge(source: str, into: str, uri: str | None, store: str | None, **options: Any) -> None:
-    """Merge branch SOURCE into another, as one commit with two parents.
+    """Merge branch SOURCE into another branch, as one commit with two parents.
 
-    Changes made on only one branch are taken. Different changes of the same value are conflicts:
-    nothing is written, and the conflicts are shown with the values of both branches. Use
-    --strategy to resolve them.
+    Changes made on only one branch are merged without conflict. Different changes to the same value
+    are conflicts: nothing is written, and the conflicts are shown with the values of both branches.
+    Use --strategy to resolve conflicts.
     """
     root = resolve_root(uri, store, argument_name="--uri")
     strategies = options.pop("strategies")
@@ -75,7 +75,7 @@ def _print_result(
         show.document(_merge_document(merge_result, source, into, actor))
         return
     if merge_result.outcome == "already_up_to_date":
-        show.result(f"{into} already has all changes of {source}")
+        show.result(f"{into} already has all changes from {source}")
         return
     if merge_result.conflicts:
         failure = f"'{source}' cannot be merged into '{into}'"
@@ -86,7 +86,7 @@ def _print_result(
     show.result(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}")
     for edge in merge_result.parallel_edges[:3]:
         type_name = edge.key.type_name
-        show.note(f"both branches added the same {type_name}: '{edge.ours}' and '{edge.theirs}'")
+        show.note(f"both branches added the same {type_name} edge: '{edge.ours}' and '{edge.theirs}'")
     print_lost_edges(merge_result, (into, source))
 
 
@@ -117,7 +117,7 @@ def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: 
 @actor_option
 @shared_options
 def rename(name: str, new_name: str, uri: str | None, store: str | None, actor: str | None) -> None:
-    """Rename a branch. Running readers and writers of the branch are not disturbed."""
+    """Rename a branch. Running readers and writers of the branch are not affected."""
     root = resolve_root(uri, store, argument_name="--uri")
     announce_target("branch rename", root)
     from omnigraph.api.opening import open as open_graph

@@ -25,11 +25,11 @@ _OP_STYLES = {"insert": ("+", "green"), "update": ("~", "yellow"), "delete": ("-
 
 
 def filter_options(command: Command) -> Command:
-    """Add the options that filter changes to a command."""
+    """Add the change filter options to a command."""
     options = (
-        click.option("--kind", "kinds", multiple=True, help="Only node, or only edge"),
-        click.option("--type", "types", multiple=True, help="Only this type; may be repeated"),
-        click.option("--op", "ops", multiple=True, help="Only insert, update or delete"),
+        click.option("--kind", "kinds", multiple=True, help="Include only this kind: node or edge"),
+        click.option("--type", "types", multiple=True, help="Include only this type; may be repeated"),
+        click.option("--op", "ops", multiple=True, help="Include only this operation: insert, update or delete"),
     )
     for option in reversed(options):
         command = option(command)
@@ -51,8 +51,10 @@ def changes() -> None:
 @click.command("poll")
 @click.option("--branch", default="main", show_default=True, help="Branch to follow")
 @click.option("--cursor", help="Continue where an earlier poll ended")
-@click.option("--start", metavar="WHERE", help="now (the default), beginning or after:COMMIT")
-@click.option("--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Approximate number of changes")
+@click.option("--start", metavar="WHERE", help="Start position: now (the default), beginning or after:COMMIT")
+@click.option(
+    "--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Approximate maximum number of changes"
+)
 @click.option("--follow", is_flag=True, help="Wait for new commits; print one JSON line per commit")
 @click.option("--interval", default="2s", show_default=True, help="With --follow: time between polls")
 @filter_options
@@ -62,13 +64,13 @@ def changes() -> None:
 def poll(
     branch: str, cursor: str | None, start: str | None, limit: int, uri: str | None, store: str | None, **options: Any
 ) -> None:
-    """Show the commits after a cursor, oldest first and complete, and the next cursor.
+    """Show the complete commits after a cursor, oldest first, and the next cursor.
 
     Store the cursor together with the results of your processing, and pass it to the next poll with
     the same filters. Polling with an old cursor returns the same commits again.
     """
     if cursor is not None and start is not None:
-        raise click.UsageError("--cursor and --start both say where to begin: use only one of them")
+        raise click.UsageError("--cursor and --start both set the start position: use only one of them")
     root = resolve_root(uri, store, argument_name="--uri")
     interval_seconds = _parse_interval(options["interval"])
     from omnigraph.api.change_feed.pages import PageLimits
@@ -160,7 +162,7 @@ def _parse_interval(interval: str) -> float:
 
 
 @click.command("baseline")
-@click.option("--out", required=True, metavar="PATH", help="Output file; .gz and .zst compress it")
+@click.option("--out", required=True, metavar="PATH", help="Output file; the suffixes .gz and .zst compress it")
 @click.option("--branch", default="main", show_default=True, help="Branch to export")
 @filter_options
 @uri_option
@@ -170,7 +172,7 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
     """Export all entities of a branch as NDJSON, and print the cursor to poll from.
 
     The file appears only when it is complete; its last line holds the same cursor. Concurrent
-    captures into the same file wait for one another; their lock, PATH.lock, is not removed.
+    captures into the same file wait for one another; their lock file, PATH.lock, is not removed.
     """
     root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph
@@ -194,7 +196,7 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
 def commit_changes(
     commit_id: str, limit: int, page_token: str | None, uri: str | None, store: str | None, **filters: Any
 ) -> None:
-    """Show what one commit changed against its first parent. HEAD is the newest commit of main."""
+    """Show what one commit changed relative to its first parent. HEAD is the newest commit of main."""
     root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph
 

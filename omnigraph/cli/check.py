@@ -30,14 +30,14 @@ _CHECKSUM_COUNTS = ("verified", "unrecorded")
     multiple=True,
     metavar="PATH",
     type=click.Path(exists=True),
-    help="With --absent: another file or folder to search, such as rejects; may be repeated",
+    help="With --absent: an additional file or folder to search, such as rejects; may be repeated",
 )
 @click.option("--quick", is_flag=True, help="Skip rows, indexes and file contents")
 @click.option(
     "--sample",
     type=click.FloatRange(0, 100, min_open=True),
     metavar="PERCENT",
-    help="Quick check that also verifies the content of this percentage of the files",
+    help="Run a quick check that also verifies the contents of this percentage of files",
 )
 @engine_options("for 32 GiB of files or more")
 @store_option
@@ -58,8 +58,9 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
 
     Every file that has a recorded checksum is read and compared with it.
 
-    Exits 1 if there are errors, 5 if there are only warnings. With --absent, verifies instead that
-    an entity is completely erased, and exits 5 if traces of it remain. Nothing is written.
+    Exits with code 1 if there are errors, or 5 if there are only warnings. With --absent, verifies
+    instead that an entity is completely erased, and exits with code 5 if traces of it remain.
+    Nothing is written.
     """
     root = resolve_root(uri, store)
     if absent is not None:
@@ -111,14 +112,13 @@ def _print_report(report: "Checkup", quick: bool) -> None:
     )
     if report.read["unrecorded"]:
         unrecorded_files = show.count(report.read["unrecorded"], "file")
-        show.note(f"{unrecorded_files} without a checksum, written before checksums were recorded")
+        show.note(f"no checksum for {unrecorded_files} written before checksums were recorded")
     verified_files = show.count(report.read["verified"], "file")
-    coverage += f", the content of {verified_files} verified" if report.read["verified"] else ""
+    coverage += f", contents of {verified_files} verified" if report.read["verified"] else ""
     if quick:
         files = "other files" if report.read["verified"] else "files"
         show.note(
-            f"not checked: rows, the contents of indexes, and the contents of {files};"
-            " a check without --quick and --sample reads them"
+            f"not checked: rows, and the contents of indexes and {files}; omit --quick and --sample to check them"
         )
     error_count = sum(finding.severity == "error" for finding in report.findings) + report.more
     warning_count = len(report.findings) - error_count + report.more

@@ -29,10 +29,10 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of listed tags and operations that reta
 @click.option(
     "--grace",
     metavar=_DURATION_METAVAR,
-    help="Keep files that were in use this recently, for running readers  [default: 60m]",
+    help="Keep files that were in use within this time, for running readers  [default: 60m]",
 )
 @click.option("--erase", is_flag=True, help="First rewrite files that contain deleted rows")
-@click.option("--purge-dropped", is_flag=True, help="Also remove tables that nothing references any more")
+@click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")
 @engine_options("for 100,000 files or more")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @store_option
@@ -43,7 +43,7 @@ def cleanup(store: str | None, uri: str | None, no_progress: bool, yes: bool, **
     """Remove history that is neither among the newest N commits of a branch nor recent.
 
     Everything that branches, tags, merge bases and running operations need is kept. Reads and
-    writes may continue meanwhile. Without --confirm nothing is removed.
+    writes can continue during a cleanup. Without --confirm, nothing is removed.
     """
     root = resolve_root(uri, store)
     if options["keep"] is None and options["older_than"] is None:
@@ -79,7 +79,7 @@ def _print_report(report: "Cleanup", options: dict[str, Any]) -> None:
         description = f"{dataset.type_key}: {versions}, {dataset.bytes_removed:,} bytes"
         show.result(f"{description}; {dataset.error}" if dataset.error else description)
     for table_path in report.unreferenced_paths:
-        show.result(f"{table_path}: nothing references this table any more")
+        show.result(f"{table_path}: this table is no longer referenced")
     verb = "would remove" if report.preview else "removed"
     kept_commits = show.count(report.commits_kept, "commit")
     show.result(f"{verb} {report.bytes_removed:,} bytes; kept {kept_commits}")
@@ -97,18 +97,21 @@ def _report_notes(report: "Cleanup", options: dict[str, Any]) -> Iterator[str]:
         yield _describe_spared(report, grace)
     for unnamed_ref in report.unnamed:
         subject = f"{unnamed_ref['kind'] or 'branch or tag'} {unnamed_ref['name'] or ''}".strip()
-        yield (f"{subject} ({unnamed_ref['manifest']}) lost its ref object; its data is kept: run repair")
+        yield (
+            f"{subject} ({unnamed_ref['manifest']}) lost its ref object; its data is kept:"
+            " run `omnigraph repair` to restore it"
+        )
     if report.held_by:
         holders = ", ".join(report.held_by[:_MAX_HOLDERS_SHOWN]) + (
             ", …" if len(report.held_by) > _MAX_HOLDERS_SHOWN else ""
         )
-        yield f"also kept, because these need it: {holders}"
+        yield f"also kept: data needed by {holders}"
     if report.deleted_rows is not None:
         yield _describe_erasure(report.deleted_rows, options)
     if report.engine != "local":
         yield f"done on {report.engine}"
     if report.preview:
-        yield "nothing was removed; pass --confirm to remove it"
+        yield "nothing was removed; pass --confirm to remove the history"
 
 
 def _describe_spared(report: "Cleanup", grace: str) -> str:
@@ -127,4 +130,4 @@ def _describe_erasure(deleted_count: int, options: dict[str, Any]) -> str:
     if (options["keep"] or 1) > 1 or options["grace"] not in ("0", "0s") or options["older_than"]:
         advice = "use --keep 1 --grace 0s to erase it"
         return f"{summary}; recent and retained data is not erased: {advice}"
-    return f"{summary}; files that contain some, and all indexes, would be rewritten"
+    return f"{summary}; the files that contain deleted rows, and all indexes, would be rewritten"

@@ -31,7 +31,11 @@ def commit() -> None:
 @uri_argument
 @click.option("--branch", default="main", show_default=True, help="Branch to list")
 @click.option(
-    "--filter", "filters", multiple=True, metavar="NAME=VALUE", help="Only commits with this actor, operation or type"
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="List only commits with this actor, operation or type",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Maximum number of commits")
 @store_option

@@ -21,5 +21,5 @@ def completion(shell: str) -> None:
 
     completion_class = get_completion_class(shell)
     if completion_class is None:
-        raise click.UsageError(f"no completion for {shell}")
+        raise click.UsageError(f"shell completion is not available for {shell}")
     show.result(completion_class(cli, {}, "omnigraph", "_OMNIGRAPH_COMPLETE").source())

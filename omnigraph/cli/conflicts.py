@@ -27,7 +27,7 @@ _ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  #
 
 @record
 class TypedCommand:
-    """The command as the user typed it; `strategies` resolve conflicts, `options` are the others."""
+    """The command as the user typed it; `strategies` resolve conflicts, and `options` are the other options."""
 
     words: tuple[str, ...]
     uri: str
@@ -36,7 +36,7 @@ class TypedCommand:
 
     @property
     def has_named_strategies(self) -> bool:
-        """Whether strategies were given per type or conflict kind instead of one for all."""
+        """Whether strategies were given per type or conflict kind instead of one for all conflicts."""
         return any("=" in strategy for strategy in self.strategies)
 
     def with_options(self, *extra_options: str) -> str:
@@ -66,9 +66,9 @@ def build_typed_command(
 
 
 def conflict_options(command: Command) -> Command:
-    """Add the merge options that resolve conflicts to a command."""
+    """Add the options for resolving merge conflicts to a command."""
     options = (
-        click.option("--dry-run", is_flag=True, help="Only show the changes and conflicts"),
+        click.option("--dry-run", is_flag=True, help="Show the changes and conflicts without writing"),
         click.option(
             "--strategy",
             "strategies",
@@ -82,7 +82,7 @@ def conflict_options(command: Command) -> Command:
             type=click.Choice(["entity", "property"]),
             default="entity",
             show_default=True,
-            help="With property, changes of different properties of one entity are merged",
+            help="Conflict granularity; property merges changes to different properties of an entity",
         ),
         click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit"),
         click.option("--message", "-m", help="Commit message"),
@@ -104,7 +104,7 @@ def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
     if not sides_by_name and len(strategies) == 1:
         return strategies[0]
     if len(sides_by_name) != len(strategies):
-        raise click.UsageError("--strategy takes either one side, or sides by name: Person=theirs")
+        raise click.UsageError("--strategy takes either one side, or a side for each name, such as Person=theirs")
     return sides_by_name
 
 
@@ -183,7 +183,7 @@ def print_conflicts(
         "list all conflicts": ("--dry-run", "--json"),
     }
     if "--granularity" not in typed_command.options and all(_has_disjoint_changes(conflict) for conflict in conflicts):
-        by_property = {"merge changes of different properties": ("--granularity", "property")}
+        by_property = {"merge changes to different properties": ("--granularity", "property")}
         suggestions = by_property | suggestions
     lines += [
         f"  {typed_command.with_options(*extra_options)}   # {purpose}"

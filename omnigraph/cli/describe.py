@@ -17,7 +17,7 @@ from .options import schema_option, settings, shared_options
 @click.argument("names", nargs=-1)
 @shared_options
 def describe(schema_path: str, query_path: str, plan: bool, names: tuple[str, ...]) -> None:
-    """Show what queries take, return and touch. NAMES selects queries of the file."""
+    """Show the parameters, results, reads and writes of queries. NAMES selects queries from the file."""
     files.reject_repeated_stdin(schema_path, query_path)
     queries = _select_queries(_compile_queries(schema_path, query_path), names)
     if settings().json:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("old_revision", metavar="A")
 @click.argument("new_revision", metavar="[B]", required=False)
 @click.option("--stat", is_flag=True, help="Show only counts")
-@click.option("--check", is_flag=True, help="Exit 5 if there are differences")
+@click.option("--check", is_flag=True, help="Exit with code 5 if there are differences")
 @filter_options
 @uri_option
 @store_option

@@ -20,10 +20,10 @@ _OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 @store_option
 @shared_options
 def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
-    """Diagnose this machine: versions, Java and caches; and a store if one is given.
+    """Diagnose this machine (versions, Java and caches) and, if given, a store.
 
-    For a store, checks that creating an object is exclusive, using a small object that is removed
-    again, and compares its clock. Exits 1 if something cannot work.
+    For a store, checks that object creation is exclusive, using a small temporary object, and
+    compares the store's clock with the local one. Exits with code 1 if a check fails.
     """
     root = resolve_root(uri, store) if uri is not None or store is not None else None
     from omnigraph.maintenance.doctor import diagnose_environment

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def _entity_options(command: Command) -> Command:
-    """Add the arguments and options that select one entity to a command."""
+    """Add to a command the arguments and options that select one entity."""
     options = (
         click.argument("type_name", metavar="TYPE"),
         click.argument("entity_id", metavar="ID"),
-        click.option("--branch", help="Branch; main unless a snapshot is given"),
+        click.option("--branch", help="Branch to read; main unless a snapshot is given"),
         snapshot_option,
         click.option(
             "--kind",

@@ -10,7 +10,7 @@ from .query_input import QueryInput, query_options
 
 @click.command()
 @query_options
-@click.option("--branch", help="Branch; main unless a snapshot is given")
+@click.option("--branch", help="Branch to read; main unless a snapshot is given")
 @snapshot_option
 @click.option("--analyze", is_flag=True, help="Run the query and show actual rows and times")
 @store_option

@@ -19,12 +19,12 @@ _FORMATS = ("ndjson", "parquet", "lance")
 
 @click.command()
 @uri_argument
-@click.option("--branch", help="Branch; main unless a snapshot is given")
+@click.option("--branch", help="Branch to read; main unless a snapshot is given")
 @snapshot_option
-@click.option("--type", "types", multiple=True, help="Only this type; may be repeated")
-@click.option("--out", metavar="PATH", help="Write to a file, atomically; .gz and .zst compress it")
+@click.option("--type", "types", multiple=True, help="Export only this type; may be repeated")
+@click.option("--out", metavar="PATH", help="Write atomically to a file; the suffixes .gz and .zst compress it")
 @click.option("--iso-dates", is_flag=True, help="Write dates as 2024-01-31 instead of numbers")
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="Export with Spark to a folder")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="Export with Spark to a folder in this format")
 @click.option("--ordered", is_flag=True, help="With --format: sort each type by id")
 @click.option("--master", metavar="URL", help="With --format: Spark master")
 @click.option("--remote", metavar="URL", help="With --format: Spark Connect URL")

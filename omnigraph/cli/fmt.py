@@ -36,7 +36,7 @@ class FormattedFile:
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--check", is_flag=True, help="Do not write; exit 5 if a file would change")
+@click.option("--check", is_flag=True, help="Do not write; exit with code 5 if a file would change")
 @click.option("--diff", is_flag=True, help="Do not write; print the changes")
 @click.option("--language", type=click.Choice(["pg", "gq"]), help="Language of standard input")
 @shared_options
@@ -45,7 +45,7 @@ def fmt(context: click.Context, paths: tuple[str, ...], check: bool, diff: bool,
     """Format schema (.pg) and query (.gq) files in place.
 
     A directory stands for all such files below it; `-` reads standard input and prints the result.
-    Comments are kept, the meaning never changes, and files with errors are left alone.
+    Comments are kept, the meaning never changes, and files with errors are left unchanged.
     """
     files.reject_repeated_stdin(*paths)
     formatted_files = [_format_file(path, language) for path in files.expand_directories(paths, ".pg", ".gq")]
@@ -81,7 +81,7 @@ def _choose_formatter(path: str, language: str | None) -> Any:
 
         return format_queries
     hint = "use --language pg or gq" if path == files.STDIN else "expected a .pg or .gq file"
-    raise click.UsageError(f"unknown language of {path}: {hint}")
+    raise click.UsageError(f"cannot determine the language of {path}: {hint}")
 
 
 def _deliver_result(formatted: FormattedFile, *, write: bool, diff: bool) -> None:

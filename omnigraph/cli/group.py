@@ -24,14 +24,14 @@ class LazyCommand:
 
 
 def _reject_unused_flags(ctx: click.Context, command_path: str, command: click.Command) -> None:
-    """Reject a flag before a command that does not accept it, because no flag is ever ignored."""
+    """Reject a flag before a command that does not accept it, so that no flag is silently ignored."""
     invocation = ctx.find_object(Invocation)
     if invocation is None or isinstance(command, click.Group):
         return
     accepted_names = {parameter.name for parameter in command.params}
     for name, flag in SCOPE_FLAGS.items():
         if name in invocation.scope_flags and name not in accepted_names:
-            ctx.fail(f"{command_path} does not take {flag}")
+            ctx.fail(f"{command_path} does not accept {flag}")
 
 
 class LazyGroup(click.Group):

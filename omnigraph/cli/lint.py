@@ -32,21 +32,21 @@ class LintedFile:
     type=click.Path(allow_dash=True),
     help="Query file (.gq) or directory; may be repeated",
 )
-@click.option("--check", "strict", is_flag=True, help="Exit 5 if there are warnings")
+@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there are warnings")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "sarif"]),
     default="text",
     show_default=True,
-    help="Output format; sarif is for code hosts",
+    help="Output format; sarif is for code scanning services",
 )
 @shared_options
 @click.pass_context
 def lint(context: click.Context, schema_path: str, query_paths: tuple[str, ...], strict: bool, form: str) -> None:
     """Check queries against a schema, and the schema itself.
 
-    Every finding is reported with its position. Exits 1 if there are errors.
+    Every finding is reported with its position. Exits with code 1 if there are errors.
     """
     files.reject_repeated_stdin(schema_path, *query_paths)
     schema_report, query_reports = lint_files(schema_path, query_paths)

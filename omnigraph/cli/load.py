@@ -43,11 +43,11 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 )
 @click.option("--mode", required=True, type=click.Choice(_MODES), help="How to handle existing ids")
 @click.option("--branch", default="main", show_default=True, help="Branch to load into")
-@click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it is missing")
-@click.option("--format", type=click.Choice(_FORMATS), help="Format of all files, overriding names")
+@click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it does not exist")
+@click.option("--format", type=click.Choice(_FORMATS), help="Format of all files; overrides file name suffixes")
 @click.option("--mapping", metavar="PATH", help="JSON file that maps columns to properties by type")
 @engine_options("for 64 MiB or more")
-@click.option("--report", is_flag=True, help="Print every bad line, not only the first --max-errors")
+@click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
 @click.option(
     "--max-errors",
     metavar="N",
@@ -60,7 +60,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--dry-run", is_flag=True, help="Check the data without writing")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option("--idempotency-key", metavar="KEY", help="Key that makes a repeated load do nothing")
+@click.option("--idempotency-key", metavar="KEY", help="Unique key; a repetition with the same key has no effect")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @store_option
 @actor_option
@@ -69,9 +69,9 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **options: Any) -> None:
     """Load records: append rejects existing ids, merge replaces them, overwrite replaces types.
 
-    One load is one commit. A single bad line, and nothing is written.
+    One load is one commit. If a single line is invalid, nothing is written.
 
-    An edge without an id gets a new id in every load, also with merge, so repeating a load
+    An edge without an id gets a new id in every load, even with merge, so repeating a load
     duplicates such edges. To prevent this, give edges an "id" in their "data", pass
     --idempotency-key, or declare @unique(src, dst) in the schema, which rejects the second edge.
     """
@@ -125,7 +125,7 @@ def _choose_source(data: tuple[str, ...]) -> Any:
     paths_by_type: dict[str, list[str]] = {}
     for match, argument in zip(matches, data, strict=True):
         if match is None:
-            raise click.UsageError(f"--data {argument}: give a type to all paths, or to none")
+            raise click.UsageError(f"--data {argument}: specify a type for all paths, or for none")
         paths_by_type.setdefault(match[1], []).append(match[2])
     return paths_by_type
 
@@ -171,9 +171,9 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     ]
     details = f": {', '.join(loaded_counts)}" if loaded_counts else ", nothing to load"
     if loaded_counts and receipt.commit is None and not is_dry_run:
-        details += "; all of it already existed, nothing changed"
+        details += "; all of it already existed, so nothing changed"
     elif receipt.replayed:
-        details = f", nothing: this key was already used by commit {receipt.commit_id}"
+        details = f": nothing, because this key was already used by commit {receipt.commit_id}"
     branch_note = " (new branch)" if receipt.branch_created else ""
     verb = "checked for" if is_dry_run else "loaded"
     show.result(f"{verb} {receipt.branch}{branch_note} by {mode}{details}")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @click.option("--branch", default="main", show_default=True, help="Branch to show")
 @click.option("--all", "every", is_flag=True, help="Show all branches")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of commits")
-@click.option("--actor", "who", help="Only commits by this actor")
-@click.option("--type", "type_name", help="Only commits that changed this type")
+@click.option("--actor", "who", help="Show only commits by this actor")
+@click.option("--type", "type_name", help="Show only commits that changed this type")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters")
 @store_option
 @shared_options

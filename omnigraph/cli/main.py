@@ -57,13 +57,13 @@ _COMMANDS = {
     "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
 }
-# Start-up creates many objects and no garbage, so collections would waste a tenth of its time.
+# Start-up creates many objects but no garbage, so garbage collection would waste a tenth of the start-up time.
 _GC_THRESHOLD = 100_000
 _EPILOG = """
 A graph is a path or s3://bucket/prefix; S3 access is configured with the AWS_* variables.
 lint, fmt, describe, completion, version, schema check and schema diff work without a graph.
 Exit codes: 0 success, 1 failure, 2 usage error, 4 --if-commit did not match, 5 --check found
-something, 130 interrupted, 143 terminated.
+differences or warnings, 130 interrupted, 143 terminated.
 """
 
 
@@ -79,7 +79,7 @@ something, 130 interrupted, 143 terminated.
 @scope_options
 @shared_options
 def cli() -> None:
-    """A versioned property-graph database on open files, with branches and merges like git."""
+    """A versioned property-graph database on open file formats, with git-like branches and merges."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -115,7 +115,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return the exit code instead of raising."""
     invocation = Invocation()
     original_streams = sys.stdout, sys.stderr
-    # This context outlives the command, so that errors, too, are shown according to its flags.
+    # This context outlives the command, so that errors are also shown according to its flags.
     with click.Context(cli, obj=invocation):
         try:
             returned: Any = cli.main(args=arguments, prog_name="omnigraph", standalone_mode=False, obj=invocation)
@@ -127,7 +127,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except SystemExit:
             if (sys.stdout, sys.stderr) == original_streams:
                 raise  # shell completion exits like this
-            # Click wraps the streams, and exits if the reader of the output has closed it.
+            # Click wraps the streams, and exits if the reader has closed the output.
             sys.stdout, sys.stderr = original_streams
             _silence_stdout()
             return exits.BROKEN_PIPE

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 @click.option("--branch", default="main", show_default=True, help="Branch to change")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option("--idempotency-key", metavar="KEY", help="Key that makes a repeated mutation do nothing")
+@click.option("--idempotency-key", metavar="KEY", help="Unique key; a repetition with the same key has no effect")
 @store_option
 @actor_option
 @shared_options
 def mutate(query_input: QueryInput, store: str | None, actor: str | None, branch: str, **options: Any) -> None:
     """Run a mutation: insert, update or delete, atomically.
 
-    Exits 4 if --if-commit names a commit that is no longer the head of the branch.
+    Exits with code 4 if --if-commit names a commit that is no longer the head of the branch.
     """
     root = resolve_root(None, store, argument_name="--store")
     announce_target("mutate", root)

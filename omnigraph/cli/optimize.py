@@ -14,7 +14,7 @@ _branch_option = click.option("--branch", metavar="NAME", help="Branch to mainta
 
 @click.command()
 @uri_argument
-@click.option("--type", "types", multiple=True, metavar="T", help="Only this type; may be repeated")
+@click.option("--type", "types", multiple=True, metavar="T", help="Optimize only this type; may be repeated")
 @engine_options("for 1 GiB of work or more")
 @_branch_option
 @store_option
@@ -25,8 +25,8 @@ def optimize(
 ) -> None:
     """Compact small fragments of tables, and update indexes to cover all rows.
 
-    The content does not change. Reads and writes may continue meanwhile. Small writes do most of
-    this themselves; run it after large loads and deletes.
+    The content does not change. Reads and writes can continue in the meantime. Small writes already
+    do most of this work; run this command after large loads and deletes.
     """
     root = resolve_root(uri, store)
     announce_target("optimize", root)
@@ -101,6 +101,6 @@ def ensure_indices(store: str | None, uri: str | None, branch: str | None, **eng
     for type_key, property_names in report.indexes.items():
         noun = "index of" if len(property_names) == 1 else "indexes of"
         show.result(f"{type_key}: built the {noun} {', '.join(property_names)}")
-    show.result(f"commit {report.commit_id}" if report else "all rows are already covered")
+    show.result(f"commit {report.commit_id}" if report else "indexes already cover all rows")
     for type_key, property_name, reason in pending_indexes:
         show.note(f"{type_key}: the index of {property_name} is pending: {reason}")

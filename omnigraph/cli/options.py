@@ -132,7 +132,7 @@ SCOPE_FLAGS = {"store": "--store", "actor": "--as", "yes": "--yes"}
 
 
 def scope_option(declaration: str, parameter_name: str, **attributes: Any) -> Callable[[Command], Command]:
-    """Declare a flag that may also precede the command; a value given after the command wins."""
+    """Declare a flag that may also precede the command; a value given after the command takes precedence."""
 
     def use_group_value(context: click.Context, _: click.Parameter, value: Any) -> Any:
         invocation = context.find_object(Invocation)
@@ -161,7 +161,7 @@ def _remember_scope(parameter_name: str) -> Callable[[click.Context, click.Param
 
 
 _SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("--store", "store", {"metavar": "URI", "help": "Graph, for commands that need one"}),
+    ("--store", "store", {"metavar": "URI", "help": "Graph location, for commands that need one"}),
     ("--as", "actor", {"metavar": "ACTOR", "help": "Actor to record, for commands that write"}),
     ("--yes", "yes", {"is_flag": True, "help": "Skip confirmation prompts, for destructive commands"}),
 )

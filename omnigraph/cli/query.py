@@ -16,7 +16,7 @@ _LINES_PER_WRITE = 1000  # lines per write
 
 @click.command()
 @query_options
-@click.option("--branch", help="Branch; main unless a snapshot is given")
+@click.option("--branch", help="Branch to read; main unless a snapshot is given")
 @snapshot_option
 @click.option(
     "--format",
@@ -25,7 +25,7 @@ _LINES_PER_WRITE = 1000  # lines per write
     help="Output format; jsonl begins with a line of metadata  [default: table]",
 )
 @click.option("--max-width", type=click.IntRange(min=8), default=80, show_default=True, help="Maximum column width")
-@click.option("--wrap", is_flag=True, help="Wrap long cells of a table instead of truncating them")
+@click.option("--wrap", is_flag=True, help="Wrap long table cells instead of truncating them")
 @click.option("--csv-null", default="null", show_default=True, help="Text for missing values in CSV")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Maximum run time in seconds")
 @store_option

@@ -24,7 +24,7 @@ _QUERY_OPTIONS = (
         "query_path",
         metavar="FILE",
         type=click.Path(allow_dash=True),
-        help="Query file (.gq); NAME selects a query if it has several",
+        help="Query file (.gq); NAME selects a query if the file has several",
     ),
     click.option("-e", "--query-string", "text", metavar="GQ", help="Query text"),
     click.option("--params", metavar="JSON", help="Query parameters as a JSON object"),
@@ -58,9 +58,9 @@ def query_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def read_query_source(query_path: str | None, query_text: str | None) -> SourceText:
-    """Read the query from its source; reject several sources, or none."""
+    """Read the query from its source; raise an error unless exactly one source is given."""
     if query_path is not None and query_text is not None:
-        raise click.UsageError("--query and -e both give a query: use only one of them")
+        raise click.UsageError("--query and -e both specify a query: use only one of them")
     if query_text is not None:
         if not query_text.strip():
             raise click.UsageError("-e is empty: pass a query")
@@ -76,7 +76,7 @@ def read_query_source(query_path: str | None, query_text: str | None) -> SourceT
 def read_parameters(params_text: str | None, params_path: str | None) -> dict[str, Any]:
     """Return the parameter values from --params or --params-file."""
     if params_text is not None and params_path is not None:
-        raise click.UsageError("--params and --params-file both give values: use only one of them")
+        raise click.UsageError("--params and --params-file both specify parameters: use only one of them")
     source_name = "--params"
     if params_path is not None:
         source_name = files.display_name(params_path)

@@ -48,16 +48,15 @@ def list_(uri: str | None, store: str | None) -> None:
 
     A pending operation is running, or its process crashed and the next write recovers it. An
     operation that recovery cannot resolve is set aside: it blocks nothing, and the data it needs is
-    kept. Fix the cause and retry it, or drop it.
+    kept. Fix the cause and retry the operation, or drop it.
     """
     root = resolve_root(uri, store)
     from omnigraph.api.opening import open as open_graph
-    from omnigraph.publish.intent import list_intents
 
     graph = open_graph(root.uri, read_only=True)
     outcomes = graph.maintenance.operations.recoveries()
+    pending = graph.maintenance.operations.pending()
     set_aside = graph.maintenance.operations.set_aside()
-    pending = list_intents(graph._handle.store).pending
     if settings().json:
         documents = {
             "recoveries": [outcome.to_json() for outcome in outcomes],
@@ -73,11 +72,11 @@ def list_(uri: str | None, store: str | None) -> None:
     for operation in set_aside:
         show.result(_set_aside_line(operation))
     if pending:
-        show.note("pending operations are still running, or the next write recovers them")
+        show.note("pending operations are still running or will be recovered by the next write")
     if set_aside:
-        show.note("to resolve one: `omnigraph recovery retry ID`, or `drop ID --confirm`")
+        show.note("to resolve a set-aside operation, run `omnigraph recovery retry ID` or `recovery drop ID --confirm`")
     if not outcomes and not pending and not set_aside:
-        show.note("no operation was ever recovered")
+        show.note("there are no recovered, pending or set-aside operations")
 
 
 @click.command()
@@ -90,7 +89,7 @@ def list_(uri: str | None, store: str | None) -> None:
 def retry(operation_id: str, uri: str | None, store: str | None, actor: str | None) -> None:
     """Retry the recovery of operation ID after its cause is fixed.
 
-    If it fails again, the error is reported and the operation stays set aside.
+    If recovery fails again, the error is reported and the operation stays set aside.
     """
     root = resolve_root(uri, store, argument_name="--uri")
     announce_target("recovery retry", root)
@@ -113,9 +112,9 @@ def retry(operation_id: str, uri: str | None, store: str | None, actor: str | No
 @yes_option
 @shared_options
 def drop(operation_id: str, confirm: bool, uri: str | None, store: str | None, actor: str | None, yes: bool) -> None:
-    """Give up operation ID: recovery ignores it, and cleanup may remove its staged data.
+    """Abandon operation ID: recovery ignores it, and cleanup may remove its staged data.
 
-    The drop is recorded. Without --confirm nothing is changed.
+    The drop is recorded. Without --confirm, nothing is changed.
     """
     root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph

@@ -1,4 +1,4 @@
-"""`omnigraph repair`: changes made by external writers, lost names and versions, damage."""
+"""`omnigraph repair`: changes made by external writers, lost names and versions, and damage."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @click.option("--confirm", is_flag=True, help="Repair; the default is a preview")
 @click.option("--force", is_flag=True, help="Adopt appended rows; needs --confirm")
 @click.option("--restore", metavar="ULID", help="Restore only the branch or tag of this manifest")
-@click.option("--name", metavar="NAME", help="With --restore: name to use, if unknown or taken")
-@click.option("--tag", is_flag=True, help="With --restore: restore it as a tag")
-@click.option("--drop", metavar="ULID|NAME", help="Delete only this branch or tag that lost its name")
-@click.option("--commit", metavar="ID", help="Publish again a commit that check lists as possibly lost")
+@click.option("--name", metavar="NAME", help="With --restore: new name, if the old one is unknown or taken")
+@click.option("--tag", is_flag=True, help="With --restore: restore the manifest as a tag")
+@click.option("--drop", metavar="ULID|NAME", help="Delete only this branch or tag, whose name was lost")
+@click.option("--commit", metavar="ID", help="Republish a commit that check lists as possibly lost")
 @yes_option
 @store_option
 @direct_only
@@ -33,18 +33,18 @@ def repair(
 ) -> None:
     """Report or adopt changes made by external writers; restore lost names and versions.
 
-    With --confirm, branches and tags whose ref objects are lost get their names back. If a name is
-    unknown, set it with --restore and --name, or delete the branch with --drop. Published versions
-    of a branch that are missing are published again if there is proof of them.
+    With --confirm, the names of branches and tags whose ref objects are lost are restored. If a
+    name is unknown, set it with --restore and --name, or delete the branch with --drop. Missing
+    versions of a branch are published again if there is proof that they had been published.
 
-    Rows that external writers appended are adopted with --force --confirm if they obey all rules of
-    the schema. Their compactions and indexes have no effect on the graph. Anything else is refused;
-    with --confirm the exit code is then 1. Missing files are listed, with the newest readable
-    commit of each branch.
+    Rows that external writers appended are adopted with --force --confirm if they satisfy all rules
+    of the schema. Compactions and indexes made by external writers have no effect on the graph. All
+    other external changes are rejected; with --confirm, the exit code is 1 in that case. Missing
+    files are listed together with the newest readable commit of each branch.
     """
     root = resolve_root(uri, store)
     if force and not confirm:
-        raise click.UsageError("--force needs --confirm: look at the preview first")
+        raise click.UsageError("--force needs --confirm: review the preview first")
     if confirm:
         require_consent("repair", root, yes=yes)
         mark_as_write()

@@ -40,7 +40,7 @@ _mainline_option = click.option(
 def revert(commit: str, branch: str, **options: Any) -> None:
     """Undo the changes of a commit with a new commit; later changes are kept.
 
-    COMMIT is an id, a tag, HEAD or HEAD~2. Values that were changed again since are conflicts.
+    COMMIT is an id, a tag, HEAD or HEAD~2. Values that have changed again since then are conflicts.
     """
     _replay_commit("revert", commit, branch, options)
 
@@ -77,8 +77,8 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
     command_words = (verb, commit, *((branch_flag, branch) if branch != "main" else ()))
     typed_command = build_typed_command(command_words, uri or store, options, strategies)
     sides = branch, f"before {commit}" if verb == "revert" else commit
-    participle = "reverted" if verb == "revert" else "applied"
-    failure = f"'{commit}' cannot be {participle} on '{branch}'"
+    action = "reverted on" if verb == "revert" else "applied to"
+    failure = f"'{commit}' cannot be {action} '{branch}'"
     replay = graph.revisions.revert if verb == "revert" else graph.revisions.cherry_pick
     try:
         merge_result = replay(commit, strategy=strategy, **options)
@@ -105,7 +105,7 @@ def _print_result(
         show.document(members | {"stats": merge_result.stats, **conflict_members, "commit": commit_json})
         return
     if merge_result.outcome == "already_up_to_date":
-        show.result(f"nothing to do: {branch} already has the changes of {commit}")
+        show.result(f"nothing to do: {branch} already has the changes from {commit}")
         return
     verbs = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
     action = f"{verbs[merge_result.commit is None]} {commit} on {branch}"

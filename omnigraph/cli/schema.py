@@ -16,7 +16,7 @@ _COMMANDS = {
     "apply": LazyCommand("omnigraph.cli.schema_apply", "apply", "Change the schema of a graph"),
     "check": LazyCommand(__name__, "check", "Check schema files"),
     "diff": LazyCommand(__name__, "diff", "Show the migration plan between two schema files"),
-    "plan": LazyCommand("omnigraph.cli.schema_apply", "plan", "Preview a schema change of a graph"),
+    "plan": LazyCommand("omnigraph.cli.schema_apply", "plan", "Preview a change to the schema of a graph"),
     "show": LazyCommand(__name__, "show_", "Print the schema of a graph"),
 }
 
@@ -30,7 +30,7 @@ def schema() -> None:
 
 @click.command("show")
 @uri_argument
-@click.option("--branch", help="Branch; main unless a snapshot is given")
+@click.option("--branch", help="Branch to read; main unless a snapshot is given")
 @snapshot_option
 @store_option
 @shared_options
@@ -46,11 +46,11 @@ def show_(uri: str | None, branch: str | None, snapshot: str | None, store: str 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--check", "strict", is_flag=True, help="Exit 5 if there are warnings")
+@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there are warnings")
 @shared_options
 @click.pass_context
 def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
-    """Check schema (.pg) files: syntax, types, constraints, interfaces, names.
+    """Check schema (.pg) files: syntax, types, constraints, interfaces and names.
 
     All errors of a file are reported, each with its position.
     """
@@ -108,8 +108,8 @@ def _describe_file(document: dict[str, Any], diagnostics: tuple[Diagnostic, ...]
 @click.argument("before_path", metavar="BEFORE", type=click.Path(allow_dash=True))
 @click.argument("after_path", metavar="AFTER", type=click.Path(allow_dash=True))
 @click.option("--allow-data-loss", is_flag=True, help="Also delete the history of dropped data")
-@click.option("--safe-only", is_flag=True, help="Exit 1 if a step can lose data")
-@click.option("--check", "strict", is_flag=True, help="Exit 5 if there is anything to migrate")
+@click.option("--safe-only", is_flag=True, help="Exit with code 1 if a step can lose data")
+@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to migrate")
 @shared_options
 @click.pass_context
 def diff(
@@ -118,7 +118,7 @@ def diff(
     """Show the migration plan from schema BEFORE to schema AFTER.
 
     Only the two files are read. Steps are marked `+` for additions, `-` for drops and `~` for
-    changes. Exits 1 if a step is not supported.
+    changes. Exits with code 1 if a step is not supported.
     """
     from omnigraph.lang.schema.migrate import plan_migration
 

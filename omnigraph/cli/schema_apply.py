@@ -35,8 +35,8 @@ _data_loss_option = click.option("--allow-data-loss", is_flag=True, help="Also d
 @_schema_option
 @_branch_option
 @_data_loss_option
-@click.option("--safe-only", is_flag=True, help="Exit 1 if a step can lose data")
-@click.option("--check", "strict", is_flag=True, help="Exit 5 if there is anything to change")
+@click.option("--safe-only", is_flag=True, help="Exit with code 1 if a step can lose data")
+@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to change")
 @store_option
 @shared_options
 @click.pass_context
@@ -52,7 +52,7 @@ def plan(
 ) -> None:
     """Show the steps that change the schema of a graph.
 
-    No data is read, nothing is changed. Exits 1 if a step is not supported.
+    No data is read and nothing is changed. Exits with code 1 if a step is not supported.
     """
     root, source = resolve_root(uri, store), files.read_source(path)
     from omnigraph.api.opening import open as open_graph
@@ -73,7 +73,7 @@ def plan(
 @_schema_option
 @_branch_option
 @_data_loss_option
-@click.option("--dry-run", is_flag=True, help="Check the steps and the data without changing them")
+@click.option("--dry-run", is_flag=True, help="Check the steps against the data without applying them")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
 @store_option

@@ -1,8 +1,8 @@
 """How signals end the program: while a command runs, and while the program exits.
 
 While a command runs, SIGTERM raises an exception, as SIGINT (Ctrl-C) does, so that the command
-cleans up. Once its outcome is decided, signals end the process immediately: an exception during
-interpreter shutdown would print a traceback and exit with a meaningless code.
+cleans up. Once the command's outcome is decided, signals end the process immediately: an exception
+during interpreter shutdown would print a traceback and exit with a meaningless code.
 """
 
 import signal

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @uri_argument
-@click.option("--branch", help="Branch; main unless --at is given")
+@click.option("--branch", help="Branch to read; main unless --at is given")
 @click.option("--at", "point", metavar="REVISION", help="Commit, tag, version, timestamp, or main~3")
 @store_option
 @shared_options
 def snapshot(uri: str | None, branch: str | None, point: str | None, store: str | None) -> None:
-    """Show the tables of the newest or a past state of a branch: types, versions and sizes."""
+    """Show the tables of a branch, at its newest or a past state: types, versions and sizes."""
     root = resolve_root(uri, store)
     opened_snapshot = open_snapshot(root.uri, branch, point).snapshot
     if settings().json:

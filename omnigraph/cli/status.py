@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @direct_only
 @shared_options
 def status(uri: str | None, store: str | None, branch: str) -> None:
-    """Show fragments, versions, bytes and index coverage, and the commands that help."""
+    """Show fragments, versions, bytes and index coverage, and the commands to run."""
     root = resolve_root(uri, store)
     from omnigraph.api.opening import open as open_graph
 
@@ -39,7 +39,7 @@ def _print_status(graph_status: "Status") -> None:
             show.result(f"  {dataset.type_key}: {show.count(dataset.rows, 'row')}; {dataset.error}")
             continue
         facts = [show.count(dataset.rows, "row"), show.count(dataset.fragments, "fragment")]
-        facts += [f"{dataset.unindexed_rows} without an index", show.count(dataset.versions, "version")]
+        facts += [f"{dataset.unindexed_rows} rows without an index", show.count(dataset.versions, "version")]
         show.result(f"  {dataset.type_key}: {', '.join(facts)}, {dataset.bytes:,} bytes")
     ref_counts = f"{show.count(graph_status.branches, 'branch')}, {show.count(graph_status.tags, 'tag')}"
     manifest_count = show.count(graph_status.manifest_versions, "manifest version")

@@ -24,7 +24,7 @@ _COMMANDS = {
 @scope_options
 @shared_options
 def tag() -> None:
-    """Create, list and delete tags: permanent names of commits."""
+    """Create, list and delete tags: permanent names for commits."""
 
 
 @click.command()
@@ -37,7 +37,7 @@ def tag() -> None:
 @actor_option
 @shared_options
 def create(name: str, point: str | None, uri: str | None, store: str | None, **options: Any) -> None:
-    """Tag the head of a branch, or COMMIT: an id, a timestamp, HEAD~2. Tagged data is kept.
+    """Tag the head of a branch, or COMMIT: an id, a timestamp or HEAD~2. Tagged data is kept.
 
     NAME may contain letters, digits, '.', '-' and '_', with '/' between parts; at most 200 bytes.
     """
@@ -84,7 +84,7 @@ def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
 @actor_option
 @shared_options
 def delete(name: str, uri: str | None, store: str | None, actor: str | None) -> None:
-    """Delete a tag. Its commit is kept while branches, other tags or its age retain it."""
+    """Delete a tag. The commit is kept if it is recent or if a branch or another tag needs it."""
     root = resolve_root(uri, store, argument_name="--uri")
     announce_target("tag delete", root)
     from omnigraph.api.opening import open as open_graph

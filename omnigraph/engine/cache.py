@@ -1,6 +1,6 @@
 """Caches shared by all queries of a process: parsed tables in memory and neighbour lists on disk.
 
-Owns cache budgets and eviction. Keys name exact table versions, so entries are never stale. A
+Owns cache budgets and eviction. Keys identify exact table versions, so entries are never stale. A
 missing, damaged or unwritable entry costs time but must never change a result.
 """
 
@@ -111,7 +111,7 @@ class QueryCaches:
         default_factory=lambda: MemoryCache(_bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES))
     )
     disk: ArrayFileCache | None = None
-    # Accumulated cost of misses per key. Once it exceeds the cost of building the entry, the entry is built.
+    # Accumulated cost of misses per key. Once this cost exceeds the cost of building the entry, the entry is built.
     miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(10_000))
 
     def add_miss_cost(self, cache_key: Hashable, cost: float) -> float:

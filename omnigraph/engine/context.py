@@ -1,7 +1,7 @@
 """The state that every operator of an execution needs: snapshot, schema, parameters and limits.
 
-Each execution has its own context, which threads must not share. The caches that it refers to are
-shared and thread-safe.
+Each execution has its own context, which threads must not share. The caches that the context refers
+to are shared and thread-safe.
 """
 
 from collections.abc import Callable, Mapping, Sequence

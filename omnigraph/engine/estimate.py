@@ -1,6 +1,6 @@
 """Row count estimates for operators, based on table sizes and rules of thumb.
 
-Use them only in explained plans and for choices that cannot change a result.
+Use these estimates only in explained plans and for choices that cannot change a result.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Physical operators: internal replacements that plan rewrites insert into a plan.
 
-Each one returns the same rows as the logical operators that it replaces, but faster.
+Each operator returns the same rows as the logical operators that it replaces, but faster.
 """
 
 from omnigraph.lang.query import plan

@@ -37,7 +37,7 @@ class MethodNotAllowed(ClientError):
     status = 405
     http_code = "method_not_allowed"
     sentence = "{method} is not allowed on {path}"
-    hint = "see the routes of the server"
+    hint = "see the server's routes"
     method: str | None = None
     path: str | None = None
 
@@ -86,7 +86,7 @@ class SnapshotNotFound(NotFound):
 class EntityNotFound(NotFound):
     """The entity, or its blob, does not exist."""
 
-    sentence = "{entity_kind} type '{type_name}' has no id '{entity_id}'[ with a '{property}']"
+    sentence = "{entity_kind} type '{type_name}' has no id '{entity_id}'[ with a value for '{property}']"
     entity_kind: str | None = None
     type_name: str | None = None
     entity_id: str | None = None
@@ -122,4 +122,4 @@ class QuarantinedGraph(GraphNotFound):
     http_code = None
     retryable = "same"
     sentence = "graph '{graph}' is quarantined"
-    hint = "see the server log for why the graph could not be opened"
+    hint = "check the server log to see why the graph could not be opened"

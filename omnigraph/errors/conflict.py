@@ -46,7 +46,7 @@ class VersionConflict(Conflict):
     retryable = "fresh"
     sentence = "{entity_kind} type '{type_name}' is at version {actual}, expected {expected}"
     wire_facts = ("entity_kind", "type_name", "expected", "actual")
-    hint = "read the current state, then decide"
+    hint = "read the current state, then decide whether to retry"
     entity_kind: str | None = None
     type_name: str | None = None
     expected: Any = None
@@ -110,7 +110,7 @@ class InitializationClaimed(Conflict):
     """Another process is initialising the graph."""
 
     sentence = "another process is initialising '{uri}'"
-    hint = "wait for it to finish; if it crashed, init with force takes over the claim"
+    hint = "wait for it to finish; if it crashed, run init with force to take over the claim"
     extended_exit_code = 1
     uri: str | None = None
 
@@ -127,7 +127,7 @@ class BranchBusy(Conflict):
 class SchemaApplyDisabled(Conflict):
     """The schema of this graph is managed by its cluster."""
 
-    hint = "change the schema in the cluster configuration and apply that"
+    hint = "change the schema in the cluster configuration, then apply the configuration"
     extended_exit_code = 1
 
 
@@ -205,7 +205,7 @@ class PreconditionFailed(ClientError):
     sentence = "precondition failed[ on branch '{branch}']: expected commit '{expected}'[, the head is '{actual}']"
     wire_member = "precondition_failure"
     wire_facts = ("expected", "actual")
-    hint = "read the current state, then decide"
+    hint = "read the current state, then decide whether to retry"
     exit_code = 4
     extended_exit_code = 4
     branch: str | None = None
@@ -219,8 +219,8 @@ class BlobPreconditionFailed(ClientError):
     status = 412
     http_code = "conflict"
     retryable = "fresh"
-    sentence = "the blob has ETag {etag}"
-    hint = "read the blob again, then decide"
+    sentence = "the blob's current ETag is {etag}"
+    hint = "read the blob again, then decide whether to retry"
     etag: str | None = None
 
 

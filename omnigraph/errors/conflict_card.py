@@ -1,6 +1,7 @@
 """Render merge conflicts as an HTML card for notebooks, with base, ours and theirs side by side.
 
-The card is static HTML of bounded size in which all text is escaped. It needs no data library.
+The card is static HTML of bounded size in which all text is escaped. Rendering needs no data
+library.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,8 @@
 """Source positions, and diagnostics that point at them.
 
-Owns spans, line and column arithmetic, and the caret excerpt shown by every language error. It does
-not depend on grammars, schemas or graphs, and imports nothing from the package except `record`.
+Owns spans, line and column arithmetic, and the caret excerpt shown by every language error. This
+module does not depend on grammars, schemas or graphs, and imports nothing from the package except
+`record`.
 """
 
 import unicodedata

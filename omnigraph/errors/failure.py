@@ -6,7 +6,7 @@ from typing import Any, Literal
 from .root import ClientError, ConfigError, ServerError, Transient, UsageError
 
 StorageKind = Literal["transient", "configuration", "not_found", "precondition", "permanent", "unknown"]
-"""The cause of a storage failure; `unknown` justifies neither a retry nor an alarm."""
+"""The cause of a storage failure; `unknown` means that it could not be determined."""
 
 
 class StorageError(ServerError):
@@ -20,7 +20,7 @@ class StorageError(ServerError):
     """
 
     sentence = "the store failed ({kind})[: {reason}]"
-    hint = "check that the store is reachable, the credentials are valid and there is free space"
+    hint = "check the store's availability, credentials and free space"
     kind: StorageKind = "unknown"
     reason: str | None = None
 
@@ -42,7 +42,7 @@ class TransientStorageError(StorageError, Transient):
 
 
 class IndexUnreadable(UserWarning):
-    """Warning: an index cannot be read. Results stay correct but slower until it is rebuilt."""
+    """Warning: an index cannot be read. Results stay correct but slower until the index is rebuilt."""
 
 
 class BlobIntegrityError(ServerError):
@@ -53,10 +53,10 @@ class BlobIntegrityError(ServerError):
 
 
 class InternalError(ServerError):
-    """Omnigraph has an internal error."""
+    """An internal error occurred in Omnigraph."""
 
     sentence = "internal error: {reason}"
-    hint = "report the request id together with the log"
+    hint = "report the error with its request id and the log"
     reason: str | None = None
 
 
@@ -65,7 +65,7 @@ class InitializationCommitted(ServerError):
 
     effect = "done"
     sentence = "the graph at '{uri}' was initialised, but verifying it failed[: {reason}]"
-    hint = "do not delete anything; open the graph"
+    hint = "do not delete anything; open the graph to check it"
     uri: str | None = None
     reason: str | None = None
 
@@ -89,7 +89,7 @@ class RecoveryRequired(ServerError, Transient):
     sentence = "recovery required for operation {operation_id}"
     wire_member = "recovery_required"
     wire_facts = ("operation_id",)
-    hint = "open the graph read-write once, or restart the server"
+    hint = "open the graph for writing once, or restart the server"
     operation_id: str | None = None
 
 
@@ -118,7 +118,7 @@ class Shutdown(ServerError, Transient):
     status = 503
     http_code = None
     effect = "none"
-    hint = "try again when the server is back"
+    hint = "try again when the server is available"
     extended_exit_code = 1
 
 
@@ -127,7 +127,7 @@ class Cancelled(ClientError):
 
     status = None
     http_code = None
-    hint = "nothing was changed; run the operation again when needed"
+    hint = "nothing was changed; run the operation again if needed"
     exit_code = 130
     extended_exit_code = 130
 
@@ -164,7 +164,7 @@ class ReadOnlyError(UsageError):
     """The graph handle is read-only."""
 
     sentence = "{what} is refused: the graph handle is read-only"
-    hint = "open the branch itself, without read_only and without a point in time"
+    hint = "open the branch itself, without read_only and without a past revision"
     what: str | None = None
 
 

@@ -138,8 +138,8 @@ class ConstraintViolation(ClientError):
 class SchemaViolation(ClientError):
     """Existing entities violate a rule of the new schema, so it was not applied.
 
-    `violations` holds the first violations as plain data; `more` is true if there are others. When
-    there are several, the string form lists each on its own line.
+    `violations` holds the first violations as plain data; `more` is true if there are others. If
+    there are several violations, the string form lists each on its own line.
 
     >>> ann = {"type": "node:User", "id": "ann", "rule": "@range", "reason": "151 is too much"}
     >>> print(SchemaViolation(violations=[ann, {**ann, "id": "bob"}]))
@@ -200,7 +200,7 @@ class ExternalBlobPolicyError(ClientError):
     """The graph does not allow this external blob."""
 
     sentence = "external blob '{uri}' is refused[: {reason}]"
-    hint = "give the bytes as base64, or allow the location in the policy of the graph"
+    hint = "pass the bytes as base64, or allow the location in the graph's policy"
     uri: str | None = None
     reason: str | None = None
 
@@ -224,17 +224,17 @@ class ChangeCursorRejected(ClientError):
 
     prefix = "change cursor rejected: "
     sentence = "change cursor rejected: {reason}"
-    hint = "use the cursor with the graph, branch and filter that issued it, or take a baseline"
+    hint = "use the cursor with the graph, branch and filter it was created for, or take a baseline"
     reason: str | None = None
 
 
 class EmbeddingModelMismatch(ClientError):
-    """The query uses another embedding model than the stored vectors."""
+    """The query uses a different embedding model from the stored vectors."""
 
     sentence = (
         "property '{property}' holds vectors of model '{recorded_model}'[, but the query would use '{resolved_model}']"
     )
-    hint = "configure the recorded model, or recompute the embeddings of the property"
+    hint = "configure the recorded model, or recompute the property's embeddings"
     property: str | None = None
     recorded_model: str | None = None
     resolved_model: str | None = None
@@ -280,7 +280,7 @@ class ResourceLimitExceeded(ClientError):
     sentence = "resource limit exceeded for {resource}[: {actual} is more than {limit}]"
     wire_member = "resource_limit"
     wire_facts = ("resource", "limit", "actual")
-    hint = "request less at once"
+    hint = "reduce the size of the request"
     resource: str | None = None
     limit: int | None = None
     actual: int | None = None

@@ -66,8 +66,8 @@ class MergeConflict(Conflict):
     prefix = "merge conflicts: "
     wire_facts = ("merge_conflicts",)
     hint = (
-        "list them with dry_run=True (--dry-run), then merge with strategy='ours' or 'theirs'"
-        " (--strategy), also per kind or type; or change the entities on one branch and merge again"
+        "list the conflicts with dry_run=True (--dry-run), then merge with strategy='ours' or 'theirs'"
+        " (--strategy), optionally per kind or type; or change the entities on one branch and merge again"
     )
     conflicts: list[EntityConflict]
 

@@ -1,8 +1,8 @@
 """The base class of all errors and the families that users catch.
 
-An error consists of facts. Its class defines the status, effect, retry advice and hint, and its
-constructor fills the facts into a message. Errors never hold secrets, because every `uri` fact is
-redacted on entry.
+An error consists of facts. The error class defines the status, effect, retry advice and hint, and
+the constructor fills the facts into a message. Errors never hold secrets, because every `uri` fact
+is redacted on entry.
 """
 # ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
 
@@ -191,7 +191,7 @@ class Conflict(ClientError):
 
     status = 409
     http_code = "conflict"
-    hint = "read the current state, then decide"
+    hint = "read the current state, then decide whether to retry"
     extended_exit_code = 3
 
 

@@ -1,9 +1,9 @@
 """Applies a schema plan to a branch: checks it, stages it, and publishes it atomically in one commit.
 
 The schema row and all tables change in the same commit. A concurrent schema change is a conflict.
-If no rows must be rewritten, the commit is retried when other writes are published first. Otherwise
-it is a long operation, which fails if another writer publishes first, and which other processes
-complete or discard if this process dies.
+If no rows have to be rewritten, the commit is retried when other writes are published first.
+Otherwise, applying the plan is a long operation, which fails if another writer publishes first, and
+which other processes complete or discard if this process dies.
 """
 
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ class _CachedDataCheck:
         self.passed_contents: dict[TableKey, str] | None = None
 
     def __call__(self, txn: WriteTxn) -> list[Requirement]:
-        """Raise if data does not fit; return requirements that the checked content is unchanged."""
+        """Raise an error if data does not fit; return requirements that the checked content stay unchanged."""
         _require_planned_schema(self.schema_plan, txn)
         entries = {table_key: txn.base.state.tables[table_key] for table_key in sorted(self.checked_keys)}
         content_ids = {table_key: entry.content_id for table_key, entry in entries.items()}
@@ -145,7 +145,7 @@ def _require_planned_schema(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
     current_schema = txn.base.state.schema
     if current_schema != schema_plan.base:
         raise ReadSetConflict(
-            "the schema of the branch changed since the plan was made",
+            "the branch's schema has changed since the plan was made",
             member="schema",
             expected=schema_plan.base.hash,
             actual=current_schema.hash,

@@ -75,7 +75,7 @@ def _plan_transitions(schema_plan: SchemaPlan) -> Iterator[TypeTransition]:
 
 
 def _validated_steps(schema_plan: SchemaPlan, type_transition: TypeTransition) -> list[MigrationStep]:
-    """Return the steps for a type that may fail on existing rows."""
+    """Return those steps for a type that may fail on existing rows."""
     return [
         step
         for step in schema_plan.steps
@@ -139,7 +139,7 @@ def _add_constrained_properties(trimmed_type: Any, new_type: NodeType | EdgeType
 
 
 def _check_unique(type_transition: TypeTransition, constraint: Constraint, table: Table) -> Iterator[Violation]:
-    """Yield violations for entities that share a tuple."""
+    """Yield violations for entities that share the values of a unique constraint."""
     trimmed_type = replace(type_transition.new_type, constraints=(constraint,))
     all_rows = pa.Table.from_batches(list(_read_in_new_form(type_transition, constraint_columns(constraint), table)))
     yield from repeated_records(
@@ -191,7 +191,7 @@ def _read_node_ids(txn: WriteTxn, type_key: TableKey | None) -> pa.Array:
 def _read_in_new_form(
     type_transition: TypeTransition, column_names: Sequence[str], table: Table
 ) -> Iterator[pa.RecordBatch]:
-    """Read columns, and the id, in their new form and under their new names."""
+    """Read the given columns and the id in their new form, under their new names."""
     column_by_name = {target_column.field.name: target_column for target_column in type_transition.target_columns}
     requested_columns = [column_by_name[column_name] for column_name in dict.fromkeys(["id", *column_names])]
     source_names = [target_column.source for target_column in requested_columns if target_column.source is not None]

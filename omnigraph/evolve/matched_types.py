@@ -1,6 +1,6 @@
 """Matches the types of two schemas by their type and property ids, never by name.
 
-Owns the storage-related comparison of two schemas: which table each type continues to use, and
+This module compares two schemas with regard to storage: which table each type continues to use, and
 which columns that table must have. Constraints and documentation are not compared.
 """
 
@@ -20,7 +20,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True)
 class TypeTransition:
-    """A type before and after a migration, which does not move the type's table."""
+    """A type before and after a migration; its table stays in the same place."""
 
     old_ir: SchemaIR
     new_ir: SchemaIR

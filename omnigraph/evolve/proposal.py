@@ -1,6 +1,6 @@
 """A planned schema change, and the report of an applied one.
 
-Owns the plan that a caller reviews before applying it, which is bound to the schema it was made
+This module owns the plan, which a caller reviews before applying it and which is bound to the schema it was made
 for, and the report returned afterwards. Reads no data and changes nothing.
 """
 
@@ -70,7 +70,7 @@ class SchemaPlan:
         return self.migration.to_json()
 
     def with_data_loss(self, allow: bool) -> "SchemaPlan":
-        """Return the same plan, with or without erasing the history of dropped data."""
+        """Return the same plan, changed to erase or keep the history of dropped data."""
         if allow == self.allow_data_loss:
             return self
         return propose_schema(self.base, self.before, self.source, self.name, allow_data_loss=allow)
@@ -132,7 +132,7 @@ def propose_schema(
     *,
     allow_data_loss: bool = False,
 ) -> SchemaPlan:
-    """Plan the change from a branch's schema to the schema in a source text; raises language errors."""
+    """Plan the change from a branch's schema to the one in `source`; raise a language error if it is invalid."""
     desired_ir = compile_schema(source, source_name, existing_names=_declared_names(base_contract.ir))
     migration = plan_migration(base_contract.ir, desired_ir, allow_data_loss=allow_data_loss, source_name=source_name)
     return SchemaPlan(source, source_name, base_row, base_contract, migration, allow_data_loss)

@@ -2,7 +2,7 @@
 
 This module owns the cached states and the fair writer queue. The cache saves requests, and the queue
 avoids swap conflicts between threads; between processes, only the swap itself decides. The cache
-belongs to one graph. If the root is removed and created again, the cache becomes invalid, even if
+belongs to one graph. If the root is removed and re-created, the cache becomes invalid, even if
 the version numbers match.
 """
 
@@ -74,12 +74,12 @@ class BranchState:
         ):
             self.is_replaced = True
             raise GraphReplacedError(
-                f"the graph at {self.store.root.uri} was replaced since it was opened", member="graph"
+                f"the graph at {self.store.root.uri} has been replaced since it was opened", member="graph"
             )
         return self.advance(newest_manifest)
 
     def _read_newest(self) -> LoadedManifest:
-        """Read the newest state; having none means damage, because a branch never loses its last version."""
+        """Read the newest state; a missing state means damage, because a branch never loses its last version."""
         try:
             return read_manifest(self.store, self.ulid)
         except GraphNotInitialized as error:
@@ -170,7 +170,7 @@ def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:
 
 
 def branch_states_at(store: Store) -> list[BranchState]:
-    """Return all branch states cached for a root, which a new graph created there invalidates."""
+    """Return all branch states cached for a root; creating a new graph there invalidates them."""
     with _registry_lock:
         return [
             branch_state

@@ -37,7 +37,7 @@ _MAX_CACHED_BYTES = 16 << 20  # largest block, in bytes, that is cached between 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes to return, with types given by ids, which survive renames. None means all."""
+    """Which changes to return; types are given by id, because ids survive renames. None means all."""
 
     kinds: frozenset[str] | None = None
     type_ids: frozenset[int] | None = None
@@ -139,7 +139,7 @@ class CommitRange:
 
 
 def commits_after(snapshot: Snapshot, after_commit_id: str) -> CommitRange | None:
-    """Return the commits after a commit up to the snapshot, or None if the commit is not on that path."""
+    """Return the commits after a given commit up to the snapshot, or None if it is not on that path."""
     newer_commits: list[Commit] = []
     commit_id: str | None = snapshot.commit_id
     while commit_id is not None and commit_id != after_commit_id:
@@ -198,7 +198,7 @@ def _load_block(
 
 
 def _are_files_missing(old_snapshot: Snapshot, new_snapshot: Snapshot, error: Exception) -> bool:
-    """Return whether files are missing, which a table that is already open reports in many ways."""
+    """Return whether files are missing; a table that is already open reports this in various ways."""
     is_damage = isinstance(error, DamagedError)  # an existing version is damaged, which no cleanup causes
     if isinstance(error, StorageError) and error.kind == "not_found" and not is_damage:
         return True
@@ -255,7 +255,7 @@ def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: C
 
 
 def _check_property_names(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter) -> None:
-    """Raise if property names differ; readers that copy by name must be told, even if no row changed."""
+    """Raise an error if property names differ, even if no row changed, because readers may copy by name."""
     for table_key in sorted(new_snapshot.tables):
         old_key = find_old_key(old_snapshot, new_snapshot, table_key)
         if old_key not in old_snapshot.tables or _property_names(old_snapshot, old_key) == _property_names(

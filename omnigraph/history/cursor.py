@@ -1,8 +1,8 @@
 """Cursors and page tokens: the position of a change-feed reader, as a string that the reader keeps.
 
-This module owns the token format and everything that a token is bound to. Neither side stores
-anything else, because a token is self-contained. A token that was altered or made for something else
-is rejected, and a page token is never accepted as a cursor.
+This module owns the token format and everything that a token is bound to. A token is self-contained, so neither the
+graph nor the reader stores anything else. A token that was altered or made for something else is rejected, and a
+page token is never accepted as a cursor.
 """
 
 import json
@@ -21,19 +21,23 @@ MAX_TOKEN_LENGTH = 4_096  # maximum length of a token, in characters
 _MAX_INLINE_ID_BYTES = 256  # longest entity id, in bytes, that a token carries in full
 _ID_PREFIX_BYTES = 64
 _CHECKSUM_BYTES = 32
-_KIND_LABELS = {"commit-page": "a page token of one commit", "feed-cursor": "a cursor", "feed-page": "a page token"}
+_KIND_LABELS = {
+    "commit-page": "a page token for a single commit",
+    "feed-cursor": "a cursor",
+    "feed-page": "a page token",
+}
 _MISMATCH_REASONS = {
-    "graph": "it was made for another graph",
-    "genesis": "it was made for another graph",
-    "branch": "it was made for another branch",
-    "incarnation": "the branch was deleted and created again, or another branch has its name",
-    "filter": "it was made with another filter",
+    "graph": "the token was created for a different graph",
+    "genesis": "the token was created for a different graph",
+    "branch": "the token was created for a different branch",
+    "incarnation": "the branch was deleted and recreated, or its name now belongs to a different branch",
+    "filter": "the token was created with a different filter",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class CursorBinding:
-    """What a token is valid for: a graph, its first commit, one incarnation of a branch, a filter.
+    """What a token is valid for: a graph, its first commit, one incarnation of a branch, and a filter.
 
     The page token of a single commit has no branch.
     """
@@ -55,7 +59,7 @@ def hash_branch_name(branch_name: str) -> str:
 
 
 def hash_facts(facts: Mapping[str, Any]) -> str:
-    """Return the hash of JSON-compatible facts, short enough for a token."""
+    """Return a hash of JSON-compatible data, short enough for a token."""
     return sha256(_canonical_json(facts)).hexdigest()[:32]
 
 
@@ -71,13 +75,13 @@ def encode_token(kind: TokenKind, binding: CursorBinding, **position: Any) -> st
 
 
 def decode_token(token: str, kind: TokenKind, binding: CursorBinding) -> dict[str, Any]:
-    """Return the position in a token; raise `ChangeCursorRejected` if it is not valid here."""
+    """Return the position in a token; raise `ChangeCursorRejected` if the token is not valid here."""
     token_facts = _parse_token(token)
     if token_facts.get("v") != TOKEN_VERSION:
-        raise ChangeCursorRejected(reason="it was made by another version of the program")
+        raise ChangeCursorRejected(reason="the token was created by a different version of Omnigraph")
     if token_facts.get("kind") != kind:
         actual_label = _KIND_LABELS.get(str(token_facts.get("kind")), "something else")
-        raise ChangeCursorRejected(reason=f"it is {actual_label}, not {_KIND_LABELS[kind]}")
+        raise ChangeCursorRejected(reason=f"expected {_KIND_LABELS[kind]}, got {actual_label}")
     bound_facts = {fact_name: token_facts.get(fact_name) for fact_name in _MISMATCH_REASONS}
     if bound_facts["incarnation"] == binding.incarnation:
         bound_facts["branch"] = binding.branch or None  # the branch may have been renamed since
@@ -95,7 +99,7 @@ def read_token_position(token: str) -> dict[str, Any]:
 
 
 def encode_entity_position(entity_id: str) -> dict[str, str]:
-    """Return an entity id as tokens carry it: a long one as a prefix and a hash.
+    """Return the form of an entity id in tokens; a long id becomes a prefix and a hash.
 
     >>> encode_entity_position("ann"), sorted(encode_entity_position("x" * 300))
     ({'id': 'ann'}, ['digest', 'prefix'])
@@ -108,7 +112,7 @@ def encode_entity_position(entity_id: str) -> dict[str, str]:
 
 
 def is_entity_position(position: Mapping[str, str], entity_id: str) -> bool:
-    """Return whether an entity id is the one that a token carries."""
+    """Return whether an entity id is the one stored in a token."""
     return encode_entity_position(entity_id).items() <= position.items()
 
 
@@ -126,7 +130,7 @@ def _binding_facts(binding: CursorBinding) -> dict[str, str]:
 def _parse_token(token: str) -> dict[str, Any]:
     """Parse the JSON of a token and verify that no character was changed."""
     if not isinstance(token, str) or not token or len(token) > MAX_TOKEN_LENGTH:
-        raise ChangeCursorRejected(reason=f"expected a text of 1 to {MAX_TOKEN_LENGTH} characters")
+        raise ChangeCursorRejected(reason=f"expected a string of 1 to {MAX_TOKEN_LENGTH} characters")
     try:
         token_bytes = urlsafe_b64decode(token.encode("ascii") + b"=" * (-len(token) % 4))
         json_body, checksum = token_bytes[:-_CHECKSUM_BYTES], token_bytes[-_CHECKSUM_BYTES:]
@@ -140,7 +144,7 @@ def _parse_token(token: str) -> dict[str, Any]:
             return token_facts
     except (Base64Error, RecursionError, ValueError):
         pass  # rejected below, like any other string that is not a token
-    raise ChangeCursorRejected(reason="it is truncated or altered")
+    raise ChangeCursorRejected(reason="the token is truncated or altered")
 
 
 def _canonical_json(facts: Mapping[str, Any]) -> bytes:

@@ -1,9 +1,9 @@
 """The delete queue: what collectors are about to remove, as other processes see it.
 
-This module owns the writers' side of the handshake and removes nothing. An operation that makes old
-data reachable by a new name first arms an intent and then checks the queues. If nothing it needs is
-queued, and all of it still exists, the operation may proceed, because the mark that follows any later
-queue sees the intent. Checking before arming would leave a gap in which neither side sees the other.
+This module owns the writers' side of the handshake and removes nothing. An operation that makes old data reachable
+by a new name first arms an intent and then checks the queues. If everything that the operation needs still exists
+and none of it is queued, the operation may proceed, because the mark that follows any later queue sees the intent.
+Checking before arming would leave a gap in which neither side sees the other.
 """
 
 import logging
@@ -55,13 +55,13 @@ def read_listed_names(store: Store, run_id: str, list_part: str) -> list[str] | 
 
 
 def _damaged_list_error(object_name: str) -> DamagedListError:
-    return DamagedListError(f"the list of a cleanup, {object_name}, is damaged")
+    return DamagedListError(f"cleanup list {object_name} is damaged")
 
 
 def list_queued_names(store: Store) -> list[str]:
     """Return every name that a run may still remove.
 
-    Once the sweep list exists, it replaces the queue, because the remaining names turned out to be needed.
+    Once the sweep list exists, it replaces the queue, because the names that it omits turned out to be needed.
     """
     return [queued_name for run_id in list_runs(store) for queued_name in _names_queued_by(store, run_id)]
 
@@ -72,14 +72,14 @@ def _names_queued_by(store: Store, run_id: str) -> list[str]:
         sweep_names = read_listed_names(store, run_id, SWEEP_PART)
         return (read_listed_names(store, run_id, QUEUE_PART) or []) if sweep_names is None else sweep_names
     except DamagedListError as error:
-        _log.warning("%s; nothing is removed by it", error.message)
+        _log.warning("%s; the list is ignored", error.message)
         return []
 
 
 def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> None:
     """Refuse to reference a branch's head while a collector may be removing part of it.
 
-    Being the head is not proof of safety, because a branch that was created and deleted during a
+    Being a branch's head does not make a state safe, because a branch that was created and deleted during a
     single mark was not seen by any mark. This costs one listing if no collector is running.
     """
     queued_names = list_queued_names(store)
@@ -98,7 +98,7 @@ def check_state_retained(store: Store, state: GraphState, commit_id: str) -> Non
 def check_versions_retained(
     store: Store, entries: Iterable[TableEntry], commit_id: str, schema_location: str | None = None
 ) -> None:
-    """Check table versions and a schema object that a commit references, as `check_state_retained` does."""
+    """Check the table versions and the schema object that a commit references, as `check_state_retained` does."""
     entries, queued_names = list(entries), list_queued_names(store)
     needed_objects = [version_file_names(entry.location, entry.lance_version) for entry in entries]
     needed_objects += [{schema_location}] if schema_location is not None else []
@@ -128,7 +128,7 @@ def _refuse_queued(
         raise reclaimed_error(commit_id) from error
     if any(needed_files.contains(queued_name) for queued_name in queued_names):
         raise ConcurrentCommit(
-            f"a cleanup is about to remove something of commit {commit_id}",
+            f"a cleanup is about to remove data that commit {commit_id} needs",
             hint="try again in a moment; if the cleanup crashed, run it again first",
         )
 
@@ -138,5 +138,5 @@ def reclaimed_error(commit_id: str) -> HistoryReclaimed:
     return HistoryReclaimed(
         f"cleanup removed the state of commit {commit_id}",
         first_unreadable_commit_id=commit_id,
-        hint="use a newer commit; tag what must stay before the next cleanup",
+        hint="use a newer commit; before the next cleanup, tag the commits to keep",
     )

@@ -133,7 +133,7 @@ def _diff_table(
 def _diff_around_maintenance(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
-    """Diff a table step by step, skipping maintenance, or return None if that reads no fewer rows."""
+    """Diff a table step by step, skipping maintenance; return None if this would not read fewer rows."""
     old_table, new_table = table_pair
     if old_table.location != new_table.location or old_table.schema.names != new_table.schema.names:
         return None
@@ -150,7 +150,7 @@ def _diff_around_maintenance(
 
 
 def count_rows_to_compare(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> int:
-    """Return an upper bound on the rows to compare in a table of both snapshots, without reading any row."""
+    """Return an upper bound on the number of rows to compare in a table, without reading any row."""
     old_table, new_table = old_snapshot.table(table_key), new_snapshot.table(table_key)
     if old_table.location != new_table.location:
         return int(old_table.dataset.count_rows() + new_table.dataset.count_rows())
@@ -174,7 +174,7 @@ def count_rows_to_compare(old_snapshot: Snapshot, new_snapshot: Snapshot, table_
 def _diff_segments(
     store: Store, table_key: TableKey, path_segments: Iterable[VersionStep], new_table: Table, row_limit: int
 ) -> TableChanges | None:
-    """Combine the changes along a version path, or return None unless it reads fewer rows than the limit."""
+    """Combine the changes along a version path; return None unless this reads fewer rows than the limit."""
     table_pairs = [_open_segment(store, segment) for segment in path_segments]
     same_schema = all(table.schema.equals(new_table.schema) for table_pair in table_pairs for table in table_pair)
     if not same_schema or sum(compare_versions(*table_pair).max_rows_read for table_pair in table_pairs) >= row_limit:
@@ -302,7 +302,7 @@ def align_columns(
 ) -> pa.Table:
     """Return rows with the columns of a different schema, matched by property identity.
 
-    A column that did not exist gets its value from `column_defaults`, or null if it has none.
+    A column that did not exist gets its value from `column_defaults`, or null if it has no default.
     """
     if old_schema.names == new_schema.names:
         return rows

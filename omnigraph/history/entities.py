@@ -1,7 +1,7 @@
 """Changed entities: their old and new values, and which properties differ.
 
-This module defines how changes are represented, as aligned Arrow tables and as records. Finding the
-changes is done elsewhere.
+This module defines how changes are represented, as aligned Arrow tables and as records. Other modules find the
+changes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ _ROWS_PER_BATCH = 4_096  # rows converted to records at a time
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """One changed entity. `before` and `after` hold its properties, or None where it does not exist.
+    """One changed entity. `before` and `after` hold the entity's properties, or None where it does not exist.
 
     `changed` lists the properties that an update changed; it may include `src` and `dst`.
     """

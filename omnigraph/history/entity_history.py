@@ -59,7 +59,7 @@ class EntityHistory(list[EntityVersion]):
         return self.gap is None
 
     def __repr__(self) -> str:
-        gap_text = "" if self.gap is None else f"; a cleanup took what was before commit {self.gap.id}"
+        gap_text = "" if self.gap is None else f"; a cleanup removed the history before commit {self.gap.id}"
         return f"<EntityHistory: {len(self)} version{'s'[: len(self) != 1]}{gap_text}>"
 
 
@@ -73,13 +73,13 @@ class Blamed:
 
     @property
     def actor(self) -> str | None:
-        """Who set the value."""
+        """The actor that set the value."""
         return self.commit.actor if self.commit is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class _EntityRow:
-    """The entity's row in one content of its table, possibly empty, with the table's columns."""
+    """The entity's row in one version of its table (empty if there is none), with the table's columns."""
 
     matched_rows: pa.Table
     table_schema: pa.Schema
@@ -118,7 +118,7 @@ class EntityTracer:
         current_row = self._row_at_commit(self._snapshot.commit_id)
         if current_row is None or not current_row.matched_rows.num_rows:
             type_name = self._table_key.type_name
-            raise EntityNotFound(f"there is no {type_name} '{self._entity_id}' here")
+            raise EntityNotFound(f"{type_name} '{self._entity_id}' not found")
         property_names = [
             property_name for property_name in current_row.matched_rows.column_names if property_name != "id"
         ]
@@ -142,7 +142,7 @@ class EntityTracer:
         blamed_commits: dict[str, Commit | None],
         current_row: _EntityRow,
     ) -> None:
-        """Pass values that a parent already had on to that parent; blame this commit for the rest."""
+        """Attribute values that a parent already had to that parent, and all others to this commit."""
         try:
             for parent_id in commit.parents:
                 inherited = (

@@ -1,7 +1,7 @@
 """File checksums recorded by commits: packing them into commit rows and collecting them from logs.
 
-A commit records the files that it added to each table. A bulk load records them in a separate object
-to keep the state small, because every publish rewrites the state. Files that were written before
+A commit records the checksums of the files that it added to each table. A bulk load records its checksums in a
+separate object to keep the state small, because every publish rewrites the state. Files that were written before
 checksums were introduced have none.
 """
 
@@ -31,7 +31,7 @@ def record_checksums(store: Store, changed_tables: ChangedTables, files: FileChe
     """Return the checksums of the files that a commit adds, in the form stored in its row.
 
     If there are many files, their checksums are written to a separate object before the commit that
-    refers to it. A crash in between leaves an unreferenced object.
+    refers to it. A crash between the two writes leaves an unreferenced object.
     """
     packed_checksums = pack_checksums(changed_tables, files)
     if len(files) <= MAX_INLINE_FILES:
@@ -103,10 +103,10 @@ def _read_sealed(store: Store, object_name: str) -> Mapping[str, Any]:
     stored_facts = store.objects.read_json(object_name)
     if stored_facts is None or not isinstance(stored_facts.get("files"), dict):
         raise StorageError(
-            f"{object_name}, the checksums of a bulk write, is missing or damaged",
+            f"{object_name}, the checksum file of a bulk write, is missing or damaged",
             kind="permanent",
             effect="none",
-            hint="the data may be intact: restore the object from a copy",
+            hint="restore the file from a copy; the data may be intact",
         )
     sealed_files: Mapping[str, Any] = stored_facts["files"]
     store.object_cache.put(object_name, sealed_files, weight=max(1, sum(map(len, sealed_files.values())) // 8))

@@ -50,7 +50,7 @@ class HistoryLog:
         self._lock = threading.RLock()
 
     def find(self, commit_id: str) -> Commit | None:
-        """Return the commit with an id, or None."""
+        """Return the commit with the given id, or None."""
         with self._lock:
             while commit_id not in self._commits_by_id and self._unread_chunks:
                 self._load_chunk(self._unread_chunks[-1])
@@ -58,7 +58,7 @@ class HistoryLog:
             return self._commits_by_id.get(commit_id)
 
     def get(self, commit_id: str) -> Commit:
-        """Return the commit with an id; raise `CommitNotFound` if the id is unknown."""
+        """Return the commit with the given id; raise `CommitNotFound` if the id is unknown."""
         commit = self.find(commit_id)
         if commit is None:
             raise CommitNotFound(f"no commit {commit_id}", commit_id=commit_id)
@@ -71,7 +71,7 @@ class HistoryLog:
         )
         first_commit = next((commit for commit in oldest_commits if not commit.parents), None)
         if first_commit is None:
-            raise HistoryReclaimed("the first commit of the graph is gone")
+            raise HistoryReclaimed("the graph's first commit is missing")
         return first_commit
 
     def iter_all_commits(self) -> Iterator[Commit]:
@@ -105,7 +105,7 @@ class HistoryLog:
     def iter_ancestors(self, commit_id: str) -> Iterator[Commit]:
         """Yield a commit and all its ancestors on demand, in the order of `sort_newest_first`.
 
-        Before the first merge, only the yielded commits are read; from there on, all of them are.
+        Up to the first merge, only the yielded commits are read; from the merge on, all commits are read.
         """
         commit = self.get(commit_id)
         while len(commit.parents) == 1:
@@ -161,7 +161,7 @@ class HistoryLog:
 
 
 def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commit]) -> GraphState:
-    """Return a state with more commits in its log; if the tail is long, its oldest commits are sealed.
+    """Return a state with the commits appended to its log; if the tail is long, seal its oldest commits.
 
     Every attempt derives everything from `base_state`, which the swap replaces, including what another
     writer has sealed or merged in the meantime. Caches change only after the swap.
@@ -195,7 +195,7 @@ def _seal_oldest(store: Store, state: GraphState, seal_count: int) -> LogChunk:
 
 
 def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> str:
-    """Return the newest sealed commit on the head's first-parent path, which first-parent walks pass."""
+    """Return the newest sealed commit on the head's first-parent path, which every such walk passes."""
     tail_commits = {commit.id: commit for commit in tail}
     sealed_ids = {commit.id for commit in sealed_commits}
     commit_id: str | None = tail[-1].id
@@ -232,7 +232,7 @@ def _size_level(commit_count: int) -> int:
 
 
 def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndState) -> LogChunk:
-    """Seal commits in an object of their own, whose name is new even if its content is not."""
+    """Seal commits in a separate object, which gets a new name even if its content is not new."""
     commit_table = commit_rows(commits)
     anchor_facts = {
         "end": end_state.commit_id,
@@ -251,7 +251,7 @@ def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndStat
 
 
 def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:
-    """Return the commits of a chunk and the state at its end; raise `HistoryReclaimed` if it is missing.
+    """Return a chunk's commits and the state at its end; raise `HistoryReclaimed` if the chunk is missing.
 
     A chunk never changes and its name is never reused, so it is cached once it has been read.
     """
@@ -265,7 +265,7 @@ def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndSta
 def _read_chunk_object(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:
     body = store.objects.read(chunk.name)
     if body is None:
-        raise HistoryReclaimed(f"a chunk of the log that ends at {chunk.last_commit_id} is missing")
+        raise HistoryReclaimed(f"the log chunk that ends at commit {chunk.last_commit_id} is missing")
     if not chunk.name.startswith(layout.chunk_name(_chunk_digest(body), "")):
         raise _damaged_chunk_error(chunk)
     try:
@@ -275,7 +275,7 @@ def _read_chunk_object(store: Store, chunk: LogChunk) -> tuple[list[Commit], Chu
 
 
 def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
-    message = f"{chunk.name}, a chunk of the log, is damaged; nothing was changed"
+    message = f"log chunk {chunk.name} is damaged; nothing was changed"
     hint = "restore the file from a copy"
     return StorageError(message, kind="permanent", effect="none", hint=hint)
 

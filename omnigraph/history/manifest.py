@@ -96,7 +96,7 @@ def _unreadable_rows_error(
 
 def _damaged_error(location: str, error: StorageError | None = None) -> StorageError:
     reason = error.reason if error is not None else None
-    message = f"{location} is damaged: a version in it cannot be read; nothing was changed"
+    message = f"{location} is damaged: one of its versions cannot be read; nothing was changed"
     hint = "restore the files from a copy"
     return StorageError(message, kind="permanent", reason=reason, effect="none", hint=hint)
 
@@ -109,9 +109,9 @@ def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphSta
 
 
 def is_newest(manifest: LoadedManifest) -> bool:
-    """Return whether no newer version exists, as checked before an acknowledgement with one listing.
+    """Return whether no newer version exists; used before an acknowledgement, and costs one listing.
 
-    Also return False if the root has been created again; a swap that landed in the new root is withdrawn.
+    Also return False if the root has been re-created; a swap that landed in the new root is withdrawn.
     """
     cell = manifest.cell
     newest_version = cells.newest_version(cell)
@@ -126,7 +126,7 @@ def is_newest(manifest: LoadedManifest) -> bool:
 
 
 def change_token(manifest: LoadedManifest) -> object | None:
-    """Return a value that changes with the manifest, without a request, or None if it is unknown."""
+    """Return, without a request, a value that changes with the manifest, or None if it is unknown."""
     return cells.versions_change_token(manifest.cell)
 
 
@@ -164,11 +164,11 @@ def check_format_stamp(stamp: str | None) -> None:
 def _unsupported_format_error(graph_format: int) -> InputError:
     supported_format = layout.STAMP
     if graph_format > supported_format:
-        message = f"the graph has storage format {graph_format}, this program reads {supported_format}"
+        message = f"the graph has storage format {graph_format}, but this release reads format {supported_format}"
         return InputError(message, reason="written by a newer release", hint="upgrade first")
     export_hint = (
-        "export it with the program that made it, then init and load --mode overwrite here;"
-        " data, vectors and blobs survive, history and branches do not"
+        "export the graph with the release that wrote it, then run init and load --mode overwrite with"
+        " this release; data, vectors and blobs are kept, but history and branches are not"
     )
-    message = f"the graph has the older storage format {graph_format}, this program reads {supported_format}"
+    message = f"the graph has the older storage format {graph_format}, but this release reads format {supported_format}"
     return InputError(message, reason="written by an older release", hint=export_hint)

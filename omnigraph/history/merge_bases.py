@@ -13,7 +13,7 @@ _FROM_BOTH = _FROM_TARGET | _FROM_SOURCE
 
 
 def find_common_base(first_snapshot: Snapshot, second_snapshot: Snapshot) -> Snapshot:
-    """Return the best common ancestor of two snapshots, the first if there are several."""
+    """Return the best common ancestor of two snapshots, or the first one if there are several."""
     base_ids, _ = find_merge_bases(first_snapshot, second_snapshot)
     if not base_ids:
         raise InputError("the two snapshots have no common history", reason="no common ancestor")
@@ -23,9 +23,9 @@ def find_common_base(first_snapshot: Snapshot, second_snapshot: Snapshot) -> Sna
 def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tuple[tuple[str, ...], list[Commit]]:
     """Return the ids of the best common ancestors, and the commits that only the source reaches.
 
-    Both histories are walked side by side until they meet. Below a common commit nothing is read
-    beyond the point that a walk had reached by then, so the cost is that of what is new on both
-    sides. The list of commits may therefore contain a few that the target reaches, too.
+    Both histories are walked side by side until they meet. Below a common commit, nothing is read beyond the point
+    that the walk has already reached, so the cost depends only on what is new on the two sides. The list of commits
+    may therefore contain a few that the target reaches, too.
     """
     marks = _mark_reachable(target_snapshot, source_snapshot)
     base_ids = sorted(commit_id for commit_id, mark in marks.items() if mark == _FROM_BOTH)
@@ -41,7 +41,7 @@ def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tu
 
 
 def _mark_reachable(target_snapshot: Snapshot, source_snapshot: Snapshot) -> dict[str, int]:
-    """Return which sides reach each commit, and whether it lies below one that both reach."""
+    """Return which sides reach each commit, and whether it is an ancestor of a commit that both reach."""
     marks = {target_snapshot.commit_id: _FROM_TARGET}
     marks[source_snapshot.commit_id] = marks.get(source_snapshot.commit_id, 0) | _FROM_SOURCE
     queue, queued = deque(marks), set(marks)

@@ -1,6 +1,6 @@
 """The inputs of a merge: both sides as captured, their best common ancestors, and the outcome.
 
-This module owns the capture. Ancestry is determined over the whole commit graph, never from version
+This module owns the capture of both sides. Ancestry is determined over the whole commit graph, never from version
 numbers. Changes made to a branch after the capture do not affect what is merged.
 """
 

@@ -1,8 +1,7 @@
 """Report missing files to the reader of a snapshot.
 
-A cleanup may remove a past state while it is being read, and Lance then fails with its own error.
-This module determines which files are missing and whether a cleanup may have removed them. It never
-hides an unrelated failure.
+A cleanup may remove a past state while it is being read, and Lance then fails with its own error. This module
+determines which files are missing and whether a cleanup may have removed them. Unrelated failures are never hidden.
 """
 
 from collections.abc import Iterable, Iterator

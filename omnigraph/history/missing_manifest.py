@@ -1,6 +1,6 @@
 """Errors for a manifest without versions, which means either no graph at all or a damaged one.
 
-This code runs only after a manifest was not found. It distinguishes a root that never held a graph,
+This code runs only after a manifest was not found. This module distinguishes a root that never held a graph,
 or whose graph was removed, from one that has lost the manifest of main.
 """
 

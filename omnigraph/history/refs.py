@@ -55,7 +55,7 @@ def open_names_with_main(highest_numbers: Mapping[str, int]) -> list[str]:
 
 
 def find_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref:
-    """Return the ref of an open name with one listing and one read; raise `NotFound` with a suggestion."""
+    """Return the ref of an open name with one listing and one read; raise `NotFound` if it is not open."""
     open_ref = find_open_ref(store, name, ref_directory)
     if open_ref is None:
         raise name_not_found_error(store, name, ref_directory)
@@ -124,7 +124,7 @@ def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[
 def name_not_found_error(store: Store, name: str, ref_directory: str = layout.REFS) -> NotFound:
     """Return the error for a name that is not open, with a suggestion from the open names."""
     open_names = try_list_open_names(store, ref_directory)
-    hint = did_you_mean(name, open_names, f"list what exists: {ref_kind_of(ref_directory)} list")
+    hint = did_you_mean(name, open_names, f"run `omnigraph {ref_kind_of(ref_directory)} list` to list existing names")
     if ref_directory == layout.REFS:
         return BranchNotFound(f"no branch {quote_name(name)}", branch=name, hint=hint)
     return NotFound(f"no tag {quote_name(name)}", what=f"tag '{name}'", hint=hint)
@@ -143,7 +143,7 @@ def ref_kind_of(ref_directory: str) -> RefKind:
 
 
 def _list_ref_objects(store: Store, directory: str, ref_directory: str) -> list[tuple[str, int]]:
-    """List the names and numbers of ref objects, skipping files of other programs."""
+    """List the names and numbers of ref objects, skipping files written by other programs."""
     parsed_names = (
         layout.parse_ref_name(listed_file.name, ref_directory) for listed_file in store.objects.list(directory)
     )
@@ -158,14 +158,14 @@ def open_name(store: Store, ref: Ref) -> dict[str, int]:
     create_ref_object(store, ref)
     highest_numbers = list_highest_numbers(store)
     if highest_numbers.get(ref.name) != ref.number:
-        raise BranchNotFound(f"branch '{ref.name}' was deleted right away", branch=ref.name)
+        raise BranchNotFound(f"branch '{ref.name}' was deleted immediately after it was created", branch=ref.name)
     return highest_numbers
 
 
 def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None) -> None:
     """Create the object that opens a name, with `extra_members` in addition to the members of the ref.
 
-    For an existing branch, these must include a `nonce`, because several processes may name it at once
+    For an existing branch, the extra members must include a `nonce`, because several processes may name it at once
     and the nonce identifies which process created the object.
     """
     facts = {"ulid": ref.ulid, "parent": ref.parent, "fork_commit": ref.fork_commit}
@@ -188,6 +188,6 @@ def withdraw_name(store: Store, ref: Ref, nonce: str) -> None:
 
 
 def close_name(store: Store, ref: Ref) -> None:
-    """Close a name and record which branch it belonged to. Closing it twice is harmless."""
+    """Close a name and record which branch it belonged to. Closing a name twice is harmless."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     store.objects.create_json(object_name, {"deleted": ref.ulid, "nonce": f"deleted-{ref.ulid}"})

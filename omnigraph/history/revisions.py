@@ -1,8 +1,7 @@
 """Revisions: resolve a commit id, version, timestamp, tag, branch or `HEAD~n` to a snapshot.
 
-This module owns the precedence of names: a string that is not a commit id is looked up as a tag, then
-as a branch, then as a timestamp or version number. It only resolves names; it opens no tables and
-changes nothing.
+This module owns the precedence of names: a string that is not a commit id is looked up as a tag, then as a branch,
+then as a timestamp or version number. This module only resolves names; it opens no tables and changes nothing.
 """
 
 from contextlib import suppress
@@ -96,7 +95,8 @@ def _resolve_tag_or_branch(
 def _unknown_revision_error(store: Store, revision_name: str) -> InputError:
     existing_names = (*refs.try_list_open_names(store), *refs.try_list_open_names(store, layout.TAGS))
     hint = did_you_mean(revision_name, existing_names, REVISION_HINT)
-    return InputError(f"unknown revision {quote_name(revision_name)}", reason="no branch and no tag", hint=hint)
+    message = f"unknown revision {quote_name(revision_name)}"
+    return InputError(message, reason="no branch or tag has this name", hint=hint)
 
 
 def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: str) -> Snapshot:

@@ -1,6 +1,6 @@
 """Schema objects: source text and type identities, written once under a new name.
 
-A schema is part of the state. It changes together with the tables and may differ between branches,
+A schema is part of the state. The schema changes together with the tables and may differ between branches,
 and a past commit is read with the schema that it was written with.
 """
 
@@ -60,7 +60,7 @@ def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
 
 
 def read_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
-    """Read the schema of a state; raise if it is missing or does not match its hash."""
+    """Read the schema of a state; raise an error if it is missing or does not match its hash."""
     cache_key = (store.root.identity, schema_row)
     stored_schema = _schema_cache.get(cache_key)
     if stored_schema is None:
@@ -105,14 +105,14 @@ def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaim
     return HistoryReclaimed(
         f"{table_key} as of commit {commit_id} was dropped with its history",
         first_unreadable_commit_id=commit_id,
-        hint="read a later commit, or another branch that has kept it",
+        hint="read a later commit, or a branch that still has the data",
     )
 
 
 def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bool:
-    """Return whether two schemas give every type and property the same meaning and number.
+    """Return whether two schemas assign the same meaning and number to every type and property.
 
-    If they do, rows written with one can be read with the other. The schemas may still differ in the
+    Rows written with one of two such schemas can be read with the other. The schemas may still differ in the
     layout of their source text and in properties that both have dropped since they diverged.
     """
     same_types = first_schema.ir is second_schema.ir or (first_schema.ir.catalog, first_schema.ir.type_identities) == (
@@ -129,10 +129,10 @@ COPY_DATA_HINT = (
 
 
 def schema_mismatch_error(source_branch: str, target_branch: str, *, same_meaning: bool = False) -> SchemaMismatch:
-    """Return the error for two branches whose schemas do not agree, with a hint on how to proceed.
+    """Return the error for two branches whose schemas disagree, with a hint on how to proceed.
 
     With `same_meaning`, the schemas declare the same types but number their properties differently,
-    because the same changes were made in a different order. No further schema change can fix that.
+    because the same changes were made in a different order. No further schema change can make the numbers equal.
     """
     if not same_meaning:
         return SchemaMismatch(source=source_branch, target=target_branch)

@@ -25,7 +25,7 @@ from .schemas import StoredSchema, dropped_history_error, read_erased_directorie
 
 REVISION_HINT = (
     "give a commit id, a tag, a branch, a version number, a timestamp such as"
-    " 2024-01-31T12:00:00Z, HEAD, or HEAD~3 and main~3 for the third commit before one"
+    " 2024-01-31T12:00:00Z, HEAD, or an ancestor such as HEAD~3 or main~3"
 )
 
 
@@ -78,7 +78,7 @@ class Snapshot:
                 raise HistoryReclaimed(
                     f"{table_key} as of commit {self.commit_id} was removed by a cleanup",
                     first_unreadable_commit_id=self.commit_id,
-                    hint="read a newer commit; tag what must stay before the next cleanup",
+                    hint="read a newer commit; before the next cleanup, tag the commits to keep",
                 ) from error
             version_file = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
             raise missing_files_error(self.store, table_key, [version_file]) from error

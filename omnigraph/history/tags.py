@@ -26,7 +26,7 @@ _log = logging.getLogger("omnigraph")
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A named commit, with the branch it was found on, and who tagged it, when and why."""
+    """A named commit, with the branch it was found on, and who created the tag, when and why."""
 
     name: str
     commit_id: str
@@ -38,7 +38,7 @@ class Tag:
 
 
 def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: str) -> BranchState:
-    """Find the branch whose log contains a commit, trying this one first, or a tag that alone retains it.
+    """Find the branch (starting with this one) whose log contains a commit, or a tag that alone retains it.
 
     A tag's state carries the name of the branch it was created from; nothing publishes to that state.
     """

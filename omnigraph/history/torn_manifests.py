@@ -1,6 +1,6 @@
 """Repair manifests whose newest versions were torn by a power loss, when they are opened for writing.
 
-Only versions that were never acknowledged are set aside. Their files are kept, and a record is written.
+Only versions that were never acknowledged are set aside. The files of these versions are kept, and a record is written.
 """
 
 import logging
@@ -25,7 +25,7 @@ def set_aside_torn_versions(store: Store, branch_name: str, branch_ulid: str) ->
         )
         if kept_location is not None:
             _log.warning(
-                "version %d of branch %s was not completely written, and was moved to %s",
+                "version %d of branch %s was not completely written and was moved to %s",
                 version,
                 branch_name,
                 kept_location,

@@ -1,8 +1,8 @@
 """The path of a table's versions from one snapshot to a later one, without maintenance steps.
 
-Maintenance moves rows to different files but keeps the content. Two versions with maintenance between
-them share few files, whereas versions before it share most of theirs, and so do versions after it.
-The path is therefore compared step by step, skipping maintenance. Only the log is read.
+Maintenance moves rows to different files but keeps the content. Two versions with maintenance between them share
+few files, whereas two versions without maintenance between them share most of their files. The path is therefore
+compared step by step, skipping maintenance. Only the log is read.
 """
 
 from itertools import pairwise
@@ -18,7 +18,7 @@ VersionStep = tuple[TableEntry, TableEntry]
 
 
 def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> list[VersionStep] | None:
-    """Return version pairs that lead from the old content to the new one, or None if there is no gain.
+    """Return version pairs that lead from the old content to the new one, or None if they save nothing.
 
     Each pair starts with the content that the previous pair ended with.
     """

@@ -1,7 +1,7 @@
 """Conversion of a property's values to an Arrow column.
 
 There is a fast path for columns of plain values, and a slow path that finds the values that do not
-fit. Both build the same column; only the slow path reports faults.
+fit. Both paths build the same column; only the slow path reports faults.
 """
 
 from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ def _build_plain_lists(property_type: PropertyType, values: Sequence[Any]) -> pa
 
 
 def _positions_among_non_nulls(values: Sequence[Any]) -> pa.Array:
-    """Return each value's position among the non-null values; null for null."""
+    """Return each value's position among the non-null values; nulls stay null."""
     is_null = np.array([value is None for value in values])
     return pa.array(np.cumsum(~is_null) - 1, pa.int64(), mask=is_null)
 
@@ -136,7 +136,7 @@ def _build_value_by_value(
 
 
 def _external_blob_error(blob_uri: BlobUri) -> ExternalBlobPolicyError:
-    return ExternalBlobPolicyError(uri=blob_uri.uri, reason="this graph allows no external blobs")
+    return ExternalBlobPolicyError(uri=blob_uri.uri, reason="this graph does not allow external blobs")
 
 
 def check_value_size(built_column: pa.Array, column_name: str, limits: LoadLimits) -> None:

@@ -14,7 +14,7 @@ from .columns import stored_column
 
 @lru_cache(maxsize=1024)
 def default_value(prop: PropertyDefinition) -> Any:
-    """Return the stored value of the default; None if the property has none."""
+    """Return the stored value of the default, or None if the property has no default."""
     if prop.default is None:
         return None
     property_type, literal = prop.type, prop.default

@@ -25,14 +25,14 @@ _COMPRESSION_RATIO = 3  # how many times larger a compressed file is once decomp
 
 @dataclass(frozen=True, slots=True)
 class InputEstimate:
-    """The estimated number of records in an input, and of the bytes that they will take in a graph."""
+    """The estimated number of records in an input, and of bytes that they will take up in a graph."""
 
     rows: int
     bytes: int
 
 
 def estimate_input(input_files: Sequence[InputFile]) -> InputEstimate:
-    """Estimate an input from a sample of its files and the sizes of all of them."""
+    """Estimate the size of an input from a sample of its files and the sizes of all files."""
     sampled_files = input_files[:_SAMPLED_FILES]
     sampled_rows = sum(map(_estimate_rows, sampled_files))
     sampled_bytes, all_bytes = (

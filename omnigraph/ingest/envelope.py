@@ -1,7 +1,7 @@
 """One record of a load: `{"type": ...}` for a node, `{"edge": ...}` for an edge.
 
-This module owns the rules of the envelope, for JSON lines and dicts alike. It checks only the
-member names inside `data`; `columns` checks their values.
+This module owns the rules of the envelope, for JSON lines and dicts alike. This module checks only the member names
+inside `data`; `columns` checks their values.
 """
 
 from typing import Any
@@ -67,7 +67,7 @@ def _take_node(intake: Intake, line_number: int, record: dict[str, Any], allow_t
 
 def _take_edge(intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool) -> None:
     if "edge" not in record or "type" in record:
-        raise InputError(reason="a record has exactly one of 'type' and 'edge'")
+        raise InputError(reason="a record must have exactly one of 'type' and 'edge'")
     type_name = _string_member(record, "edge")
     edge_type = resolve_type(intake.ir.catalog, type_name, "edge", ignore_case=True)
     buffer = intake.buffer_for(edge_type)

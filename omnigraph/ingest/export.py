@@ -46,7 +46,7 @@ def export_lines(
 
 
 def select_types(snapshot: Snapshot, type_names: Sequence[str] | None) -> list[NodeType | EdgeType]:
-    """Return the types with the given names (by default all), nodes first; raise for unknown names."""
+    """Return the types with the given names (by default all), nodes first; raise an error for unknown names."""
     catalog = snapshot.schema.ir.catalog
     all_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]
     if type_names is None:

@@ -34,7 +34,7 @@ class UnusualBlockError(Exception):
 
 
 def take_block(intake: Intake, block: bytes, first_number: int) -> bool:
-    """Take either all records of a block, numbered from `first_number`, or none; return whether taken."""
+    """Take all records of a block, numbered from `first_number`, or none; return whether they were taken."""
     try:
         built_buffers = [
             _build_columns(intake, type_lines) for type_lines in _split_by_type(intake, block, first_number)
@@ -117,7 +117,7 @@ def _build_columns(intake: Intake, type_lines: TypeLines) -> tuple[TypeBuffer, d
 
 
 def _buffer_for_type(intake: Intake, type_member: bytes, type_name: str) -> TypeBuffer:
-    """Return the buffer of a type; a new one joins the intake only when its records are taken."""
+    """Return the buffer of a type; a new buffer joins the intake only when its records are taken."""
     catalog = intake.ir.catalog
     entity_type: NodeType | EdgeType | None = (
         catalog.node(type_name) if type_member == b"type" else catalog.edge_ignoring_case(type_name)
@@ -208,7 +208,7 @@ def _convert_values(buffer: TypeBuffer, prop: PropertyDefinition, values: list[A
 
 
 def _convert_floats(scalar_type: ScalarType, input_column: pa.Array) -> pa.Array:
-    """Return float values whose JSON text has only one interpretation."""
+    """Return the column's floats; reject values whose JSON text is ambiguous."""
     present_values = input_column.drop_null().to_numpy(zero_copy_only=False)
     _require_usual((np.abs(present_values) < _EXACT_INTEGER_MAX[scalar_type]).all())  # also rejects infinities and NaN
     _require_usual(not (np.signbit(present_values) & (present_values == 0)).any())  # the integer "-0" has no sign
@@ -231,13 +231,13 @@ def _convert_lists(property_type: PropertyType, input_lists: pa.Array) -> pa.Arr
 
 
 def _positions_among_non_nulls(input_lists: pa.Array) -> pa.Array:
-    """Return each value's position among the non-null values; null for null."""
+    """Return each value's position among the non-null values; nulls stay null."""
     is_null = pc.is_null(input_lists).to_numpy(zero_copy_only=False)
     return pa.array(np.cumsum(~is_null) - 1, pa.int64(), mask=is_null)
 
 
 def _replace_items(input_lists: pa.Array, new_items: pa.Array) -> pa.Array:
-    """Return lists of the same lengths with different items."""
+    """Return lists of the same lengths, with the given items."""
     list_lengths = pc.fill_null(input_lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
     list_offsets = pa.array(np.append(0, np.cumsum(list_lengths)).astype(np.int32))
     is_null = pc.is_null(input_lists) if input_lists.null_count else None

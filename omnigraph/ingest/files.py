@@ -56,10 +56,10 @@ def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 <<
 def cut_blocks(
     pieces: Iterator[bytes], max_line_bytes: int, block_bytes: int = 4 << 20, *, stop_at_long_line: bool = False
 ) -> Iterator[bytes]:
-    """Join pieces of text and cut them into blocks at line ends.
+    """Join pieces of text and split them into blocks at line ends.
 
-    An overlong line is a block of its own, yielded as soon as its length is known. The rest of the
-    line is skipped, or never read with `stop_at_long_line`.
+    An overlong line forms its own block, which is yielded as soon as its length is known. The rest of the line is
+    skipped or, with `stop_at_long_line`, never read.
     """
     buffered: list[bytes] = []
     buffered_bytes = unfinished_bytes = 0  # bytes buffered, and how many of them follow the last newline

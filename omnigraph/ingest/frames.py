@@ -134,7 +134,7 @@ def _take_table_columns(buffer: TypeBuffer, table: pa.Table, first_row_number: i
 
 
 def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
-    """Rename the columns to their stored names; raise for unknown names."""
+    """Rename the columns to their stored names; raise an error for unknown names."""
     is_edge = isinstance(buffer.entity_type, EdgeType)
     stored_names = [
         _ENDPOINT_COLUMNS.get(column_name, column_name) if is_edge else column_name

@@ -1,6 +1,6 @@
 """Ids of entities: derived from the key, given by the caller, or generated.
 
-A key always yields the same id; an id that is given together with a key must equal it.
+A key always yields the same id; an id that is given together with a key must equal the id of that key.
 """
 
 from collections.abc import Sequence

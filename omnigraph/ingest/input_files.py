@@ -30,7 +30,7 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """An input file, with the type of its rows if the rows do not name it themselves.
+    """An input file, with the type of its rows if the rows do not name their type themselves.
 
     `store_options` are the settings for accessing the file, and `base_folder` is the folder that a
     relative path starts from; both are stored because a task on another machine has neither.
@@ -168,7 +168,7 @@ def format_of_name(path: str) -> InputFormat | None:
 
 
 def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
-    """Return the type of a file of rows: its stem, or the name of its folder."""
+    """Return the name of the type of a file's rows: the file's stem, or the name of its folder."""
     stem, folder = Path(path).stem, Path(path).parent.name
     if folder in column_mappings or stem.startswith("part-"):
         return folder

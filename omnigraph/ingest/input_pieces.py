@@ -38,7 +38,7 @@ class InputPiece:
 
 
 def cut_into_pieces(input_files: Sequence[InputFile], piece_bytes: int) -> list[InputPiece]:
-    """Cut inputs into pieces of about `piece_bytes` bytes, in input order."""
+    """Split inputs into pieces of about `piece_bytes` bytes, in input order."""
     spans = [
         (input_file, start, end) for input_file in input_files for start, end in _piece_spans(input_file, piece_bytes)
     ]
@@ -100,7 +100,7 @@ def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
 
 
 def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
-    # Not `readline`: object store files lack it, and it has no size limit.
+    # Do not use `readline`: object store files lack it, and it has no size limit.
     while chunk := file.read(_LINE_SEARCH_BYTES):
         line, newline, _ = chunk.partition(b"\n")
         yield line + newline

@@ -1,7 +1,7 @@
 """Collect records of any type, in any order, into Arrow tables by type.
 
-Records are buffered until there are enough to convert them to columns, so that memory holds Arrow
-data and not Python objects. Problems are reported with the record's line.
+Records are buffered until there are enough to convert them to columns, so memory holds Arrow data instead of Python
+objects. Problems are reported with the record's line.
 """
 
 from collections.abc import Iterable, Mapping

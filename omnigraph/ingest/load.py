@@ -178,7 +178,7 @@ def _table_delta(table_key: TableKey, buffer: TypeBuffer, load_mode: LoadMode) -
 
 
 def overwrite_conditions(branch_state: BranchState, parsed_load: ParsedLoad) -> tuple[Requirement, ...]:
-    """Require that the tables that an overwrite replaces stay unchanged from now on."""
+    """Require the tables that an overwrite replaces to stay unchanged from now on."""
     read_set = ReadSet(branch_state.last_known().state.tables)
     return (read_set.require_unchanged(parsed_load.delta.tables),)
 

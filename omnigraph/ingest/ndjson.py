@@ -31,7 +31,7 @@ def read_blocks(
 ) -> Iterator[int]:
     """Take blocks of lines numbered from `first_number`; yield the next number after each block.
 
-    A block of ordinary records is taken as a whole, any other block line by line. Without
+    A block of ordinary records is processed as a whole, and any other block line by line. Without
     `report_all`, the first problem is raised.
     """
     next_number = first_number

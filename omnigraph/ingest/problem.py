@@ -102,14 +102,14 @@ class ProblemCollector:
             self.unreadable_lines.append(problem.unreadable_line)
 
     def add_violation(self, violation: Violation) -> None:
-        """Add a violation, unless its only cause may be a missing invalid line."""
+        """Add a violation, unless it may exist only because an invalid line was left out."""
         if not self.explains_violation(violation):
             self.collected.append(
                 LoadProblem(violation.input_line, violation.type_name, violation.entity_id, violation.to_error())
             )
 
     def explains_violation(self, violation: Violation) -> bool:
-        """Return whether the only cause of a violation may be a missing invalid line."""
+        """Return whether a violation may exist only because an invalid line was left out."""
         needed_value = violation.required_id
         if needed_value is None:
             return False

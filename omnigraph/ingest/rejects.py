@@ -62,7 +62,7 @@ def write_rejects(folder: str | os.PathLike[str], problems: Sequence[LoadProblem
 
 
 def _open_folder(folder: str) -> tuple[Any, str]:
-    """Return the file system of a folder and its path there; create a local folder."""
+    """Return the file system of a folder and the folder's path in it; create a local folder if needed."""
     if folder.startswith("s3://"):
         return s3_file_system(s3_options(os.environ)), folder.removeprefix("s3://").rstrip("/")
     from pyarrow.fs import LocalFileSystem

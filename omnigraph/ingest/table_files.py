@@ -1,6 +1,6 @@
 """Read tables from Parquet and CSV files, whole or in batches, with columns renamed.
 
-This is the only module that reads Parquet input of a load. It keeps the column types of the file;
+This is the only module that reads a load's Parquet input. The column types of the file are kept;
 `frames` casts them to those of the schema. Callers add the file name to errors.
 """
 
@@ -31,7 +31,7 @@ def iter_tables(
     first_group: int = 0,
     end_group: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the rows of some row groups of a Parquet file in batches; a CSV file is one batch."""
+    """Yield the rows of the given row groups of a Parquet file in batches; a CSV file is one batch."""
     if table_format == "csv":
         yield rename_columns(_read_csv(source), column_mapping)
         return

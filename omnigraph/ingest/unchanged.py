@@ -1,6 +1,6 @@
 """Detect merge rows that equal their stored version, so that they are not written again.
 
-Their equality is part of what the load has read, so it becomes a requirement like any other.
+The equality of these rows is part of what the load has read, so it becomes a requirement like any other.
 """
 
 from dataclasses import replace

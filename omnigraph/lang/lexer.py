@@ -1,9 +1,9 @@
 """A contextual lexer with almost no start-up cost.
 
-Lark compiles one large pattern for every set of terminals that a parser state accepts. For our grammars, these are more
-than a hundred patterns, and compiling them takes most of the start-up time. Here, each terminal is compiled once, when
-it is first tried, and a keyword is tried only where its word occurs. Order and meaning must stay those of lark: of the
-matching terminals, the one with the highest rank wins.
+Lark compiles one large pattern for every set of terminals that a parser state accepts. For our grammars, this means
+more than a hundred patterns, and compiling them takes most of the start-up time. Here, each terminal is compiled
+once, when it is first tried, and a keyword is tried only where its word occurs. Order and meaning must be the same
+as in lark: of the matching terminals, the one with the highest rank wins.
 """
 
 import re

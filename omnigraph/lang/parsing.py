@@ -1,7 +1,7 @@
 """Parse text into trees, for both languages: split it into declarations, parse each, and collect diagnostics.
 
-Owns the decoding of source bytes, recovery at the next declaration, and the wording of syntax
-errors. It must not depend on any grammar rule: each language passes in its builder and its names.
+This module owns the decoding of source bytes, recovery at the next declaration, and the wording of syntax
+errors. The shared code must not depend on any grammar rule: each language passes in its builder and its names.
 """
 
 import re

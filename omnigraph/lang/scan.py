@@ -1,7 +1,7 @@
 """Scan text coarsely, in linear time, for words, strings, comments and brackets.
 
-Owns the split of a file into declarations, so that a broken one does not hide the next, and the
-limit on nesting. It does not depend on the grammar: the parser decides what a declaration means.
+This module splits a file into declarations, so that a broken one does not hide the next, and limits nesting. The
+scan does not depend on the grammar: the parser decides what a declaration means.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Parsers restored from saved tables.
 
-Owns `grammar.json` next to each `grammar.lark`. It contains the LALR tables, written by `make tables`, so that
-start-up loads them instead of computing them. Tables whose stamp does not match the grammar, the
-lark version and the options must never be used.
+This module owns the `grammar.json` file next to each `grammar.lark`. The file contains the LALR tables written by
+`make tables`, so that start-up can load them instead of computing them. Tables whose stamp does not match the
+grammar, the lark version and the options must never be used.
 """
 
 import json
@@ -126,7 +126,7 @@ def _encode_integer_keys(value: Any) -> Any:
 
 
 def _decode_integer_keys(members: dict[str, Any]) -> dict[Any, Any]:
-    # The first member is sufficient: either all member names of an object are integers, or none is.
+    # Checking the first member is sufficient: either all member names of an object are integers, or none are.
     if next(iter(members), "").startswith("#"):
         return {int(member_name[1:]): member_value for member_name, member_value in members.items()}
     return members

@@ -25,7 +25,7 @@ _BUILD_HINT = "run `omnigraph ensure-indices` to rebuild it"
 
 @dataclass(slots=True)
 class BranchLog:
-    """The readable part of a branch's log; `complete` if the whole log could be read."""
+    """The readable part of a branch's log; `complete` is true if the whole log could be read."""
 
     head: RefHead
     commits: dict[str, Commit] = field(default_factory=dict)
@@ -45,7 +45,7 @@ def read_branch_log(store: Store, head: RefHead) -> BranchLog:
         commits = _read_log_chunk(store, chunk, branch_log)
         _add_commits(branch_log, commits, chunk.name)
         if commits and len(commits) != chunk.commit_count:
-            reason = f"a chunk of the log has {len(commits)} commits, expected {chunk.commit_count}"
+            reason = f"a log chunk has {len(commits)} commits, expected {chunk.commit_count}"
             branch_log.findings.append(_record_log_fault(branch_log, reason, chunk.name))
     _add_commits(branch_log, branch_log.state.tail, None)
     branch_log.findings += _find_missing_parents(branch_log)
@@ -62,7 +62,7 @@ def _read_log_chunk(store: Store, chunk: LogChunk, branch_log: BranchLog) -> lis
     try:
         return read_chunk(store, chunk)[0]  # compares the chunk with the digest in its name
     except HistoryReclaimed:
-        branch_log.findings.append(_record_log_fault(branch_log, "a chunk of the log is missing", chunk.name))
+        branch_log.findings.append(_record_log_fault(branch_log, "a log chunk is missing", chunk.name))
         return []
     except OmnigraphError as error:
         branch_log.findings.append(_record_log_fault(branch_log, error.message, chunk.name))
@@ -133,10 +133,10 @@ def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[
                 finding_kind, f"{reason}: {file_name}", "error", branch, type_key, None, file_name, RESTORE_HINT
             )
         for index_directory in integrity.lost_indexes((entry.location, entry.lance_version)):
-            reason = f"index files are missing, rows are scanned instead: {index_directory}"
+            reason = f"index files are missing, so rows are scanned instead: {index_directory}"
             yield IntegrityFinding("index", reason, "error", branch, type_key, None, index_directory, _BUILD_HINT)
         for index_directory in integrity.damaged_indexes((entry.location, entry.lance_version)):
-            reason = f"an index file is damaged, results may be wrong: {index_directory}"
+            reason = f"an index file is damaged, so results may be wrong: {index_directory}"
             yield IntegrityFinding("index", reason, "error", branch, type_key, None, index_directory, REBUILD_HINT)
     yield from _check_past_versions(branch_log, integrity, "broken")
 
@@ -154,7 +154,7 @@ def _check_past_versions(
     for version, type_key in sorted(_logged_versions(branch_log).items()):
         if version not in current_versions and integrity.classify_version(version) == condition:
             for file_name, reason in integrity.faults(version):
-                description = f"{reason}, and the history needs it: {file_name}"
+                description = f"{reason}, but the history needs it: {file_name}"
                 yield IntegrityFinding("file", description, "warning", branch, type_key, None, file_name, RESTORE_HINT)
 
 

@@ -1,7 +1,7 @@
 """Integrity check of a whole graph: refs, manifests, logs, files, rules, indexes, external commits.
 
-The check reads everything that branches and tags show, and checks every file of their history. It
-never writes, and it continues after each finding, so one run reports all faults.
+The check reads everything that branches and tags show, and checks every file of their history. The check never
+writes, and it continues after each finding, so one run reports all faults.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -160,12 +160,12 @@ def check_graph(
 
 
 def measure_table_files(store: Store) -> int:
-    """Return the total size of all table files, an upper bound of what a check reads."""
+    """Return the total size of all table files, an upper bound on what a check reads."""
     return sum(table_file.size for prefix in TABLE_ROOTS for table_file in store.objects.list(prefix))
 
 
 def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
-    """Check one branch, and again if it moved, since a cleanup may have removed what it showed before.
+    """Check one branch; if it has moved, check it again, since a cleanup may have removed its old state.
 
     Return None if the branch was deleted.
     """
@@ -285,9 +285,9 @@ def _report_unreadable(
     reason = getattr(error, "message", str(error).partition("\n")[0])
     table_location = table_version[0] if table_version is not None else None
     if table_version is not None:
-        check_run.integrity.mark_unreadable(table_version, "its rows cannot be read")
+        check_run.integrity.mark_unreadable(table_version, "the table's rows cannot be read")
     yield IntegrityFinding(
-        "version", f"it cannot be read: {reason}", type_key=type_key, name=table_location, hint=RESTORE_HINT
+        "version", f"the table cannot be read: {reason}", type_key=type_key, name=table_location, hint=RESTORE_HINT
     )
 
 
@@ -328,7 +328,7 @@ def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator
             continue  # already reported, or all files of the table are missing and reported as such
         reason = (
             f"another program has written to this table (version {drift.head_version} of its HEAD,"
-            f" {drift.classification}); the graph does not show it"
+            f" {drift.classification}); the graph does not show the change"
         )
         hint = "run `omnigraph repair` to see what was written and what can be done"
         yield IntegrityFinding("drift", reason, "warning", None, type_key, None, drift.location, hint)

@@ -48,7 +48,7 @@ def count_log_commits(state: GraphState) -> int:
 def count_unindexed_rows(
     store: Store, state: GraphState, type_key: TableKey, table: Table, fragments: Sequence[Any]
 ) -> int:
-    """Return the number of rows outside the least complete index that the schema requires."""
+    """Return the number of rows not covered by the least complete index that the schema requires."""
     catalog = read_schema(store, state.schema).ir.catalog
     coverage = index_coverage(table)
     schema_type = type_for_key(catalog, type_key)

@@ -34,8 +34,8 @@ from .copy_verification import find_missing_objects
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
-# Immutable objects that states reference. Intents, leases and claims belong to running processes;
-# of those, only operations that were set aside and await a decision are copied.
+# Immutable objects that states reference. Intents, leases and claims belong to running processes and are not
+# copied, except for operations that were set aside and await a decision.
 _DATA_PREFIXES = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
 _MAX_ATTEMPTS = 10
 
@@ -92,7 +92,7 @@ def copy_graph(
             branch_names = tuple(sorted(captured.name for captured in captured_branches if not captured.is_tag))
             return CopySummary(branch_names, len(copy_transfer.copied_sizes), sum(copy_transfer.copied_sizes.values()))
     raise ConcurrentCommit(
-        f"files of {source.root.uri} kept vanishing; the copy is incomplete and cannot be opened",
+        f"files of {source.root.uri} kept disappearing during the copy; the copy is incomplete and cannot be opened",
         hint="remove the copy, and retry when no cleanup is running",
     )
 
@@ -131,10 +131,10 @@ def _capture_ref(source: Store, branch_name: str, ref_number: int, ref_directory
 
 def _missing_files_error(source: Store, missing_names: Sequence[str]) -> StorageError:
     return StorageError(
-        f"files of {source.root.uri} are missing, {missing_names[0]} among them; the copy cannot be opened",
+        f"files of {source.root.uri} are missing, including {missing_names[0]}; the copy cannot be opened",
         kind="not_found",
         effect="none",
-        hint="restore the source from another copy; remove the incomplete copy",
+        hint="restore the source from a backup, and remove the incomplete copy",
     )
 
 

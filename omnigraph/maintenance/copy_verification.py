@@ -1,8 +1,7 @@
 """Verify that a copied graph contains everything that its states reference, before it can be opened.
 
-This module defines what a state references: the table versions of its head and its past, log chunks
-and schemas. It reads the copy, never the source. It reports what is missing and leaves the decision
-to the caller.
+This module defines what a state references: the table versions of its head and its past, log chunks and schemas.
+Only the copy is read, never the source. Missing objects are reported, and the caller decides what to do about them.
 """
 
 from collections.abc import Iterable, Mapping, Set

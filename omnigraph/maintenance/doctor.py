@@ -55,9 +55,9 @@ def diagnose_environment(
 ) -> list[EnvironmentDiagnosis]:
     """Diagnose this machine, and a store if `uri` is given.
 
-    `spark_probe` diagnoses the requirements of Spark; the caller passes it, because nothing here
-    may depend on Spark. `probe` writes one small object to the store and removes it again. Without
-    it, nothing is written and the guarantees of the store are not verified.
+    `spark_probe` diagnoses the requirements of Spark; the caller passes it, because nothing here may depend on
+    Spark. `probe` writes one small object to the store and removes it again. Without `probe`, nothing is written
+    and the guarantees of the store are not verified.
     """
     diagnoses = [
         _check_python(),
@@ -106,7 +106,7 @@ def _check_temp_space() -> EnvironmentDiagnosis:
     free_bytes = filesystem.f_bavail * filesystem.f_frsize if filesystem is not None else None
     description = f"{temp_directory}, {free_bytes:,} bytes free" if free_bytes is not None else str(temp_directory)
     is_low = free_bytes is not None and free_bytes < 1 << 30
-    hint = "bulk work on Spark spills there: free some space, or set TMPDIR" if is_low else None
+    hint = "free some space, or set TMPDIR: bulk work on Spark spills to this directory" if is_low else None
     return EnvironmentDiagnosis("temporary files", "warning" if is_low else "ok", description, hint)
 
 
@@ -148,7 +148,7 @@ def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
     local_micros = ids.now_micros()
     store_clock = store_time(store)
     skew = timedelta(microseconds=int(store_clock.timestamp() * 1_000_000) - local_micros)
-    difference = f"{skew.total_seconds():+.1f} s against this machine"
+    difference = f"{skew.total_seconds():+.1f} s compared with this machine"
     if abs(skew) <= MAX_CLOCK_SKEW:
         return EnvironmentDiagnosis("store clock", "ok", difference)
     hint = "commit times come from this machine: correct its clock"

@@ -47,7 +47,7 @@ class Drift:
     def error(self) -> str | None:
         """The reason why the drift cannot be classified."""
         if self.head_version < FIRST_VERSION:
-            return "its files are missing: run `omnigraph check`, then restore them from a backup"
+            return "the table's files are missing: run `omnigraph check`, then restore them from a backup"
         return next((step.error for step in self.steps if step.error is not None), None)
 
 

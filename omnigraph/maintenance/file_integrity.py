@@ -24,7 +24,7 @@ from omnigraph.values import ids
 
 FileFault = tuple[str, str]  # file name, and what is wrong with the file
 TableVersion = tuple[str, int]
-_MISSING = "it is missing"
+_MISSING = "the file is missing"
 _DATA_SUFFIX, _BLOB_SUFFIX = ".lance", ".blob"
 _INDEX_SUFFIXES = (".lance", ".idx")  # files that make up an index of any kind
 VersionCondition = Literal["whole", "reclaimed", "broken"]
@@ -165,7 +165,7 @@ class FileIntegrity:
                 for _ in read_raw_batches(self.store, file_name):
                     pass
             except ValueError:
-                self.damaged_files.setdefault(file_name, "it cannot be read to its end")
+                self.damaged_files.setdefault(file_name, "the file cannot be read to the end")
 
     def _find_faults(self, version: TableVersion) -> Iterable[FileFault]:
         location, lance_version = version
@@ -206,7 +206,7 @@ class FileIntegrity:
             self.unrecorded_files.add(file_name)
             return None
         if file_sizes[file_name] != expected.size and not expected.manifest_only:
-            return f"it has {file_sizes[file_name]} bytes instead of {expected.size}"
+            return f"the file has {file_sizes[file_name]} bytes instead of {expected.size}"
         return self.verified_files.get(file_name)
 
     def _check_deletion_files(self, location: str, lance_version: int, file_sizes: dict[str, int]) -> None:
@@ -240,14 +240,15 @@ class FileIntegrity:
         if file_name not in file_sizes:
             yield file_name, _MISSING
             return
-        difference = "it is empty" if file_sizes[file_name] == 0 else self._checksum_mismatch(file_name, file_sizes)
+        is_empty = file_sizes[file_name] == 0
+        difference = "the file is empty" if is_empty else self._checksum_mismatch(file_name, file_sizes)
         if difference is not None:
             yield file_name, difference
         elif self.open_files and file_name.endswith(_DATA_SUFFIX) and file_name not in self.verified_files:
             try:
                 read_row_count(self.store, file_name)
             except ValueError:
-                yield file_name, "it cannot be opened"
+                yield file_name, "the file cannot be opened"
 
     def _list_table(self, location: str) -> dict[str, int]:
         """List all files of a table before any of them is opened."""

@@ -83,7 +83,7 @@ def _read_head(store: Store, ref: Ref, findings: list[IntegrityFinding]) -> RefH
         if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:
             return None  # deleted since it was listed
         manifest_path = layout.manifest_directory(ref.ulid)
-        message = error.message if not isinstance(error, GraphNotInitialized) else "it is missing"
+        message = error.message if not isinstance(error, GraphNotInitialized) else "the manifest is missing"
         findings.append(
             IntegrityFinding("manifest", message, branch=ref_label(ref), name=manifest_path, hint=RESTORE_HINT)
         )

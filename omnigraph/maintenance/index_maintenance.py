@@ -1,7 +1,7 @@
 """Index maintenance: builds the indexes that the schema declares, and never changes content.
 
-Index files are built before the writer slot is taken, so a long build does not block writers. Files
-that are outdated by then are built again.
+Index files are built before the writer slot is taken, so a long build does not block writers. Files that have
+become outdated by the time the slot is taken are built again.
 """
 
 from collections.abc import Collection, Mapping
@@ -72,7 +72,7 @@ def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tupl
 def stage_missing_indexes(
     txn: WriteTxn, tables: Mapping[TableKey, Table], executor: Executor
 ) -> dict[TableKey, StagedChange]:
-    """Stage indexes over all uncovered rows, for those of the given tables that have any."""
+    """Stage indexes over all uncovered rows of the given tables; skip tables without such rows."""
     plan_by_key = {
         table_key: plan_indexes(
             table,
@@ -106,7 +106,7 @@ def index_kinds_of(txn: WriteTxn, table_key: TableKey) -> dict[str, str]:
 
 
 def extended_indexes(base_table: Table, new_table: Table) -> list[str]:
-    """Return the columns whose index covers more rows than before; all columns if it was rebuilt."""
+    """Return the columns whose index covers more rows than before, or all columns after a rebuild."""
     base_coverage, new_coverage = index_coverage(base_table), index_coverage(new_table)
     return sorted(
         index_key for index_key in new_coverage if new_coverage[index_key] - base_coverage.get(index_key, frozenset())

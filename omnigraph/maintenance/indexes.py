@@ -95,7 +95,7 @@ def _ngram_index_fault(table: Table, column: str) -> str | None:
 
 
 def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
-    """Check that a search near a stored vector finds it; by dot product, others may be nearer."""
+    """Check that a search near a stored vector finds that vector; by dot product, others may be nearer."""
     covered_fragments = index_coverage(table)[column]
     batches = vector_batches(table, column, sorted(covered_fragments & set(list_fragment_ids(table))))
     missing_count = 0

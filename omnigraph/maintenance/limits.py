@@ -1,6 +1,6 @@
 """Thresholds of the health warnings, and the command to run for each.
 
-This module owns the numbers and the message texts. Nothing else depends on them: a graph beyond a
+This module owns the numbers and the message texts. Nothing else depends on these thresholds: a graph beyond a
 threshold is slower or larger than necessary, never incorrect.
 """
 
@@ -77,7 +77,7 @@ def damage_warnings(uri: str, type_key: TableKey) -> Iterator[LimitWarning]:
 def log_warnings(uri: str, commit_count: int) -> Iterator[LimitWarning]:
     """Return warnings about the log of a branch."""
     if commit_count > COMMITS:
-        command = f"write larger batches; to start over, `omnigraph export {uri}` into a new graph"
+        command = f"write larger batches; to start over, load `omnigraph export {uri}` into a new graph"
         yield LimitWarning("commits in the log", commit_count, COMMITS, command)
 
 
@@ -116,5 +116,5 @@ def cache_warnings(used_bytes: int, cache_budget: int) -> Iterator[LimitWarning]
     """Return warnings about the local cache directory."""
     limit = int(cache_budget * CACHE_SHARE)
     if cache_budget and used_bytes > limit:
-        command = "raise OMNIGRAPH_CACHE_BYTES, or delete the files: they are recreated"
+        command = "raise OMNIGRAPH_CACHE_BYTES, or delete the files, which are recreated when needed"
         yield LimitWarning("bytes in the cache directory", used_bytes, limit, command)

@@ -1,6 +1,6 @@
 """Deleted manifest versions: what proves that newer versions existed, and what only suggests it.
 
-Nothing in a manifest says that a newer version existed. Proof comes from elsewhere: commits in
+Nothing in a manifest shows that a newer version existed. Proof comes from elsewhere: commits in
 other logs, swaps based on a missing version, states based on a lost version, and intents. This
 module only reads. Each proof is confirmed by a second read, since other processes may publish
 during a check.
@@ -28,8 +28,8 @@ from .retention.version_gaps import parse_torn_version
 
 _RESTORE_HINT = "run `omnigraph repair --confirm` to restore the commits on top of the branch"
 _DIVERGED_HINT = (
-    "the branch was written to since: merge or cherry-pick the commits from where they are, or"
-    " restore the files from a backup"
+    "the branch has been written to since: merge or cherry-pick the commits from the branches that"
+    " have them, or restore the files from a backup"
 )
 _UNKNOWN_HINT = "restore the manifest from a backup; do not run cleanup before that"
 _SUSPICION_HINT = (
@@ -114,7 +114,7 @@ def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterato
                 else f"{evidence.missing_versions[0]}"
             )
             reason = f"versions {version_range} of the manifest are missing; no other version needs them"
-            hint = "another program removed them; restore them from a backup, or ignore this"
+            hint = "another program removed them; restore them from a backup, or ignore this warning"
             yield IntegrityFinding("manifest", reason, "warning", branch=branch, name=manifest_path, hint=hint)
 
 
@@ -122,7 +122,7 @@ def _describe_lost(evidence: LostVersionEvidence) -> str:
     commit_ids = sorted(evidence.proved_commits)
     commit_list = f": commit {', '.join(commit_ids[:3])}{' …' if len(commit_ids) > 3 else ''}" if commit_ids else ""
     return (
-        f"versions above {evidence.manifest.version} were published and are missing{commit_list}"
+        f"versions above {evidence.manifest.version} were published but are missing{commit_list}"
         f" ({'; '.join(evidence.proofs[:3])})"
     )
 
@@ -211,7 +211,7 @@ def _collect_claims(
     ref = branch_log.head.ref
     is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # no other branch ever used this name
     for commit_id, operation in records.audited_commits.get(ref.name, {}).items() if is_name_unique else ():
-        description = f"the audit of operation {operation} names commit {commit_id}"
+        description = f"the audit record of operation {operation} names commit {commit_id}"
         yield commit_id, _CommitClaim(description, certain=False)
     for commit_id, operation in records.intent_bases.get(ref.ulid, {}).items():
         yield commit_id, _CommitClaim(f"the {operation} is based on commit {commit_id}")
@@ -259,7 +259,7 @@ def _weigh_claim(evidence: LostVersionEvidence, branch_log: BranchLog, commit_id
 def _weigh_manifest_files(
     evidence: LostVersionEvidence, manifest_files: ManifestFiles, fragments: list[OrphanFragment], log: HistoryLog
 ) -> None:
-    """Evaluate swaps and fragments above the newest version; one that is based on another is proof."""
+    """Evaluate swaps and fragments above the newest version; one based on another is proof of a loss."""
     highest_base = max(manifest_files.swap_bases, default=0)
     if highest_base > manifest_files.newest_version:
         evidence.proofs.append(f"a swap was based on version {highest_base}")
@@ -276,16 +276,16 @@ def _weigh_manifest_files(
                 evidence.proved_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
         if head.commit_id not in evidence.proved_commits:
             evidence.candidate_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
-            swap_note = ", its swap was begun," if fragment.version - 1 in manifest_files.swap_bases else ""
+            swap_note = ", although its swap was begun" if fragment.version - 1 in manifest_files.swap_bases else ""
             evidence.suspicions.append(
                 f"the rows of version {fragment.version} with commit {head.commit_id}"
-                f" exist{swap_note} but the version does not: a write was interrupted or is still"
+                f" exist, but the version does not{swap_note}: a write was interrupted or is still"
                 " running, or the newest version was deleted"
             )
 
 
 def _is_based_on(state: GraphState, commit_id: str) -> bool:
-    """Return whether a state builds on a commit, other than through the write of that commit itself."""
+    """Return whether a state builds on a commit; the state that the commit itself wrote does not count."""
     if state.head.commit_id == commit_id:
         return state.head.nonce is not None
     return any(commit.id == commit_id for commit in state.tail)

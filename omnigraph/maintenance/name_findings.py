@@ -18,14 +18,14 @@ from .heads import RESTORE_HINT, RefHead
 
 _RESTORE_HINT = "run `omnigraph repair --confirm` to restore it; until then cleanup keeps its data"
 _CHOOSE_NAME_HINT = (
-    "run `omnigraph repair --confirm --restore {ulid} --name NAME` to restore it, or with"
-    " `--drop {ulid}` to drop it; until then cleanup keeps its data"
+    "run `omnigraph repair --confirm --restore {ulid} --name NAME` to restore it, or use"
+    " `--drop {ulid}` instead to drop it; until then cleanup keeps its data"
 )
 _CLOSE_HINT = "run `omnigraph repair --confirm` to close it again; until then cleanup keeps its data"
 
 
 def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
-    """Return manifests that lost their names; none while operation records are unreadable.
+    """Return manifests that lost their names, or none while operation records are unreadable.
 
     A manifest whose ref object is damaged has the path of that object as its `reason`.
     """
@@ -66,7 +66,7 @@ def check_unnamed(manifests: list[UnnamedManifest]) -> Iterator[IntegrityFinding
     """Return one finding per manifest that lost its name."""
     for manifest in manifests:
         if manifest.status == "unreadable":
-            reason = f"no ref object names it, and {manifest.reason}"
+            reason = f"no ref object names this manifest, and {manifest.reason}"
             yield IntegrityFinding("manifest", reason, name=manifest.directory, hint=RESTORE_HINT)
             continue
         severity: FindingSeverity = "warning" if manifest.status == "unknown" else "error"

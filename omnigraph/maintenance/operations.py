@@ -1,6 +1,6 @@
 """Findings about operations that need a decision, and about unreadable recovery records.
 
-None of them blocks reads or writes, so all findings are warnings. This module reads only control
+None of these problems blocks reads or writes, so all findings are warnings. This module reads only control
 objects and never resolves an operation.
 """
 
@@ -15,7 +15,7 @@ from omnigraph.storage.store import Store
 
 from .finding import IntegrityFinding
 
-_IGNORED_FILE_HINT = "the file is ignored; move it away if you do not need it"
+_IGNORED_FILE_HINT = "the file is ignored; remove it if you do not need it"
 
 
 def check_operations(store: Store) -> Iterator[IntegrityFinding]:
@@ -24,7 +24,7 @@ def check_operations(store: Store) -> Iterator[IntegrityFinding]:
         yield _set_aside_finding(store.root.uri, set_aside)
     for stray in list_intents(store).foreign_files:
         if not stray.name.rpartition("/")[2].startswith("."):  # operating systems create such files
-            reason = "this file is not a record of an operation"
+            reason = "this file is not an operation record"
             yield IntegrityFinding("intent", reason, "warning", name=stray.name, hint=_IGNORED_FILE_HINT)
     for outcome in list_recovery_records(store):
         if outcome.kind == "unreadable":
@@ -38,10 +38,10 @@ def _set_aside_finding(uri: str, operation: SetAsideIntent) -> IntegrityFinding:
     subject = f"{intent.operation} {operation.id}" if intent is not None else f"operation {operation.id}"
     intent_path = layout.intent_name(operation.id)
     if operation.needs:
-        hint = "a release that knows the operation resolves it when it opens the graph for writing"
+        hint = "open the graph for writing with a release that supports the operation"
     else:
         command = f"`omnigraph recovery retry {operation.id} --store {uri}`"
-        hint = f"fix the cause, then run {command}; or give it up with `recovery drop`"
+        hint = f"fix the cause, then run {command}; or give up the operation with `omnigraph recovery drop`"
     branch = intent.branch if intent is not None else None
     reason = f"{subject} is unfinished and was set aside: {operation.error}"
     return IntegrityFinding("intent", reason, "warning", branch, name=intent_path, hint=hint)

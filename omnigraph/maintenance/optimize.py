@@ -47,14 +47,14 @@ from .optimize_report import OptimizeReport, TableMaintenance, measure_table
 
 _DELETED_ROWS_THRESHOLD = 0.1  # share of deleted rows above which a fragment is rewritten
 _MAX_BASE_VERSIONS = 5  # base versions tried before giving up on a branch that keeps changing
-_REMOVED_MEANWHILE = "the table was changed and cleaned up by another process meanwhile"
+_REMOVED_MEANWHILE = "another process changed and cleaned up the table in the meantime"
 
 
 @dataclass(slots=True)
 class _PreparedTable:
     """A prepared table: the entry it is based on and the version that replaces it.
 
-    `new_checksums` are the checksums of the files written for it.
+    `new_checksums` are the checksums of the files written for the new version.
     """
 
     base_entry: TableEntry
@@ -199,7 +199,7 @@ def _find_damage(
     file_names = [file_name for files in files_by_key.values() for file_name in files.named_files]
     file_errors = find_damaged_files(store, txn.base.state, file_names, executor.verify_files)
     mismatches = {
-        table_key: DamagedError(f"{table_key} was left alone: {file_errors[file_name].message}")
+        table_key: DamagedError(f"{table_key} was skipped: {file_errors[file_name].message}")
         for table_key, files in files_by_key.items()
         for file_name in files.named_files
         if file_name in file_errors

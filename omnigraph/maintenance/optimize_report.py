@@ -83,7 +83,7 @@ class OptimizeReport:
 
 
 def measure_table(base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None) -> TableMaintenance:
-    """Measure what a run did to one table, which a schema apply may have moved to a new directory."""
+    """Measure what a run did to one table, which a schema change may have moved to a new directory."""
     table_key, store = entry.key, base_txn.store
     catalog = read_schema(store, base_txn.base.state.schema).ir.catalog
     latest_entry = published or entry

@@ -1,8 +1,8 @@
 """Repair: restores lost names and versions, reports external commits, and adopts appended rows.
 
-A HEAD is never published. Rows appended there are checked by the same rules as a load and become an
-ordinary commit on top of the branch. That commit records the HEAD version they came from, so no row
-is adopted twice, even if a repair is interrupted.
+A HEAD is never published. Rows appended to a HEAD are checked by the same rules as a load and become an ordinary
+commit on top of the branch. That commit records the HEAD version that the rows came from, so no row is adopted
+twice, even if a repair is interrupted.
 """
 
 from collections import Counter
@@ -67,7 +67,7 @@ def repair_graph(
     adopted.
     """
     if force and not confirm:
-        raise UsageError(reason="force needs confirm: look at the preview first")
+        raise UsageError(reason="force needs confirm: review the preview first")
     name_repairs = repair_names(store, name_choice or NameChoice(), confirm=confirm, actor=REPAIR_ACTOR)
     version_repairs = repair_manifests(store, confirm=confirm, acknowledged_commit=acknowledged_commit)
     checkup = check_graph(store, quick=True)
@@ -132,7 +132,7 @@ class _TableDrift:
 
     @property
     def label(self) -> str:
-        """The name of the table in reports, with its branch if that is a different one."""
+        """The name of the table in reports, followed by its branch if that is not the repaired branch."""
         return f"{self.table_key}@{self.other_branch}" if self.other_branch else self.table_key
 
 
@@ -250,7 +250,7 @@ def _plan_adoption(txn: WriteTxn, errors_by_type: dict[TableKey, str]) -> Publis
 
 
 def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDrift) -> TableDelta:
-    """Return the rows of HEAD that were not adopted before, with the columns of the table."""
+    """Return the rows at HEAD that were not adopted before, with the table's columns."""
     type_key = table_drift.table_key
     drift = table_drift.drift
     fresh_store = without_caches(txn.store)
@@ -263,14 +263,14 @@ def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDr
     expected_schema = row_schema(table.schema)
     if not _has_same_columns(head_table.schema, expected_schema):
         names = ", ".join(head_table.schema.names)
-        raise ConstraintViolation(f"its columns ({names}) no longer match those of the table")
+        raise ConstraintViolation(f"the columns at HEAD ({names}) no longer match the table")
     head_table = head_table.select(expected_schema.names)
     _check_keys(contract, type_key, head_table)
     return build_table_delta(type_key, head_table, "insert")
 
 
 def _mask_additional_ids(entity_ids: list[str], adopted_ids: list[str]) -> pa.Array:
-    """Mask the ids that exceed those adopted before; a repeated id counts as additional."""
+    """Return a mask of the ids that were not adopted before; a further repetition of an id counts as new."""
     remaining = Counter(adopted_ids)
     mask = []
     for entity_id in entity_ids:

@@ -65,7 +65,7 @@ class Repair:
     def __repr__(self) -> str:
         drifted = [dataset for dataset in self.datasets if dataset.classification != "no_drift"]
         drift_summary = ", ".join(f"{dataset.type_key} {dataset.classification}" for dataset in drifted) or "no drift"
-        damage_note = f", {len(self.damage)} findings of damage" if self.damage else ""
+        damage_note = f", {len(self.damage)} damage findings" if self.damage else ""
         return f"<Repair{' preview' if self.preview else ''}: {drift_summary}{damage_note}>"
 
     @property

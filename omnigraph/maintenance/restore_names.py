@@ -1,7 +1,7 @@
 """Repair of names: lost or damaged ref objects are rewritten or dropped.
 
 Names that are known are restored, and the others are left to the caller. Without `confirm`, the
-repair is only previewed. A ref number of a name is never reused: a restored ref object gets the
+repair is only previewed. The ref numbers of a name are never reused: a restored ref object gets the
 next odd number.
 """
 
@@ -53,7 +53,7 @@ class NameChoice:
         if self.restore is not None and self.drop is not None:
             raise UsageError(reason="restore and drop are mutually exclusive")
         if self.restore is None and (self.name is not None or self.tag):
-            raise UsageError(reason="name and tag need restore")
+            raise UsageError(reason="name and tag require restore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ class _NameRepairRun:
         if manifest.status == "closing_lost":
             return self._apply_action(name_repair, "closed", lambda: self._close_manifest(manifest, "close_branch"))
         if manifest.name is None or manifest.kind is None or not is_name_unique:
-            cause = "its name is unknown" if is_name_unique else "several manifests had this name"
-            advice = f"{cause}: choose with restore {manifest.ulid} and name, or drop {manifest.ulid}"
+            cause = "the name is unknown" if is_name_unique else "several manifests had this name"
+            advice = f"{cause}: pass restore={manifest.ulid} and a name, or drop={manifest.ulid}"
             return replace(name_repair, action="refused" if self.confirm else "preview", reason=advice)
         return self._apply_action(
             name_repair, "restored", lambda: self._restore_name(manifest, manifest.name, manifest.kind)
@@ -158,7 +158,7 @@ class _NameRepairRun:
             number = self.ref_names.highest_numbers[ref_directory].get(self.choice.drop, 0)
             ref = self._read_ref(self.choice.drop, number, ref_directory)
             if ref is not None and not manifest_exists(self.store, ref.ulid):
-                dangling = DamagedRef(ref_directory, ref.name, number, "its manifest is missing")
+                dangling = DamagedRef(ref_directory, ref.name, number, "the manifest is missing")
                 yield self._repair_damaged_ref(dangling, "manifest_missing", refs.ref_kind_of(ref_directory))
 
     def _read_ref(self, ref_name: str, number: int, ref_directory: str) -> Ref | None:
@@ -177,8 +177,8 @@ class _NameRepairRun:
             return self._apply_action(
                 replace(name_repair, reason=None), "dropped", lambda: self._close_name(damaged_ref)
             )
-        advice = f"its manifest is unknown: choose one with restore and name {damaged_ref.name},"
-        advice += f" or drop {damaged_ref.name}"
+        advice = f"the manifest is unknown: pass its ULID as restore and name={damaged_ref.name},"
+        advice += f" or pass drop={damaged_ref.name}"
         return replace(name_repair, action="refused" if self.confirm else "preview", reason=advice)
 
     def check_choice_used(self) -> None:
@@ -186,9 +186,9 @@ class _NameRepairRun:
         target = self.choice.restore or self.choice.drop
         if target is not None and not self.choice_used:
             raise InputError(
-                f"'{target}' does not need a repair of its name",
+                f"'{target}' does not need a name repair",
                 reason="unknown manifest",
-                hint="run `omnigraph repair` to list what does",
+                hint="run `omnigraph repair` to list what needs one",
             )
 
     def _apply_action(self, name_repair: NameRepair, action: NameAction, apply_change: Any) -> NameRepair:

@@ -75,7 +75,7 @@ def repair_versions(
     accepted = [evidence.accept_commit(acknowledged_commit) for evidence in lost_versions]
     if acknowledged_commit is not None and not any(accepted):
         raise InputError(
-            f"commit {acknowledged_commit} is not among those that can be published again",
+            f"commit {acknowledged_commit} is not among the commits that can be republished",
             reason="unknown commit",
             hint="run `omnigraph check` to list them",
         )
@@ -109,7 +109,7 @@ def repair_missing_manifests(store: Store, *, confirm: bool, actor: str | None) 
             continue  # a crashed init leaves the same files
         version_repair = _new_repair(ref, 0, [fragment.state.head.commit_id for fragment in proved_fragments])
         if not proved_fragments:
-            version_repairs.append(_refuse_repair(version_repair, confirm, "its first state is missing, too"))
+            version_repairs.append(_refuse_repair(version_repair, confirm, "the first state is also missing"))
             continue
         version_repairs.append(
             _apply_repair(
@@ -185,7 +185,7 @@ def _swap_manifest(store: Store, base: LoadedManifest, state: GraphState) -> Loa
 
 
 def _concurrent_write_error() -> ConcurrentCommit:
-    return ConcurrentCommit("the branch was written to meanwhile", hint="run the repair again")
+    return ConcurrentCommit("the branch was written to in the meantime", hint="run the repair again")
 
 
 def _proved_fragments(fragments: list[OrphanFragment]) -> list[OrphanFragment]:

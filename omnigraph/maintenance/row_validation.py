@@ -36,7 +36,7 @@ _KINDS_BY_RULE: Mapping[str, FindingKind] = {
     "endpoint": "endpoint",
     "@card": "cardinality",
 }
-_CORRECTION_HINT = "correct the entity with an update or a load; no Omnigraph write produces this"
+_CORRECTION_HINT = "correct the entity with an update or a load; Omnigraph itself never writes such data"
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class TableValidator:
         kept_rows = pa.Table.from_batches(kept_batches) if kept_batches else _empty_table(table, kept_columns)
         self.row_count += kept_rows.num_rows
         if kept_rows.num_rows != entry.row_count:
-            reason = f"the state counts {entry.row_count} rows, but there are {kept_rows.num_rows}"
+            reason = f"the state records {entry.row_count} rows, but the table has {kept_rows.num_rows}"
             yield IntegrityFinding("count", reason, type_key=entry.key)
         yield from _find_repeated_ids(entry.key, kept_rows)
         yield from _find_repeated_values(schema_type, kept_rows)
@@ -127,14 +127,13 @@ def _check_columns(
             yield IntegrityFinding("field", f"column {expected_field.name} is missing", type_key=entry.key)
         elif not _has_same_type(table.schema.field(position), expected_field):
             reason = (
-                f"column {expected_field.name} is {table.schema.field(position).type},"
-                f" but the schema says {expected_field.type}"
+                f"column {expected_field.name} has type {table.schema.field(position).type},"
+                f" expected {expected_field.type}"
             )
             yield IntegrityFinding("field", reason, type_key=entry.key)
     if table.highest_field_id > entry.max_field_id:
         reason = (
-            f"field id {table.highest_field_id} is in use,"
-            f" but the highest one that the state records is {entry.max_field_id}"
+            f"field id {table.highest_field_id} is in use, but the highest recorded field id is {entry.max_field_id}"
         )
         yield IntegrityFinding("field", reason, type_key=entry.key)
 
@@ -182,7 +181,7 @@ def _check_key_ids(contract: StoredSchema, node_type: NodeType, rows: pa.Table) 
     expected_ids = key_ids(contract.ir, node_type, rows, lambda *_: None)
     actual_ids = rows["id"].combine_chunks()
     for position in np.flatnonzero(_to_numpy_mask(pc.not_equal(actual_ids, expected_ids))):
-        reason = f"its key requires the id '{expected_ids[int(position)].as_py()}'"
+        reason = f"the key requires the id '{expected_ids[int(position)].as_py()}'"
         entity_id = actual_ids[int(position)].as_py()
         yield IntegrityFinding("key", reason, type_key=table_key(node_type), entity_id=entity_id, hint=_CORRECTION_HINT)
 

@@ -1,4 +1,4 @@
-"""Status of a graph: fragments, versions, bytes, index coverage, unfinished operations.
+"""Status of a graph: fragments, versions, bytes, index coverage, and unfinished operations.
 
 Only names, sizes and the metadata of the newest table versions are read, never rows. Every value
 that exceeds its limit is reported with the command to run.

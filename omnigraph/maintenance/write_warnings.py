@@ -1,8 +1,8 @@
 """Warnings that only some writes compute: the size of the local cache, and unreferenced bytes.
 
 The cache check costs no request. The table check costs one listing per written table, once every
-`TABLE_CHECK_INTERVAL` manifest versions, and more only if there may be something to report. It
-never makes a write fail.
+`TABLE_CHECK_INTERVAL` manifest versions, and more only if there may be something to report. A
+failed check never makes the write fail.
 """
 
 import logging

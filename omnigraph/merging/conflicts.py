@@ -1,7 +1,7 @@
 """Descriptions of conflicts: the entity, its properties, and their values on each side and in the base.
 
-Owns the conversion of contested entities and rule violations into the records that callers see.
-Also determines which entities a conflict involves: all of them take the state of the chosen side.
+This module converts contested entities and rule violations into the records that callers see. It
+also determines which entities a conflict involves; all of them take the chosen side's state.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class DetectedConflict:
 
     @property
     def sort_key(self) -> tuple[Any, ...]:
-        """The key that sorts nodes before edges, then by type, id and kind."""
+        """A sort key that puts nodes before edges, then orders by type, id and kind."""
         conflict = self.conflict
         is_edge = conflict.entity_kind != "node"
         return (is_edge, conflict.type_name, conflict.entity_id or "", conflict.kind, conflict.message)
@@ -151,17 +151,17 @@ def _orphan_message(
     deleted_by_us = node_sides.row_on("ours", str(violation.value)) is None
     deleting_branch, using_branch = (our_branch, their_branch) if deleted_by_us else (their_branch, our_branch)
     return (
-        f"its {violation.column} is {node_type} '{violation.value}',"
-        f" deleted on '{deleting_branch}' and used on '{using_branch}'"
+        f"{violation.column} refers to {node_type} '{violation.value}',"
+        f" which was deleted on '{deleting_branch}' and is used on '{using_branch}'"
     )
 
 
 def _update_message(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:
-    return f"both branches changed it: {_describe_differences(entity, our_branch, their_branch)}"
+    return f"changed on both branches: {_describe_differences(entity, our_branch, their_branch)}"
 
 
 def _insert_message(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:
-    return f"both branches added it: {_describe_differences(entity, our_branch, their_branch)}"
+    return f"added on both branches: {_describe_differences(entity, our_branch, their_branch)}"
 
 
 def _delete_message(entity: ContestedEntity, our_branch: str, their_branch: str) -> str:

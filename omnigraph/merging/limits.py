@@ -1,4 +1,4 @@
-"""Memory limits of a merge; every limit is configurable and is named in the error for exceeding it."""
+"""Memory limits of a merge; every limit is configurable and is named in the error raised when it is exceeded."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from omnigraph.rules.delta import TableDelta
 class MergeLimits:
     """Limits of a merge in one process; limits are inclusive, and None means unlimited.
 
-    `delta_bytes` and `rows` limit what the merge writes to the target in all tables together.
+    `delta_bytes` and `rows` limit what the merge writes to all of the target's tables combined.
     """
 
     delta_bytes: int | None = 2 << 30

@@ -20,7 +20,7 @@ _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 
 class LostEdge(NamedTuple):
-    """An edge that stays deleted although the merge keeps `node`, with which one side deleted it.
+    """An edge that one side deleted together with `node`, and that stays deleted although the merge keeps the node.
 
     `side` is the side that deleted the node and the edge.
     """
@@ -52,7 +52,7 @@ def find_lost_edges(
 def _decided_deletions(
     side: Choice, sides_of: Callable[[TableKey], TableSides], decisions: EntityDecisions
 ) -> dict[TableKey, dict[str, bool]]:
-    """Return the nodes that a side deleted and a decision covers, and whether the merge keeps each one."""
+    """Return the nodes that a side deleted and that have a decision, and whether the merge keeps each one."""
     stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
         if table_key.kind == "node" and sides_of(table_key).is_deleted_on(side, node_id):

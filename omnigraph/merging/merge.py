@@ -1,7 +1,7 @@
-"""Merge one branch into another: capture, plan, resolve conflicts, publish.
+"""Merge one branch into another: capture, plan, resolve conflicts, and publish.
 
-Owns the order of these steps. A merge that was already done is detected before anything is read. A
-fast-forward adopts the source's tables and reads no rows at all.
+This module owns the order of the merge steps. A merge that was already done is detected before
+anything is read. A fast-forward adopts the source's tables and reads no rows at all.
 """
 
 from dataclasses import dataclass, field, replace
@@ -73,7 +73,7 @@ class MergeRequest:
 def open_merge(source_branch: BranchState, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
     """Capture both branches; raise if they cannot be merged at all."""
     if source_branch.ulid == target_branch.ulid:
-        hint = "name two different branches as source and as target (`into`)"
+        hint = "name two different branches as source and target (`into`)"
         message = f"'{source_branch.name}' cannot be merged into itself"
         raise InputError(message, reason="one branch", hint=hint)
     merge_inputs = capture_merge_inputs(source_branch, target_branch)

@@ -1,6 +1,7 @@
 """Parallel edges: edges with the same endpoints and properties that both sides added.
 
-Every edge has its own id, so both are kept unless the caller or the schema requests only one.
+Every edge has its own id, so both parallel edges are kept unless the caller or the schema requests
+only one.
 """
 
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ def _rows_absent_from(rows: pa.Table, other_rows: pa.Table) -> pa.Table:
 
 
 def _pair_by_endpoints(our_rows: pa.Table, their_rows: pa.Table) -> Iterator[tuple[int, list[int]]]:
-    """Yield the position of each of our edges with the positions of their edges that have the same endpoints."""
+    """Yield the position of each edge on our side with the positions of their side's edges between the same nodes."""
     positions_by_endpoints: dict[tuple[str, str], list[int]] = {}
     their_endpoints = zip(their_rows["src"].to_pylist(), their_rows["dst"].to_pylist(), strict=True)
     for row_position, endpoints in enumerate(their_endpoints):

@@ -1,7 +1,7 @@
 """Plan a merge: which tables take part, what each one becomes, and which conflicts remain.
 
-Owns the step that turns the changes of both sides, and the decisions about conflicts, into a single
-validated change of the target. Must only read, never write.
+This module turns the changes of both sides, and the decisions about conflicts, into a single
+validated change to the target. It only reads and never writes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -54,7 +54,7 @@ class MergePlan:
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # what the rules read from the target
     lost_edges: tuple[LostEdge, ...] = ()
-    # Includes tables that are adopted.
+    # Offloaded tables include those that are adopted.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
 
 
@@ -79,7 +79,7 @@ class MergePlanner:
         return self._sides_by_key[table_key]
 
     def make_plan(self, decisions: Decisions) -> MergePlan:
-        """Plan the change of the target under the given decisions, and check it against the rules."""
+        """Plan the change to the target under the given decisions, and check it against the rules."""
         target = self.merge_inputs.target_snapshot
         txn = WriteTxn(target.store, target.branch, self.merge_inputs.target_manifest, "", 0)
         lookup = RecordingLookup(txn)
@@ -224,7 +224,8 @@ class MergePlanner:
     def _can_adopt(self, table_key: TableKey, decisions: Decisions) -> bool:
         """Return whether the target can adopt the source's version of a table.
 
-        This requires that the target still has exactly the base version, so that none of its changes are lost.
+        Adoption requires that the target still has exactly the base version, so that none of its changes are
+        lost.
         """
         base_entry = self.merge_inputs.base_snapshot.tables.get(table_key)
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)

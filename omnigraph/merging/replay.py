@@ -1,8 +1,9 @@
 """Replay a commit: apply its changes to a branch (cherry-pick), or undo them (revert).
 
-Both are three-way merges without a second parent. In a cherry-pick, the commit's parent is the base
-and the commit is the other side; in a revert, it is the other way round. Rows are written anew, so
-that no old table version is referenced. Rule violations, and entities changed since, are conflicts.
+Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the
+commit's parent is the base and the commit is the other side; in a revert, the roles are swapped.
+Rows are written anew, so that no old table version is referenced. Rule violations, and entities
+that changed after the commit, are conflicts.
 """
 
 from collections.abc import Mapping
@@ -146,8 +147,8 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
         raise InputError(
             f"commit {commit.id} changed the schema: only data changes can be reverted or cherry-picked",
             reason="schema commit",
-            hint="apply the schema that you want: `omnigraph schema apply`; data that it dropped is"
-            f" readable in the commit before it: --snapshot {parent_snapshot.commit_id}",
+            hint="apply the schema that you want with `omnigraph schema apply`; dropped data is still"
+            f" readable in the parent commit: --snapshot {parent_snapshot.commit_id}",
         )
     return parent_snapshot
 
@@ -159,8 +160,8 @@ def _schema_changed_error(kind: ReplayKind, commit_id: str, branch: str) -> Sche
         f"commit {commit_id} cannot be {action} on '{branch}': the schema has changed since",
         source=f"commit {commit_id}",
         target=branch,
-        hint=f"see what it changed with `omnigraph commit changes {commit_id}`, and make or undo"
-        " that by a mutation; or create a branch from before the schema change",
+        hint=f"list its changes with `omnigraph commit changes {commit_id}`, and apply or undo them"
+        " with a mutation; or create a branch from a commit before the schema change",
     )
 
 
@@ -171,6 +172,6 @@ def _parent_id(commit: Commit, mainline: int | None) -> str:
         return commit.parents[0]
     if not 1 <= mainline <= len(commit.parents):
         raise InputError(
-            f"commit {commit.id} has no parent {mainline}", reason=f"it has {len(commit.parents)}; the first is 1"
+            f"commit {commit.id} has no parent {mainline}", reason=f"expected a number from 1 to {len(commit.parents)}"
         )
     return commit.parents[mainline - 1]

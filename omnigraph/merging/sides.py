@@ -1,7 +1,8 @@
 """One table of a merge: what each side changed since the base, and how the changes combine.
 
-Owns the truth table. An entity that one side changed is taken from that side; an entity that both
-changed in the same way stays; one that both changed differently is contested. Must not read any table.
+An entity that one side changed is taken from that side; an entity that both sides changed in the
+same way stays as it is; an entity that they changed differently is contested. This module reads no
+tables.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ class ContestedEntity:
 class TableSides:
     """The changes that both sides made to a table since a common base.
 
-    `uncertain_ids` are entities without a known base value, because several bases disagree. They
+    `uncertain_ids` are entities without a known base value, because several bases disagree; they
     are contested wherever the sides differ.
     """
 

@@ -1,4 +1,4 @@
-"""Conflict resolution: one side for all conflicts, for some kinds or types, or a function's answers.
+"""Conflict resolution: one side for all conflicts, one side for some kinds or types, or a function that decides.
 
 Choosing a side for a conflict chooses it for every entity involved. For example, an edge whose node
 was deleted is either deleted too or restores the node, and of two entities with the same unique
@@ -63,7 +63,7 @@ def describe_strategy(strategy: Strategy) -> Any:
 
 
 def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAnswer:
-    """Return a strategy's answer to a conflict, or None to leave it; kinds take precedence over types."""
+    """Return a strategy's answer to a conflict, or None to leave it unresolved; kinds take precedence over types."""
     if strategy is None or isinstance(strategy, str):
         return strategy
     if callable(strategy):
@@ -116,7 +116,7 @@ def _check_side(choice: Any) -> Any:
 
 
 def _row_with_values(planner: MergePlanner, detected: DetectedConflict, property_values: Mapping[str, Any]) -> pa.Table:
-    """Return the entity with the given values; the rest are the target's values, if it has the entity."""
+    """Return the entity with the given values; all other values come from the target, if it has the entity."""
     table_key, entity_id = detected.involved_entities[0]
     table_sides = planner.table_sides(table_key)
     entity_type = type_for_key(planner.catalog, table_key)
@@ -125,7 +125,7 @@ def _row_with_values(planner: MergePlanner, detected: DetectedConflict, property
     candidate_rows += [table_sides.row_on("ours", entity_id), table_sides.row_on("theirs", entity_id)]
     row = next((candidate for candidate in candidate_rows if candidate is not None), None)
     if row is None or detected.conflict.kind == "cardinality_violation":
-        raise InputError(f"a {detected.conflict.kind} cannot be resolved by values", reason="use 'ours' or 'theirs'")
+        raise InputError(f"a {detected.conflict.kind} cannot be resolved with values", reason="use 'ours' or 'theirs'")
     for property_name, value in property_values.items():
         row = _set_value(row, entity_type, property_name, value)
     return row

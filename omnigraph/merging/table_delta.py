@@ -87,7 +87,7 @@ def _apply_decisions(table_sides: TableSides, choices: Mapping[str, Decision]) -
 
 
 def _choice_changes_target(table_sides: TableSides, entity_id: str, side: Choice) -> bool:
-    """Return whether a choice changes the target; an entity that neither side changed is equal on both."""
+    """Return whether a choice changes the target; an entity that neither side changed is identical on both."""
     if side == "theirs":
         return table_sides.is_changed(entity_id)
     return table_sides.granularity == "property" and entity_id in table_sides.contested_entities

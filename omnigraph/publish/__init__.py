@@ -1,6 +1,6 @@
 """The write protocol: how a prepared change becomes a commit, and how a crash is cleaned up.
 
 This package owns plans and their requirements, the publish loop, intents for long operations,
-recovery, idempotency keys, leases, and every change to a branch or tag. No other code swaps a manifest.
-Read first: `plan.py`, then `publish.py`, then `intent.py` and `recover.py`.
+recovery, idempotency keys, leases, and every change to a branch or tag. No code outside this package
+swaps a manifest. Read `plan.py` first, then `publish.py`, `intent.py` and `recover.py`.
 """

@@ -1,8 +1,8 @@
 """Create, name and delete branches, at a cost that does not depend on table size.
 
-A branch consists of its own manifest dataset and a name. Creating one requires an intent, because the
-new branch refers to states that a cleanup may be about to remove. Deleting one closes the manifest
-first and then the name.
+A branch consists of its own manifest dataset and a name. Creating a branch requires an intent,
+because the new branch refers to states that a cleanup may be about to remove. Deleting a branch
+closes the manifest first and then the name.
 """
 
 from collections.abc import Callable, Mapping
@@ -76,7 +76,7 @@ def create_branch(
 
 
 def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> BranchState:
-    """Request the verdict, then create what the intent describes, or return it if it was already created."""
+    """Request the verdict, then create the branch or tag of the intent, or return it if it already exists."""
     branch_state = branch_state_of(store, intent.facts["name"], _created_ulid(intent))
     with failures_as_unknown_effect():
         if intents.decide(store, intent, "publish") != "publish":
@@ -124,7 +124,7 @@ def _is_name_rejected(store: Store, intent: Intent, error: BaseException) -> boo
 def _discard_creation(store: Store, intent: Intent) -> None:
     """Record that a manifest was never named, then remove the intent.
 
-    Without that record, a manifest without an intent would look like one whose ref object was lost.
+    Without the record, a manifest without an intent would look like one whose ref object was lost.
     If the record cannot be written, the intent stays and recovery discards the creation.
     """
     with suppress(StorageError, OSError):
@@ -133,7 +133,7 @@ def _discard_creation(store: Store, intent: Intent) -> None:
 
 
 def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: str) -> BranchState:
-    """Return the branch if its ref shows that another process created it; the intent itself is over or discarded."""
+    """Return the branch if its ref shows that another process created it; the intent has ended or was discarded."""
     with suppress(NotFound):
         if refs.find_ref(store, branch_state.name, directory).ulid == branch_state.ulid:
             return branch_state
@@ -162,7 +162,7 @@ def _load_created_manifest(store: Store, intent: Intent) -> LoadedManifest:
 def resume_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> None:
     """Resume an interrupted creation: write the manifest, then take the name.
 
-    Several processes may resume it at the same time; only one manifest is ever written.
+    Several processes may resume a creation at the same time; only one manifest is ever written.
     """
     already_written = manifest_exists(store, _created_ulid(intent))
     manifest = (
@@ -176,7 +176,7 @@ def resume_creation(store: Store, intent: Intent, state: GraphState, ref_number:
 def forked_state(intent: Intent, state: GraphState, ref_number: int) -> GraphState:
     """Return the first state of the branch or tag that an intent creates, with its origin record.
 
-    `ref_number` is the number of the ref object that will name it.
+    `ref_number` is the number of the ref object that will name the branch or tag.
     """
     head = BranchHead(intent.base_commit, _created_ulid(intent), fork=intent.base_commit)
     origin = Origin(
@@ -204,16 +204,17 @@ def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
     try:
         name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers))
     except AlreadyExists:
-        # Both creators found the name free, and each now sees the other, so neither name may stay.
+        # Both creators found their name free, and each now sees the other's name, so neither name
+        # may stay.
         publish_closing_version(store, branch_state_of(store, branch_name, ref.ulid))
         refs.close_name(store, ref)
         raise
 
 
 def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
-    """Create the ref of a tag with its author and message; tag names may overlap freely.
+    """Create a tag's ref with its author and message; tag names, unlike branch names, may overlap.
 
-    The highest number is read again before success is reported.
+    The highest ref number is read again before success is reported.
     """
     tag_facts = {"created_at": intent.created_at, "actor_id": intent.actor, "message": intent.message}
     refs.create_ref_object(store, ref, tag_facts)
@@ -236,7 +237,7 @@ def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = N
 def conflicting_names(
     store: Store, branch_name: str, ref_numbers: Mapping[str, int], renamed_from: str | None = None
 ) -> list[str]:
-    """Return other branch names that conflict with a name and are not mere leftovers."""
+    """Return the other branch names that conflict with a name, ignoring names of closed branches."""
     overlapping_names = name_conflicts.find_overlapping_names(branch_name, refs.open_names_with_main(ref_numbers))
     return [
         other_name
@@ -256,7 +257,7 @@ def _release_if_closed(store: Store, branch_name: str) -> bool:
 
 def _created_ulid(intent: Intent) -> str:
     if intent.created_ulid is None:
-        raise InternalError(f"intent {intent.id} creates no branch")
+        raise InternalError(f"intent {intent.id} does not create a branch")
     return intent.created_ulid
 
 
@@ -276,7 +277,7 @@ def arm_creation(
 
 
 class _SourceMovedError(Exception):
-    """The source moved between reading its state and arming the intent."""
+    """The source branch moved after its state was read and before the intent was armed."""
 
 
 def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str, actor: str | None) -> Intent:
@@ -341,7 +342,7 @@ def delete_branch(
     if clean_name == layout.MAIN:
         raise InputError("'main' cannot be deleted", reason="main is the default branch")
     if clean_name == current_branch:
-        raise BranchBusy(f"this handle is on branch '{clean_name}'", branch=clean_name)
+        raise BranchBusy(f"branch '{clean_name}' cannot be deleted: this handle is open on it", branch=clean_name)
     close_ref(store, refs.find_ref(store, clean_name), expected_head)
 
 

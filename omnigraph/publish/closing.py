@@ -1,7 +1,8 @@
 """The closing version of a branch or tag: its final version, on which nothing is ever published.
 
 The closing version is never removed, so a delayed swap fails because of it. This module owns the
-attempts to publish it alongside other writers, and the report when the store does not answer.
+attempts to publish the closing version alongside other writers, and the error that is reported if
+the store does not respond.
 """
 
 from omnigraph.errors import BranchBusy, ConcurrentCommit
@@ -30,7 +31,7 @@ def publish_closing_version(store: Store, branch_state: BranchState, expected_he
                 return base.state.head.nonce != closing_nonce
             unresolved_swap.observe_version(base)
             if expected_head is not None and base.state.head.commit_id != expected_head:
-                raise BranchBusy(branch=branch_state.name, reason=f"it has moved on from commit {expected_head}")
+                raise BranchBusy(branch=branch_state.name, reason=f"its head is no longer commit {expected_head}")
             if _swap_closing_state(branch_state, base, base.state.as_closed(closing_nonce), unresolved_swap):
                 return False
         raise ConcurrentCommit(f"branch '{branch_state.name}' was too busy to be deleted")

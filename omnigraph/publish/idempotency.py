@@ -48,7 +48,7 @@ def find_commit_by_key(store: Store, state: GraphState, key: str) -> Commit | No
 def _require_same_request(commit: Commit, metadata: CommitMetadata) -> Commit:
     if commit.request != metadata.request_hash:
         raise InputError(
-            f"idempotency key '{metadata.idempotency_key}' was used for another request",
+            f"idempotency key '{metadata.idempotency_key}' was already used for a different request",
             reason="key reused",
             commit_id=commit.id,
         )

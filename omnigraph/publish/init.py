@@ -1,7 +1,8 @@
-"""Create a graph: claim the root, create the tables, store the schema, write the first manifest.
+"""Create a graph: claim the root, create the tables, store the schema, and write the first manifest.
 
-The first manifest version is the commit point. An init interrupted before it leaves a claim and
-garbage that the next init ignores. Once it is written, the graph exists and nothing is rolled back.
+The first manifest version is the commit point. An init that is interrupted before the commit point
+leaves a claim, and garbage that the next init ignores. Once the first manifest is written, the
+graph exists and nothing is rolled back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -68,7 +69,7 @@ def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, act
         store.objects.remove(layout.CLAIM)
         main_branch.refresh()
     except Exception as error:
-        reason = "it could not be read back, or the claim could not be removed"
+        reason = "the graph could not be read back, or the claim could not be removed"
         raise InitializationCommitted(uri=store.root.uri, reason=reason) from error
     return main_branch
 
@@ -100,7 +101,7 @@ def _check_hash_collisions(ir: SchemaIR) -> None:
         other_name = names_by_hash.setdefault((graph_type.kind, layout.fnv1a64(graph_type.name)), graph_type.name)
         if other_name != graph_type.name:
             message = f"the names of {graph_type.kind} types '{other_name}' and '{graph_type.name}' have equal hashes"
-            raise InputError(message, reason="hash collision", hint="rename one of the two")
+            raise InputError(message, reason="hash collision", hint="rename one of the types")
 
 
 def _claim_root(store: Store, force: bool) -> None:
@@ -112,7 +113,7 @@ def _claim_root(store: Store, force: bool) -> None:
 
 @contextmanager
 def _release_claim_on_error(store: Store) -> Iterator[None]:
-    """Release the claim if the block raises, because nothing has been written after it yet."""
+    """Release the claim if the block raises, because nothing else has been written yet."""
     try:
         yield
     except OmnigraphError:
@@ -122,10 +123,10 @@ def _release_claim_on_error(store: Store) -> Iterator[None]:
 
 
 def _check_no_leftovers(store: Store) -> None:
-    """Refuse a root that has branch names but no main manifest, as an interrupted copy leaves it."""
+    """Refuse a root that has branch names but no main manifest, which an interrupted copy can leave behind."""
     if refs.list_highest_numbers(store):
         raise AlreadyExists(
-            f"{store.root.uri} holds part of a graph, perhaps of an interrupted copy",
+            f"{store.root.uri} contains part of a graph, perhaps from an interrupted copy",
             hint="remove it, or choose another location",
         )
 
@@ -175,7 +176,7 @@ def _verify_first_manifest(store: Store, state: GraphState, error: Exception) ->
 
 
 def _missing_manifest_error(store: Store, error: Exception) -> OmnigraphError:
-    """Return the error for a missing manifest, which can still appear later unless the disk is local.
+    """Return the error for a missing manifest, which can still appear later unless the store is a local disk.
 
     The claim can be released, because a first manifest that arrives late and one written by another
     init exclude each other.
@@ -184,7 +185,7 @@ def _missing_manifest_error(store: Store, error: Exception) -> OmnigraphError:
         store.objects.remove(layout.CLAIM)
     if store.root.is_local:
         return to_storage_error(error, effect="none")
-    reason = "the store did not answer, and the first manifest may still arrive"
+    reason = "the store did not answer, and the first manifest may still be written"
     return InitializationIndeterminate(uri=store.root.uri, reason=reason)
 
 

@@ -2,7 +2,8 @@
 
 This module owns arming, leases, confirmation, the single verdict, removal, and listing. An intent
 protects what it refers to from cleanup, and lets other processes finish or discard the operation
-after its owner has died. Nothing waits for an intent, and an unreadable intent blocks no one.
+after its owner has died. Nothing waits for an intent, and an unreadable intent does not block other
+operations.
 """
 
 import logging
@@ -68,7 +69,8 @@ class PendingIntent:
 class UnreadableIntent:
     """An intent that cannot be read, with the reason.
 
-    The error indicates whether it is damaged, was written by a newer release, or may be readable later.
+    The error indicates whether the intent is damaged, was written by a newer release, or may be
+    readable later.
     """
 
     id: str
@@ -81,7 +83,8 @@ class UnreadableIntent:
 class SetAsideIntent:
     """An intent that recovery could not resolve and skips until an operator decides.
 
-    `needs` lists what a release must support to resolve it; such a release resolves it automatically.
+    `needs` lists what a release must support to resolve the intent; such a release resolves it
+    automatically.
     """
 
     listed_intent: PendingIntent | UnreadableIntent
@@ -147,9 +150,10 @@ def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
 
 
 def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
-    """Request a verdict and return the first one recorded, or None if the intent is over.
+    """Request a verdict and return the first one recorded, or None if the intent has ended.
 
-    The intent is looked up again afterwards, because a verdict that was removed could be created anew.
+    The intent is looked up again afterwards, because a verdict that was removed could be created
+    again.
     """
     verdict_file = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = requested_verdict
@@ -165,7 +169,7 @@ def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict 
 
 
 def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) -> None:
-    """Remove an intent that was decided and carried out, starting with the intent and ending with its verdict.
+    """Remove the files of an intent that was decided and carried out: the intent first, its verdict last.
 
     The work is already done, so a failure is only logged; the next open removes what remains.
     """
@@ -236,7 +240,7 @@ def list_intents(store: Store) -> IntentListing:
 
 
 def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_time: datetime) -> None:
-    """Remove old parts whose intent is gone; such parts no longer decide anything."""
+    """Remove old parts whose intent is gone; such parts no longer have any effect."""
     for leftover in leftovers:
         if (
             abs(current_time - leftover.modified) > LEASE_DURATION
@@ -288,7 +292,7 @@ def _read_intent(
 
 
 def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str) -> SetAsideIntent:
-    """Read why an intent was set aside; even a damaged marker sets it aside."""
+    """Read why an intent was set aside; even a damaged marker sets an intent aside."""
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:
@@ -318,6 +322,6 @@ def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: da
     """Return whether the owner has not renewed the lease for a full lease period.
 
     A lease dated in the future does not count, because the store's clock was set back or the file
-    time was changed. A live owner renews it by the current clock.
+    time was changed. A live owner renews its lease according to the current clock.
     """
     return abs(current_time - listed_intent.alive_at) > LEASE_DURATION

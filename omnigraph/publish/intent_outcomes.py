@@ -1,6 +1,6 @@
 """Record how an intent ended; the first record of an operation wins.
 
-This module converts an intent into its recovery record. Listing the records is part of `history`.
+This module converts an intent into its recovery record. The `history` package lists the records.
 """
 
 from omnigraph.history.recovery_records import OutcomeKind, RecoveryRecord, _store_record

@@ -1,8 +1,8 @@
 """The record of a long operation and its stored form.
 
-This module owns the members of an intent and rejects records that this release cannot read. It does
-no I/O. An operation that needs more than the publishing of its plan must raise `SCHEMA_VERSION`, so
-that older releases keep it until a newer one resolves it.
+This module owns the members of an intent, rejects records that this release cannot read, and does
+no I/O. If an operation needs more than publishing its plan, `SCHEMA_VERSION` must be raised, so
+that older releases keep the operation until a newer release resolves it.
 """
 
 from collections.abc import Mapping
@@ -82,7 +82,8 @@ class Intent:
     def from_json(cls, stored_facts: Mapping[str, Any]) -> "Intent":
         """Parse a stored intent.
 
-        Raises `NewerReleaseError` if a newer release wrote it and `StorageError` if it is damaged.
+        Raises `NewerReleaseError` if a newer release wrote the intent, and `StorageError` if it is
+        damaged.
         """
         schema_version = stored_facts.get("schema_version")
         if isinstance(schema_version, int) and schema_version > SCHEMA_VERSION:
@@ -120,6 +121,6 @@ def newer_release_error(operation_id: object, **needs: Any) -> NewerReleaseError
 
 def damaged_record_error(record_name: str) -> StorageError:
     """Return the error for a record whose content differs from what was written."""
-    message = f"the record of an unfinished operation, {record_name}, is damaged; it was kept"
+    message = f"{record_name}, the record of an unfinished operation, is damaged; the file was kept"
     hint = "restore the file from a copy, then retry; or drop the operation"
     return StorageError(message, kind="permanent", effect="none", hint=hint)

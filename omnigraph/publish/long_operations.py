@@ -1,7 +1,8 @@
-"""Long operations: stage under an intent, confirm, request the verdict, publish.
+"""Long operations: stage under an intent, confirm, request the verdict, and publish.
 
 This module owns the life cycle of an operation that may outlive its process. A confirmed plan is
-published exactly once, by its owner or by recovery. If it cannot be published, a refusal is logged.
+published exactly once, by its owner or by recovery. If the plan cannot be published, a refusal is
+logged.
 """
 
 import logging
@@ -52,7 +53,7 @@ def publish_long_operation(
     `intent_facts` are additional members of the intent; a merge, for example, records its source there.
 
     Raises `RecoveryRequired` if the store failed after the operation was confirmed but before it was
-    published. The next writer that opens the graph then publishes it.
+    published. The next writer that opens the graph then publishes the operation.
     """
     base_manifest = branch_state.refresh()
     intent = _build_intent(branch_state, base_manifest, operation, commit_metadata, table_keys)
@@ -77,9 +78,9 @@ def finish_confirmed(
 ) -> Commit:
     """Publish a confirmed operation; if that is impossible, publish a refusal and raise the cause.
 
-    `on_resolved` is called before the intent is removed, with the outcome that the log records:
-    `finished`, `refused`, or `discarded` on a deleted branch. If the branch is too busy, nothing is
-    decided and the intent stays.
+    `on_resolved` is called before the intent is removed, with the outcome that the log records
+    (`finished`, `refused`, or, on a deleted branch, `discarded`). If the branch is too busy,
+    nothing is decided and the intent stays.
     """
     publish_result: Commit | ClientError | None
     try:
@@ -150,7 +151,7 @@ def _publish_intent(
 
 
 def _check_still_applies(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
-    """Check that a plan staged on an older base still holds on this one; it cannot be staged again."""
+    """Check that a plan staged on an older base still holds on this base, because it cannot be staged again."""
     check_requirements(plan.requirements, txn)
     for table_key, staged_write in plan.writes.items():
         if not can_replay(staged_write, txn.table(table_key)):
@@ -224,7 +225,7 @@ def _discard_intent(store: Store, intent: Intent) -> bool:
 
 
 def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Commit:
-    """Return the commit if the log shows that another process published it; the intent is over or discarded."""
+    """Return the commit if the log shows that another process published it; the intent has ended or was discarded."""
     logged_commit = find_intent_commit(branch_state.store, branch_state.refresh().state, intent)
     if logged_commit is None or logged_commit.operation == REFUSED_OPERATION:
         raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")

@@ -1,7 +1,7 @@
 """Maintenance that runs alongside writers and rewrites fewer fragments after each lost swap.
 
-A rewrite of many fragments loses to an update of any one of them, and a busy table is never idle.
-This module only decides how much to try; it never waits and never blocks a writer.
+A rewrite of many fragments conflicts with an update to any one of them, and a busy table is never
+idle. This module only decides how much to try; it never waits and never blocks a writer.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from omnigraph.publish.write_txn import WriteTxn
 FIRST_RETRY_FRAGMENTS = 32  # fragments rewritten on the second attempt; each further attempt halves the number
 MIN_RETRY_FRAGMENTS = 2
 
-# Stages maintenance of at most the given number of fragments; None means no limit.
+# A function that stages maintenance of at most the given number of fragments; None means no limit.
 StageMaintenance = Callable[[WriteTxn, int | None], PublishPlan | None]
 
 

@@ -1,4 +1,4 @@
-"""Build what a swap makes visible: detached table versions, the commit, the next branch state.
+"""Build what a swap makes visible: detached table versions, the commit, and the next branch state.
 
 Everything here is written before the swap, when no manifest references it yet, so a crash leaves
 only garbage. Nothing in this module swaps a manifest.

@@ -1,7 +1,8 @@
 """The plan of a write: its effects on tables, and its requirements on the state it is published on.
 
-This module owns the small objects of a write. After a lost swap, every requirement is checked again
-on the next base. A plan that still holds is replayed there; otherwise a new one is prepared.
+This module defines the small data classes that describe a write. After a lost swap, every
+requirement is checked again on the next base. A plan that still holds is replayed on that base;
+otherwise, a new plan is prepared.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,8 +49,8 @@ class PublishPlan:
     def with_base_requirements(self, txn: WriteTxn) -> "PublishPlan":
         """Return the plan with its implicit assumptions about the base as explicit requirements.
 
-        A plan that replaces tables, or assumes that they do not exist, has read them. Its files are
-        safe only in the collector epoch of the base.
+        A plan that replaces tables, or assumes that they do not exist, depends on their current
+        state. The plan's files are safe only in the base's collector epoch.
         """
         replaced_keys = sorted({*self.new_tables, *self.adopted_tables, *self.dropped_tables})
         base_requirements = tuple(

@@ -1,7 +1,8 @@
 """Confirmed plans as JSON, so that another process can publish them after their owner has died.
 
-This module owns the JSON form of a plan and of its requirements. It must include everything that
-publishing uses, because a missing member would go unnoticed until recovery publishes the plan.
+This module owns the JSON form of a plan and of its requirements. The JSON form must include
+everything that publishing uses, because a missing member would go unnoticed until recovery
+publishes the plan.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,13 +1,15 @@
-"""The write protocol: pin a base, write detached table versions, swap the manifest, verify, acknowledge.
+"""The write protocol: pin a base, write detached table versions, swap the manifest, verify, and acknowledge.
 
 This is the only module that makes a write visible. Safety depends on the order of the steps:
 
 1. Everything that the new state references is written first: data files, then detached table
-   versions, then log chunks. No manifest references them yet, so a crash leaves only garbage.
-2. One compare-and-swap of the branch manifest makes all tables visible at once. It succeeds only
-   on the exact base that the plan was checked on, so no concurrent write is overwritten.
+   versions, then log chunks. No manifest references these files yet, so a crash leaves only
+   garbage.
+2. One compare-and-swap of the branch manifest makes all tables visible at once. The swap succeeds
+   only on the exact base that the plan was checked against, so no concurrent write is overwritten.
 3. The newest manifest is read back before the write is acknowledged, because a store may apply a
-   swap and lose the response. Only then does this process advance its cached branch state.
+   swap and lose the response. This process advances its cached branch state only after reading the
+   manifest back.
 """
 
 from collections.abc import Sequence
@@ -81,7 +83,7 @@ def _publish_with_retries(
     txn = WriteTxn(branch_state.store, branch_state.name, branch_state.last_known(), commit_id, created_at)
     missing_files_context = report_missing_files(branch_state.store, lambda: branch_state.last_known().state.tables)
     # The writer slot lets threads of this process take turns instead of racing for the swap.
-    # Between processes, only the swap itself decides.
+    # Between processes, only the swap itself determines which write wins.
     with (
         unresolved_swap.report_unknown_outcome(),
         branch_state.writer_slot(),
@@ -116,7 +118,7 @@ def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | N
         plan = request.prepare(txn)
     except (ClientError, StorageError, OSError) as error:
         # The base comes from memory and may be outdated: the conflict may no longer exist, and files
-        # may have been compacted away. Such a failure is final only on the newest state.
+        # may have been compacted away. A failure is therefore final only on the newest state.
         if _must_be_raised(error) or is_newest(txn.base):
             raise
         return _reload_and_prepare_again(branch_state)
@@ -133,7 +135,7 @@ def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | N
 
 
 def _must_be_raised(failure: Exception) -> bool:
-    """Return whether a failure must reach the caller: it may have written, or a reload cannot fix it."""
+    """Return whether a failure must reach the caller, because it may have written or a reload cannot fix it."""
     return isinstance(failure, StorageError) and (
         failure.effect != "none" or failure.kind in ("transient", "precondition")
     )
@@ -148,8 +150,8 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
             request.unresolved_swap.observe_version(base_manifest)
     if existing_commit is None:
         existing_commit = find_replayed_commit(request.store, base_manifest.state, request.metadata)
-        # The cached base may have been cleaned up, or the whole graph may be gone. Refresh before
-        # reporting the earlier commit; the refresh raises in these cases.
+        # Refresh before reporting the earlier commit, because the refresh raises an error if the
+        # cached base was cleaned up or the whole graph is gone.
         base_manifest = request.branch_state.refresh() if existing_commit is not None else base_manifest
     if existing_commit is not None:
         sync_manifest(base_manifest)  # its writer may have crashed before syncing the version
@@ -162,8 +164,8 @@ def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Com
     detached_tables: dict[TableKey, DetachedTable] = {}
     for attempt in range(MAX_SWAP_ATTEMPTS):
         if attempt:
-            # The first attempt was checked during preparation. This base is newer, and another writer
-            # may have invalidated what the caller or the plan relied on.
+            # The first attempt was checked during preparation. On a retry, the base is newer, and
+            # another writer may have invalidated what the caller or the plan relied on.
             check_requirements(request.conditions, txn)
             if not _plan_still_holds(plan, txn):
                 return _PrepareAgain()

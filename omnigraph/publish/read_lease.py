@@ -1,7 +1,7 @@
 """Read leases, which protect data from cleanup during a long read.
 
-A read lease is an intent of kind `read` whose lease is renewed while the read runs. It never
-publishes anything. If its owner dies, any process that finds the intent discards it.
+A read lease is an intent of kind `read` that never publishes anything; its lease is renewed while
+the read runs. If its owner dies, any process that finds the intent discards it.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 """The read set of a caller: the content of each table it has read, on which strict writes are based.
 
-A strict write (update, delete, overwrite) is based on what its caller has read. Maintenance since
-then is ignored, but a logical change is a conflict.
+A strict write (update, delete, overwrite) is based on what its caller has read. Maintenance after
+the read is ignored, but a logical change is a conflict.
 """
 
 import threading
@@ -33,7 +33,7 @@ class UnchangedReads:
 
     @classmethod
     def from_json(cls, encoded_contents: Iterable[Any]) -> "UnchangedReads":
-        """Parse the arguments of the JSON form."""
+        """Build the requirement from the arguments of its JSON form."""
         return cls(
             tuple(
                 SameContent(TableKey(table_key), content_id, version)
@@ -49,7 +49,7 @@ class UnchangedReads:
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
-        """Return whether this write published the commit; False for one found by its idempotency key."""
+        """Return whether this write published the commit; False for a commit found by its idempotency key."""
         return self.commit_id == commit.id
 
 

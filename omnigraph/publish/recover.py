@@ -1,8 +1,9 @@
 """Crash recovery: settle operations whose owner is gone, or set them aside if that cannot succeed.
 
-Recovery runs when a graph is opened for writing and, at intervals, before a write. It is idempotent,
-nothing waits for it, and it touches only intents whose lease has expired. An operation that cannot be
-settled blocks neither other operations nor the caller; only a failed listing is an error.
+Recovery runs when a graph is opened for writing and, at intervals, before a write. Recovery is
+idempotent, nothing waits for it, and it touches only intents whose lease has expired. An operation
+that cannot be settled blocks neither other operations nor the caller; only a failed listing is an
+error.
 """
 
 import logging
@@ -69,7 +70,8 @@ def recover(store: Store) -> list[RecoveryRecord]:
 def recover_when_due(store: Store, *, interval: float | None = None) -> list[RecoveryRecord]:
     """Run `recover`, unless this process has just done so for this root.
 
-    A failed recovery does not count; the error reaches the caller, and the next call tries again.
+    A failed recovery does not count as a run; the error reaches the caller, and the next call tries
+    again.
     """
     root_identity = store.root.identity
     if not _begin_recovery(root_identity, RECOVERY_INTERVAL_SECONDS if interval is None else interval):
@@ -90,7 +92,7 @@ def install_recovery_hook(branch_state: BranchState) -> None:
 
 
 def _begin_recovery(root_identity: str, interval_seconds: float) -> bool:
-    """Return whether recovery is due, in which case the caller must run it; never wait for a running one."""
+    """Return whether recovery is due and the caller must run it; a recovery in progress is never waited for."""
     now = ids.monotonic()
     with _lock:
         last_started = _last_recovery.get(root_identity)
@@ -176,7 +178,8 @@ def _remove_leftovers(
 ) -> None:
     _run_logging_failure("leftovers", partial(intents.sweep_leftovers, store, intent_listing.leftovers, store_time))
     for unfinished_file in unfinished_files:
-        # No code reads temporary names. A writer that is still writing such a file gets an error.
+        # No code reads files with temporary names. A writer that is still writing a removed file
+        # gets an error.
         if store_time - unfinished_file.modified > UNFINISHED_FILE_AGE:
             _run_logging_failure(unfinished_file.name, partial(store.objects.remove, unfinished_file.name))
 
@@ -187,5 +190,5 @@ def _run_logging_failure(subject: str, action: Callable[[], RecoveryResult]) -> 
         with as_storage_errors("unknown"):
             return action()
     except StorageError as error:
-        _log.warning("recovery of %s goes on later: %s", subject, error.message)
+        _log.warning("recovery of %s will be retried later: %s", subject, error.message)
         return None

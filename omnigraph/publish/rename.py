@@ -35,7 +35,7 @@ class NameNotVisibleError(StorageError):
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "choose another name; the branch still exists under its old one"
+    hint = "choose another name; the branch still has its old name"
 
 
 def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | None = None) -> BranchState:
@@ -56,7 +56,7 @@ def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | 
         intents.arm(store, intent)
     with failures_as_unknown_effect():
         if intents.decide(store, intent, "publish") != "publish":
-            raise ConcurrentCommit(f"renaming '{old_name}' took too long and was discarded")
+            raise ConcurrentCommit(f"the rename of '{old_name}' took too long and was discarded")
     _finish_own_rename(store, intent)
     with failures_as_unknown_effect():
         return open_branch(store, new_name)
@@ -83,9 +83,9 @@ def _finish_own_rename(store: Store, intent: Intent) -> None:
 def finish_rename(store: Store, intent: Intent) -> None:
     """Open the new name and close the old one; several processes may do so at once.
 
-    Steps that are already done are skipped. Raises `AlreadyExists`, `BranchNotFound` or
-    `NameNotVisibleError` if the rename is impossible. In that case, the new name is closed again and the
-    old one is unchanged.
+    Steps that are already done are skipped. If the rename is impossible, the new name is closed
+    again, the old name is unchanged, and `AlreadyExists`, `BranchNotFound` or `NameNotVisibleError`
+    is raised.
     """
     old_ref, new_ref = rename_refs(intent)
     refs.create_ref_object(store, new_ref, {"nonce": intent.id})
@@ -114,7 +114,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
         _check_named_elsewhere(store, old_ref, highest_numbers)
     elif not refs.is_ref_visible(store, new_ref):
         raise NameNotVisibleError(
-            f"the name '{new_ref.name}' was written, but the store does not show it;"
+            f"the name '{new_ref.name}' was written, but the store does not return it;"
             f" the branch is still called '{old_ref.name}'"
         )
 
@@ -126,7 +126,7 @@ def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[
             ref = refs.read_ref(store, open_name, number)
             if ref is not None and ref.ulid == old_ref.ulid:
                 return
-    raise BranchNotFound(f"renaming '{old_ref.name}' was undone", branch=old_ref.name)
+    raise BranchNotFound(f"the rename of '{old_ref.name}' was undone", branch=old_ref.name)
 
 
 def _has_old_name_only(store: Store, intent: Intent) -> bool:
@@ -139,7 +139,7 @@ def _has_old_name_only(store: Store, intent: Intent) -> bool:
 
 
 def _may_be_open(store: Store, ref: Ref) -> bool:
-    """Return whether a name may be open; a name that the store cannot look up at all is not."""
+    """Return whether a name may be open; a name that the store cannot look up at all is not open."""
     try:
         return refs.find_open_ref(store, ref.name, ref.directory) is not None
     except Exception as error:

@@ -1,7 +1,8 @@
 """Requirements: what must still hold on the base of every attempt to publish a plan.
 
-Each one has read something and can check it again after a conflict. A failed requirement of the
-caller is final; a failed requirement of a plan has the plan prepared again.
+Each requirement describes something that was read and can check it again after a conflict. If a
+caller's requirement fails, the failure is final; if a plan's requirement fails, a new plan is
+prepared.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ class Requirement(Protocol):
     """Something that a write has read and that must still hold on the base it is published on."""
 
     def to_json(self) -> list[Any]:
-        """Return kind and arguments, so that another process can check it after a crash."""
+        """Return the requirement's kind and arguments, so that another process can check it after a crash."""
 
     def check(self, txn: WriteTxn) -> None:
         """Raise the typed conflict if the requirement does not hold on the base of `txn`."""
@@ -38,7 +39,7 @@ class SameContent:
         return ["same_content", self.table_key, self.content_id, self.version]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare content ids, never version numbers: maintenance changes those, too."""
+        """Compare content ids, never version numbers, because maintenance changes version numbers, too."""
         current_entry = txn.table_entry(self.table_key)
         if current_entry is None or current_entry.content_id != self.content_id:
             actual_version = current_entry.version if current_entry else None
@@ -49,7 +50,7 @@ class SameContent:
 class SameVersion:
     """A table is still at the exact version that was read; maintenance in between is a conflict.
 
-    For a write that replaces the table with a version of its own, which would undo whatever was
+    Used for a write that replaces the table with its own version, which would undo anything
     published in between.
     """
 
@@ -59,7 +60,7 @@ class SameVersion:
     version: int
 
     def to_json(self) -> list[Any]:
-        """Return the requirement as JSON data; Lance version numbers exceed 2^63, hence text."""
+        """Return the requirement as JSON data; the Lance version is a string because it can exceed 2^63."""
         return ["same_version", self.table_key, self.content_id, str(self.lance_version), self.version]
 
     def check(self, txn: WriteTxn) -> None:
@@ -124,7 +125,7 @@ class ExpectedHead:
 
 @dataclass(frozen=True, slots=True)
 class AbsentIds:
-    """No entity with these ids exists. The absence of a row is a read, too."""
+    """No entity with these ids exists. The absence of a row counts as a read, too."""
 
     table_key: TableKey
     ids: tuple[str, ...]
@@ -142,9 +143,10 @@ class AbsentIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SameLookupResult:
-    """A lookup still returns the same rows: absent keys, existing endpoints and counts are reads.
+    """A lookup still returns the same rows; this covers absent keys, existing endpoints and counts.
 
-    `lookup_values` are the searched values by column, `expected_rows` the result or its digest.
+    `lookup_values` holds the searched values by column, and `expected_rows` is the result or its
+    digest.
     """
 
     table_key: TableKey
@@ -167,7 +169,7 @@ class SameLookupResult:
         ]
 
     def check(self, txn: WriteTxn) -> None:
-        """Repeat the lookup, unless the table has not changed."""
+        """Repeat the lookup if the table has changed."""
         current_entry = txn.table_entry(self.table_key)
         if current_entry is not None and current_entry.content_id == self.content_id:
             return
@@ -179,7 +181,7 @@ class SameLookupResult:
 
 @dataclass(frozen=True, slots=True)
 class AbsentTable:
-    """A table does not exist; another writer may create it first."""
+    """A table still does not exist; another writer could have created it first."""
 
     table_key: TableKey
 

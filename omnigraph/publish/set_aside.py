@@ -1,9 +1,9 @@
-"""Operations that recovery could not settle: set them aside, list, retry or drop them.
+"""Operations that recovery could not settle: set aside, list, retry and drop them.
 
-A marker next to an intent makes recovery skip it. The intent and its parts stay unchanged and keep
-protecting what they reference. A marker decides nothing, and any process that can settle the operation
-may still do so. Markers are written once and are removed after their intent, so a crash at any point
-is harmless.
+A marker next to an intent makes recovery skip the intent. The intent and its parts stay unchanged and
+keep protecting what they reference. A marker decides nothing, and any process that can settle the
+operation may still do so. Markers are written once and are removed after their intent, so a crash at
+any point is harmless.
 """
 
 from dataclasses import replace
@@ -34,7 +34,7 @@ def set_operation_aside(
     """Set an operation aside, so that recovery skips it; return None if another process has ended it.
 
     The audit record is written before the marker, so that after a crash between the two, recovery simply
-    tries again. The reverse order could leave a marker that was never reported.
+    tries again. Writing the marker first could leave a marker that was never reported.
     """
     if store.objects.read(layout.intent_name(operation.id)) is None:
         return None
@@ -80,7 +80,7 @@ def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
 
 
 def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> RecoveryRecord:
-    """Drop an operation permanently and record that; a cleanup removes what it staged.
+    """Drop an operation permanently and record the drop; a cleanup removes its staged files.
 
     An operation that turns out to have been carried out is recorded as finished.
     """
@@ -120,7 +120,7 @@ def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
     raise NotFound(
         f"no operation '{operation_id}' is set aside",
         what=f"operation '{operation_id}'",
-        hint="list set-aside operations: omnigraph recovery list",
+        hint="run `omnigraph recovery list` to list set-aside operations",
     )
 
 

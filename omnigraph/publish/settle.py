@@ -1,7 +1,7 @@
 """Settle one operation whose owner is gone: finish it if that was decided, otherwise discard it.
 
-This module owns how each kind of operation is finished. Several processes may settle the same operation
-at once, and again after any crash. If settling raises an error, the intent stays in place.
+This module determines how each kind of operation is finished. Several processes may settle the same
+operation at once, and again after any crash. If settling raises an error, the intent stays in place.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _WITHOUT_COMMIT = (*CREATE_OPERATIONS, RENAME, READ_OPERATION)
 def settle_operation(
     store: Store, pending: PendingIntent, *, record_was_set_aside: bool = False
 ) -> RecoveryRecord | None:
-    """Finish or discard one operation and record that; None if there is nothing to report.
+    """Finish or discard one operation and record the outcome; return None if there is nothing to report.
 
     If `was_set_aside` is true, objects that the operation references may have been removed while its
     record was unreadable, so they are checked first.
@@ -49,8 +49,8 @@ def settle_operation(
         return None
     if intent.commit_id is None and intent.operation not in _WITHOUT_COMMIT:
         raise newer_release_error(intent.id, operation=intent.operation)
-    # Request the verdict first; only one can ever be written. Otherwise, an owner that is merely slow
-    # could publish what recovery discards.
+    # Request the verdict first; only one can ever be written. Without a verdict, an owner that is
+    # merely slow could publish what recovery discards.
     verdict = intents.decide(store, intent, "publish" if pending.confirmed else "discard")
     if verdict is None:
         return None
@@ -133,7 +133,7 @@ def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
 def _retire_finished_or_raise(branch_state: BranchState, intent: Intent) -> None:
     """Retire an intent that was finished elsewhere, or that a power loss partly brought back.
 
-    Anything else is damage that an operator must assess.
+    An intent in any other state is damage that an operator must assess.
     """
     if branch_state.store.objects.read(layout.intent_name(intent.id)) is None:
         return
@@ -179,15 +179,15 @@ def _check_staged_files(store: Store, intent: Intent, plan: PublishPlan) -> None
     present_names = {listed_file.name for directory in directories for listed_file in store.objects.list(directory)}
     missing_names = [staged_name for staged_name in staged_names if staged_name not in present_names]
     if missing_names:
-        message = f"files staged by operation {intent.id} are missing, among them {missing_names[0]}"
+        message = f"files staged by operation {intent.id} are missing, including {missing_names[0]}"
         raise StorageError(message, kind="permanent", effect="none")
     if plan.adopted_tables:
         check_versions_retained(store, plan.adopted_tables.values(), intent.base_commit)
 
 
 def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> RecoveryRecord | None:
-    # Read the number before the manifest. A deletion closes the manifest first and takes the next
-    # number afterwards, so reading in this order cannot miss a deletion.
+    # Read the ref number before the manifest. A deletion closes the manifest first and takes the
+    # next number afterwards, so reading in this order cannot miss a deletion.
     ref_number = refs.find_highest_number(store, _created_name(intent), ref_directory(intent))
     if _repair_and_check_closed(store, intent):  # created, named and deleted since: do not bring the name back
         intents.retire(store, intent)
@@ -204,12 +204,12 @@ def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> Re
 def _created_name(intent: Intent) -> str:
     created_name = intent.facts.get("name")
     if not isinstance(created_name, str) or intent.created_ulid is None:
-        raise StorageError(f"operation {intent.id} does not say what it creates", kind="permanent", effect="none")
+        raise StorageError(f"operation {intent.id} does not record what it creates", kind="permanent", effect="none")
     return created_name
 
 
 def _repair_and_check_closed(store: Store, intent: Intent) -> bool:
-    """Whether the branch of a creation was created and closed again."""
+    """Return whether the branch that an intent creates was created and closed again."""
     created_ulid = intent.created_ulid or ""
     try:
         return read_manifest(store, created_ulid).state.head.closed

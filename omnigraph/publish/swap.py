@@ -44,8 +44,9 @@ def swap_and_verify(
 ) -> bool:
     """Swap the manifest and verify the outcome; return True if the commit is in the log.
 
-    The outcome of the swap alone is never reported. A client library may repeat a request whose response
-    was lost, and the repetition then loses to the first request, so even a conflict can mean success.
+    The response to the swap is never reported as the outcome. A client library may repeat a request
+    whose response was lost, and the repetition then loses to the first request, so even a conflict can
+    mean success.
     """
     try:
         published_manifest = swap_state(request.store, base_manifest, next_state)
@@ -74,13 +75,13 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
         try:
             logged_commit = _find_in_newer_log(branch_state, base_state, newest_manifest.state, commit.id)
         except HistoryReclaimed:
-            # Chunks were merged and collected since the read. On a deleted branch they cannot come back,
-            # so retrying is pointless.
+            # Log chunks were merged and removed after the read. On a deleted branch, removed chunks
+            # cannot come back, so retrying is pointless.
             require_open_branch(branch_state, newest_manifest.state)
             continue
         if logged_commit is None:
-            # A newer version without the commit uses up the swap's version number, so the swap can never
-            # be applied any more. Only now is "not written" certain.
+            # A newer version without the commit uses up the swap's version number, so the swap can no
+            # longer be applied. Only at this point is it certain that the commit was not written.
             request.unresolved_swap.observe_version(newest_manifest)
             require_open_branch(branch_state, newest_manifest.state)
             return False
@@ -138,7 +139,7 @@ def _resolve_unknown_swap(
     with failures_as_unknown_effect():
         if is_from_replaced_graph(base_manifest):
             # The root was removed and created again, so its log says nothing about this swap.
-            message = f"another graph was created at {request.store.root.uri}"
+            message = f"a different graph was created at {request.store.root.uri}"
             raise StorageError(message, kind="permanent")
         is_published = verify_commit_landed(request, base_manifest.state, commit)
     if cause is not None and not isinstance(cause, Exception):

@@ -30,8 +30,8 @@ _MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # maximum number of versions removed 
 def fragments_of_version(store: Store, version_file: str, present_names: Set[str]) -> list[str]:
     """Return the existing fragments that a manifest version references; empty if the version is gone.
 
-    The bytes of the version are searched. The byte before a name is its length and may look like part
-    of the name, and a version may reference a file more than once.
+    The names are found by searching the version's bytes. The byte before a name is its length and may
+    look like part of the name, and a version may reference a file more than once.
     """
     version_bytes = store.objects.read(version_file) or b""
     manifest_directory = owning_directory(version_file)
@@ -50,9 +50,9 @@ def _possible_fragment_names(version_bytes: bytes) -> Iterator[bytes]:
 def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
     """After every `TRIM_INTERVAL` publishes on a branch, remove old or surplus versions.
 
-    A graph that is never cleaned up thus keeps only the versions of the grace period and, on a disk, few
-    enough to open quickly. Return the number of removed versions. Failures are only logged, because the
-    write has landed and must not fail.
+    As a result, a graph that is never cleaned up keeps only the versions within the grace period and, on
+    a disk, few enough versions to open quickly. Return the number of removed versions. Failures are only
+    logged, because the write has landed and must not fail.
     """
     if manifest_version % TRIM_INTERVAL:
         return 0

@@ -1,7 +1,8 @@
 """Find open manifests below `__branches/` that no open ref references, and determine why.
 
-A crashed creation leaves such a manifest, which was never named and is garbage. Any other such manifest
-has lost its ref object or its closing version. This module only reads; callers decide what to do.
+A crashed creation leaves a manifest that was never named and is garbage. Any other open manifest
+without a ref has lost its ref object or its closing version. This module only reads; callers decide
+what to do.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,10 +32,10 @@ UnnamedStatus = Literal["never_named", "ref_lost", "closing_lost", "unknown", "u
 class UnnamedManifest:
     """An open manifest without a name.
 
-    The status `never_named` means garbage, and `ref_lost` means that it had a name. `closing_lost` means
-    that it was deleted, but the version that closed it is missing. `unknown` means that it was never
-    written to and may or may not have had a name, because an older release created it or the record of
-    its creation is lost.
+    The status `never_named` means garbage, and `ref_lost` means that the manifest had a name.
+    `closing_lost` means that the branch or tag was deleted, but the version that closed it is missing.
+    `unknown` means that the manifest was never written to and may or may not have had a name,
+    because an older release created it or the record of its creation is lost.
     """
 
     ulid: str
@@ -97,7 +98,7 @@ class RefListing:
 def find_manifests_without_ref(
     store: Store, ulids: Iterable[str] | None = None
 ) -> tuple[list[UnnamedManifest], RefListing]:
-    """Return those of the given manifests that are open but not referenced by any name, and the listed refs.
+    """Return the given manifests that are open but not referenced by any name, and the listed refs.
 
     The order of reads matters while other operations run. A creation arms its intent before it writes
     the manifest and removes the intent after naming it; a deletion closes the manifest before the name.
@@ -176,7 +177,7 @@ def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
 
 @dataclass(frozen=True, slots=True)
 class _RefObject:
-    """A ref object of any number that can be parsed."""
+    """A ref object that can be parsed, whether current or superseded."""
 
     ref_directory: str
     name: str
@@ -252,8 +253,8 @@ def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
 def _classify_by_audit(store: Store, operation_id: str) -> UnnamedStatus:
     """Classify a manifest by the audit record of its creation.
 
-    Only a discarded creation is certain to have named nothing. A dropped one may have been carried out
-    before its record was damaged.
+    Only a discarded creation is certain to have named nothing. A dropped creation may have been
+    carried out before its record was damaged.
     """
     try:
         audit_record = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")

@@ -26,7 +26,7 @@ class UnresolvedSwap:
         return self._base_version is not None
 
     def mark_unanswered(self, base_manifest: LoadedManifest) -> None:
-        """Record a swap on this base that got no response, or a conflict that may be with itself."""
+        """Record a swap on this base that got no response, or whose conflict may be with the swap itself."""
         self._base_version = max(base_manifest.version, self._base_version or 0)
 
     def observe_version(self, newest_manifest: LoadedManifest) -> None:
@@ -40,7 +40,7 @@ class UnresolvedSwap:
 
     @contextmanager
     def report_unknown_outcome(self) -> Iterator[None]:
-        """Ensure that no error raised in the block claims that nothing happened."""
+        """Ensure that no error raised in the block reports that nothing was written while a swap is unresolved."""
         try:
             yield
         except StorageError as error:

@@ -12,10 +12,10 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class WriteTxn:
-    """The pinned base of a write. Every decision of the write is made on this one state.
+    """The pinned base of a write. Every decision of the write is based on this one state.
 
-    `is_retry` says that another writer won the previous attempt. Optional maintenance that was
-    attached to the write is dropped then, so that it cannot make the write lose again.
+    `is_retry` means that another writer won the previous attempt. On a retry, optional maintenance
+    attached to the write is dropped, so that it cannot make the write lose again.
     """
 
     store: Store
@@ -26,7 +26,7 @@ class WriteTxn:
     is_retry: bool = False
 
     def table_entry(self, table_key: TableKey) -> TableEntry | None:
-        """Return the base's entry of a table, or None."""
+        """Return the base's entry for a table, or None."""
         return self.base.state.tables.get(table_key)
 
     def table(self, table_key: TableKey) -> Table:

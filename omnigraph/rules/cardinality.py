@@ -94,7 +94,7 @@ def cardinality_violation(edge_type: EdgeType, source_id: str, edge_count: int, 
         else f"at most {edge_type.max_cardinality}"
     )
     edges = f"{edge_count} edge{'s'[: edge_count != 1]}"
-    reason = f"source '{source_id}' has {edges}, and must have {expected_bound}"
+    reason = f"source '{source_id}' has {edges}, but must have {expected_bound}"
     # Rejecting other input rows does not fix a source that has too many edges.
     required_id = source_id if edge_count < edge_type.min_cardinality else None
     table_key = TableKey.edge(edge_type.name)

@@ -15,10 +15,10 @@ _BTREE_KINDS = ("btree", "bitmap")  # both are stored as a BTREE index
 
 
 def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the columns that get a scalar index and its kind: `BTREE`, or `NGRAM` for strings.
+    """Return the columns that get a scalar index and its kind (`BTREE`, or `NGRAM` for strings).
 
-    These are ids, endpoints, and single-valued constraint columns. Storage uses one index per
-    column to filter; an equality index takes precedence.
+    Indexed columns are ids, endpoints, and single-valued constraint columns. Storage uses one index
+    per column to filter; an equality index takes precedence.
     """
     endpoint_columns = ("src", "dst") if isinstance(entity_type, EdgeType) else ()
     kind_by_column = dict.fromkeys(("id", *endpoint_columns), "BTREE")
@@ -75,7 +75,7 @@ def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 def shadowed_ngram_indexes(entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
     """Return the declared ngram indexes that an equality index shadows, as (property, reason) pairs."""
     kind_by_column = scalar_indexes(entity_type)
-    shadowed_reason = "ngram: the column has an index for equal values, and storage filters by one per column"
+    shadowed_reason = "ngram: the column already has an equality index, and storage uses only one of them per column"
     ngram_columns = [
         column_name for constraint in _index_constraints(entity_type, "ngram") for column_name in constraint.columns
     ]

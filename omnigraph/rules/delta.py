@@ -1,7 +1,7 @@
 """The changes that an operation wants to make: the rows written to and removed from each table.
 
-Owns the form in which rules check changes and staging writes them. Makes no decisions: `identity`
-determines which rows already exist, and `check` determines what is allowed.
+This module owns the form in which rules check changes and staging writes them. It makes no
+decisions: `identity` determines which rows already exist, and `check` determines what is allowed.
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ class TableDelta:
     `row_versions` holds all written rows in order. The last version of each id is the one that is
     stored; `latest_positions` holds the positions of these versions. Earlier versions must still
     obey the row rules. `input_lines` holds the line numbers of the versions in the input. `row_ids`
-    and `addresses` are aligned with the last versions: each is that of the stored row being
-    replaced, or `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows` holds the stored rows to remove (id,
-    `_rowid`, `_rowaddr`, and for edges src and dst); `replaced_edges` holds the stored copies of
-    replaced edges.
+    and `addresses` are aligned with the last versions: each entry is that of the stored row being
+    replaced, or else `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows` holds the stored rows to remove
+    (id, `_rowid`, `_rowaddr`, and for edges src and dst); `replaced_edges` holds the stored copies
+    of replaced edges.
 
     With `replaces_table`, no other row is kept. With `rejects_existing`, an existing id is a
     conflict. With `from_records`, the versions are records of one input and must not repeat a key.

@@ -120,7 +120,7 @@ def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: s
     key_property = node_type.property(node_type.key[0])
     canonical_id = None if key_property is None else _canonical_id(node_type, key_property.type, endpoint_id)
     if canonical_id is not None and canonical_id != endpoint_id:
-        return f"{rule}, which spells this {node_type.key[0]} '{canonical_id}'"
+        return f"{rule}: for this `{node_type.key[0]}` value, write '{canonical_id}'"
     return f"add a {type_name} with {node_type.key[0]} '{endpoint_id}', or correct `{field_name}`"
 
 

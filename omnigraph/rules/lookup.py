@@ -1,7 +1,8 @@
 """Lookups of stored rows, each for a batch of values rather than a single row.
 
-Owns the protocol through which rules read a graph. Every result is part of the write's read set, so
-`RecordingLookup` records a requirement that the result is still the same at commit time.
+This module owns the protocol through which rules read a graph. Every result is part of the write's
+read set, so `RecordingLookup` records a requirement that the result is still the same at commit
+time.
 """
 
 from collections.abc import Mapping, Sequence

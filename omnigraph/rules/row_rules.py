@@ -66,7 +66,7 @@ def _check_property(
 ) -> Iterator[tuple[Rule, pa.Array, ReasonFormatter]]:
     property_type = declared_property.type
     if not property_type.nullable and column.null_count:
-        yield "required", pc.is_null(column), lambda _: "it must have a value"
+        yield "required", pc.is_null(column), lambda _: "the property must have a value"
     if property_type.enum_values is not None:
         enum_array = pa.array(property_type.enum_values, pa.string())
         is_allowed = pc.is_in(column, value_set=enum_array)

@@ -1,7 +1,8 @@
 """The `@key` and `@unique` rules: no two entities share a tuple in the final state of an operation.
 
-A row with a null member is exempt. A value that the same operation frees may be reused. A node's id
-is derived from its key, so a stored row with the same key is the same row and is not looked up.
+A row with a null in the tuple is exempt. A value that the same operation frees may be reused. A
+node's id is derived from its key, so a stored row with the same key is the same row and is not
+looked up.
 """
 
 from collections.abc import Iterator, Sequence

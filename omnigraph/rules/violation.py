@@ -57,7 +57,7 @@ class Violation:
                 entity_id=self.entity_id,
                 line=self.input_line,
                 first_input_position=self.conflicting_line,
-                hint=None if self.conflicting_line is None else "list each entity of an input only once",
+                hint=None if self.conflicting_line is None else "list each entity only once in an input",
             )
         if self.rule == "@unique":
             return self._unique_error()

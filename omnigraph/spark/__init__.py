@@ -1,7 +1,8 @@
 """Bulk loads, exports and maintenance on Spark, with the same rules and publish as a single write.
 
 Executors call the same functions of `storage`, `ingest` and `rules` as a load in this process.
-Nothing here makes data visible: `publish` publishes the staged data once. This is the only package
-that imports pyspark. Each of its modules drives a session, defines a Spark data source, or runs in
-Spark tasks. `api` decides whether Spark is used. Read `session.py` and `load.py` first.
+This package makes no data visible; `publish` publishes the staged data once. This is the only
+package that imports pyspark. Each module in this package drives a session, defines a Spark data
+source, or runs in Spark tasks. `api` decides whether Spark is used. Read `session.py` and `load.py`
+first.
 """

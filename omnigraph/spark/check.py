@@ -1,7 +1,7 @@
 """Check the rules that involve all records of a load, as Spark joins over its task reports.
 
-These are duplicates, uniqueness, endpoints and cardinality, with the semantics defined in `rules`.
-Spark finds the records that break a rule; the driver converts them to violations.
+The rules cover duplicates, uniqueness, endpoints and cardinality, with the semantics defined in
+`rules`. Spark finds the records that break a rule; the driver converts them to violations.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ PositionsById = dict[tuple[int, str], list[int]]
 
 
 def _find_repeated_ids(context: LoadCheckContext, table_keys: frozenset[TableKey]) -> PositionsById:
-    """Return the ids that several records have, with their positions in order."""
+    """Return the ids that occur in several records, with their positions in order."""
     if not table_keys:
         return {}
     id_rows = context.key_rows(*sorted(table_keys)).where("id is not null").select("type", "id", "spot")

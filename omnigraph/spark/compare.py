@@ -2,7 +2,8 @@
 
 The tasks run on executors, with the same comparison and storage code as a merge in one process.
 Only ids and row ids are shuffled; values are read where they are compared, one piece at a time.
-Nothing is published here. This module itself does not import pyspark: `merge` ships its functions.
+Nothing is published here. This module does not import pyspark itself; `merge` ships its functions
+to Spark.
 """
 
 import json
@@ -183,7 +184,7 @@ def _valid_mask(column: pa.Array) -> BoolMask:
 
 
 def _changed_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array) -> BoolMask:
-    """Mask the entities that a side changed: a row exists in only one version, or its values differ."""
+    """Return a mask of the entities that a side changed: the row exists in only one version, or its values differ."""
     in_base, in_side = _valid_mask(base_row_ids), _valid_mask(side_row_ids)
     in_both = pa.array(np.flatnonzero(in_base & in_side))
     changed = in_base ^ in_side
@@ -207,7 +208,7 @@ def _same_values_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Arra
 def _clashing_mask(
     three_way: ThreeWayTable, changed_by_both: BoolMask, our_row_ids: pa.Array, their_row_ids: pa.Array
 ) -> BoolMask:
-    """Mask the entities that both sides changed but with different results."""
+    """Return a mask of the entities that both sides changed differently."""
     in_ours, in_theirs = _valid_mask(our_row_ids), _valid_mask(their_row_ids)
     clashing = changed_by_both & (in_ours ^ in_theirs)
     common_positions = pa.array(np.flatnonzero(changed_by_both & in_ours & in_theirs))
@@ -230,8 +231,8 @@ def _result_batch(kind: str, result_rows: pa.Table) -> pa.RecordBatch:
 def make_write_task(pinned_graph: PinnedGraph) -> BatchFunction:
     """Return the Spark function that writes rows as fragments of the target table.
 
-    Its input columns are `row`, the row id in the source, and `kept`, the row id to keep in the
-    target or a negative number.
+    The function's input columns are `row`, the row id in the source, and `kept`, the row id to keep
+    in the target or a negative number if there is none.
     """
 
     def run(batches: Batches) -> Batches:

@@ -1,6 +1,6 @@
 """Diagnose whether a machine meets the requirements of Spark, for `omnigraph doctor`.
 
-The module is in this package because the choice of the Java for a session is made here.
+This module is in the `spark` package because the Java installation for a session is chosen there.
 """
 
 import os
@@ -17,5 +17,5 @@ def diagnose_java() -> EnvironmentDiagnosis:
     java_path = find_java(os.environ, Path(sys.prefix))
     if java_path is not None:
         return EnvironmentDiagnosis("java", "ok", str(java_path))
-    hint = f"only Spark needs Java: install {OLDEST_JAVA} or newer, or set JAVA_HOME"
+    hint = f"only Spark needs Java: install version {OLDEST_JAVA} or newer, or set JAVA_HOME"
     return EnvironmentDiagnosis("java", "warning", "not found", hint)

@@ -17,7 +17,7 @@ _LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges from which ids are lo
 
 
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:
-    """Find edges without a node by index lookups; also return the types without repeated ids."""
+    """Return violations for edges without a node, found by index lookups, and the types without repeated ids."""
     edge_types = {
         TableKey.edge(edge_type.name): edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -70,7 +70,7 @@ def _node_id_source(context: LoadCheckContext, node_key: TableKey) -> NodeIdSour
 
 
 def dangling_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> Iterator[Violation]:
-    """Return violations for edges without a node, for node types with records that are in no fragment."""
+    """Return violations for edges without a node, only for node types with records that are in no fragment."""
     edge_types = [
         edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges

@@ -1,9 +1,9 @@
 """The Spark executor for maintenance, which runs work on tables, files and versions as Spark jobs.
 
-It is in this package because its jobs run in Spark tasks. They write files that no version
-references; the driver turns these files into versions, holds the claim of a cleanup and makes every
-decision. A task that fails midway leaves nothing visible, and has removed only files that the
-delete queue still lists.
+This executor is in the `spark` package because its jobs run in Spark tasks. The jobs write files
+that no version references; the driver turns these files into versions, holds the claim of a cleanup
+and makes every decision. A task that fails midway leaves nothing visible, and has removed only
+files that the delete queue still lists.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

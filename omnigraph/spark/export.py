@@ -1,7 +1,7 @@
-"""Export a snapshot to files in parallel: NDJSON that can be loaded again, Parquet, or plain Lance.
+"""Export a snapshot to files in parallel, as NDJSON that can be loaded again, Parquet, or plain Lance.
 
 Tasks write parts under temporary names; the driver renames them once all are complete, so a failed
-export leaves nothing that looks like a finished one. The graph is only read.
+export leaves nothing that looks like a finished one. An export only reads the graph.
 """
 
 import os

@@ -1,6 +1,6 @@
 """The target of an export: a folder on a disk shared by all workers, or an S3 prefix.
 
-It is shipped to the tasks of an export, which write their parts through it.
+The target is shipped to the export's tasks, which write their parts through it.
 """
 
 import os

@@ -1,9 +1,9 @@
 """The filter of a data source: conditions that are applied before rows reach Spark.
 
-This module owns their syntax, a JSON array of `[column, operator, value]`, and their semantics,
-which are those of `where` in Spark: all conditions must be true, and a comparison with null is not
-true. Values are passed as typed parameters, never spliced into filter text. The tasks of a scan
-apply the conditions.
+This module owns the syntax of the conditions, a JSON array of `[column, operator, value]`, and
+their semantics, which are those of `where` in Spark: all conditions must be true, and a comparison
+with null is not true. Values are passed as typed parameters, never spliced into filter text. The
+tasks of a scan apply the conditions.
 """
 
 import json

@@ -53,7 +53,7 @@ class SparkGraph:
         """Write the snapshot to an empty folder in parallel, as NDJSON, Parquet or plain Lance.
 
         `ordered` sorts each type by id. `progress` is called with the number of finished tasks and
-        the number of known tasks. If it has a method `step`, that method is called with a
+        the number of known tasks. If `progress` has a `step` method, that method is called with a
         `StepProgress` instead.
         """
         return export_on_spark(

@@ -3,7 +3,7 @@
 This module owns the format: the sorted hashes, the position where each hash prefix starts, and the
 ids in the same order. The first process builds the index while others wait for it; a hash match is
 confirmed by comparing the strings. The index is split into shards, so that building it needs
-bounded memory. The tasks of `endpoint_lookup` build and read it.
+bounded memory. The tasks of `endpoint_lookup` build and read the index.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
 """A load on Spark: stage and check everything, then publish once under an intent, or not at all.
 
 Tasks write fragments that no manifest references; the driver checks the rules that involve all
-records and passes one plan to `history`. A driver that crashes before the confirmation leaves only
+records and passes one plan to `publish`. A driver that crashes before the confirmation leaves only
 files for retention to remove; one that crashes after it leaves an intent, which is completed when
 the graph is next opened.
 """
@@ -133,7 +133,7 @@ def _begin_transaction(branch_state: BranchState) -> WriteTxn:
 
 
 class LoadAttempt:
-    """An attempt: its task reports, and what the driver derives from them."""
+    """One attempt at a load: its task reports, and what the driver derives from them."""
 
     def __init__(
         self, spark: "SparkSession", branch_state: BranchState, bulk_load: BulkLoad, requirements: Sequence[Requirement]
@@ -183,7 +183,7 @@ class LoadAttempt:
         self.bulk_load.on_step(step_name)
 
     def stage(self, txn: WriteTxn) -> PublishPlan | None:
-        """Do everything before the publish; return None if there is a problem or nothing to write."""
+        """Do all work that precedes the publish; return None if there is a problem or nothing to write."""
         check_requirements(self.requirements, txn)
         snapshot = manifest_snapshot(txn.store, self.branch_state, txn.base)
         load_job, estimate = self.make_job(snapshot), estimate_input(self.bulk_load.input_files)
@@ -317,7 +317,7 @@ class LoadAttempt:
                 truncated_keys.add(key)
         for key in sorted(truncated_keys):
             if self.record_counts[key]:
-                raise InputError(reason=f"one input both truncates and fills {key}")
+                raise InputError(reason=f"{key} is both truncated and loaded by the same input")
         return frozenset(self.record_counts)
 
     def _stage_tables(

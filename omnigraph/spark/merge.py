@@ -1,4 +1,4 @@
-"""Merges with too many changes for one process: Spark compares their tables and writes rows.
+"""Merges with too many changes for one process, for which Spark compares tables and writes rows.
 
 Executors read only the fragments that differ, match rows by id in one shuffle of ids and row ids,
 and compare and write values where they are read. The driver receives ids, clashing rows, and the
@@ -164,7 +164,7 @@ def _pinned_version(table: Table) -> tuple[str, int]:
 
 
 def _max_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
-    """Return an upper bound of the number of changed rows, without opening a table."""
+    """Return an upper bound on the number of changed rows, without opening a table."""
     return sum(
         2 * snapshot.tables[table_key].row_count
         for snapshot in (merge_inputs.base_snapshot, merge_inputs.target_snapshot, merge_inputs.source_snapshot)

@@ -1,7 +1,7 @@
 """A graph as executors open it: the root with its settings, and the tables at pinned versions.
 
-It is captured in the functions that Spark ships, because it must not appear in plans and logs.
-Secrets in it must never appear in its `repr`. Each worker process opens a root once.
+A pinned graph is captured in the functions that Spark ships, because it must not appear in plans
+and logs. Its secrets must never appear in its `repr`. Each worker process opens a root once.
 """
 
 from collections.abc import Mapping, Sequence

@@ -55,7 +55,7 @@ class DataFrameLease:
                     self._renew_or_recreate(store)
                 exit_stack.enter_context(keep_lease_alive(store, self.intent))
             except StorageError as error:
-                _log.warning("no read lease, a cleanup may remove what is read: %s", error)
+                _log.warning("cannot obtain a read lease, so a cleanup may remove data that is being read: %s", error)
             yield
 
     def wrap_task(self, task: BatchFunction) -> BatchFunction:
@@ -107,5 +107,5 @@ def snapshot_lease(snapshot: Snapshot, branch_state: BranchState | None = None) 
         try:
             exit_stack.enter_context(protect_snapshot(store, _branch_of_snapshot(snapshot, branch_state), snapshot))
         except StorageError as error:
-            _log.warning("no read lease, a cleanup may remove what is exported: %s", error)
+            _log.warning("cannot obtain a read lease, so a cleanup may remove data that is being exported: %s", error)
         yield

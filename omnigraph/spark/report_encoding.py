@@ -1,8 +1,8 @@
 """Errors, problems and violations as JSON, so that tasks can report them to the driver.
 
-This encoding is specific to Spark: within one process they are passed as objects. JSON has fewer
-types than Python, so a value of any other type is an object with one member: `{"$date":
-"2024-01-31"}`.
+This encoding is specific to Spark; within one process, errors and violations are passed as objects.
+JSON has fewer types than Python, so a value of any other type becomes an object with one member,
+such as `{"$date": "2024-01-31"}`.
 """
 
 import json
@@ -21,7 +21,7 @@ from omnigraph.rules.violation import Violation
 from omnigraph.values.table_key import TableKey
 
 _ERROR_SETTINGS = ("hint", "effect", "retryable", "status", "request_id")
-# A datetime is also a date, so it must come first.
+# A datetime is also a date, so it must come first; a table key is also a string, so strings are tested after these.
 _SCALAR_CODECS: Mapping[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     bytes: ("$bytes", lambda value: b64encode(value).decode(), b64decode),
     datetime: ("$datetime", datetime.isoformat, datetime.fromisoformat),
@@ -33,6 +33,7 @@ _SCALAR_CODECS: Mapping[type, tuple[str, Callable[[Any], Any], Callable[[Any], A
         lambda parts: timedelta(*parts),
     ),
     Decimal: ("$decimal", str, Decimal),
+    TableKey: ("$table_key", str, TableKey),
 }
 _DECODERS = {name: decode for name, _, decode in _SCALAR_CODECS.values()}
 
@@ -54,8 +55,6 @@ def decode_json(text: str) -> Any:
 def _tag_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
     if isinstance(value, list):
         return [_tag_value(item) for item in value]
     if isinstance(value, tuple):
@@ -65,6 +64,8 @@ def _tag_value(value: Any) -> Any:
     for value_type, (name, encode, _) in _SCALAR_CODECS.items():
         if isinstance(value, value_type):
             return {name: encode(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
     raise InternalError(f"a task cannot report a value of type {type(value).__name__}")
 
 
@@ -91,7 +92,7 @@ def error_from_members(members: Mapping[str, Any]) -> ClientError:
     """Restore an error; an unknown class means that tasks run a different version of this package."""
     error_class = _client_errors().get(members["class"])
     if error_class is None:
-        raise InternalError(f"a task reported an unknown class of error: {members['class']!r}")
+        raise InternalError(f"a task reported an unknown error class: {members['class']!r}")
     return error_class(members["message"], **members["settings"], **members["facts"])
 
 
@@ -119,5 +120,5 @@ def violation_members(violation: Violation) -> dict[str, Any]:
 
 
 def violation_from_members(members: Mapping[str, Any]) -> Violation:
-    """Restore a violation, converting the table key back from a string."""
-    return Violation(**{**members, "type_key": TableKey(members["type_key"])})
+    """Restore a violation."""
+    return Violation(**members)

@@ -1,8 +1,8 @@
-"""Reports with one row per record: Arrow batches with a separate schema for each kind.
+"""Reports with one row per record, as Arrow batches with a separate schema for each kind.
 
-Spark joins and counts these rows; the driver never collects them. They share one DataFrame with the
-other reports of a task, which has the columns of all kinds: a batch is padded with nulls before it
-leaves the task, and narrowed when rows of its kind are selected.
+Spark joins and counts these rows; the driver never collects them. All reports of a task share one
+DataFrame, which has the columns of all kinds: a batch is padded with nulls before it leaves the
+task, and narrowed when rows of its kind are selected.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SPARK_TYPES = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}
-# The columns of the DataFrame: `kind`, then those of per-record reports, then the remaining ones.
+# The columns of the DataFrame are `kind`, then those of per-record reports, then the remaining
+# ones.
 REPORT_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),

@@ -1,8 +1,8 @@
 """Inputs of the rules that involve all records: ids, endpoints and unique tuples.
 
-This module owns their columns. Rows that were written are read back from their fragments, and all
-other rows are sent as task reports; both have the same columns. Tasks create these rows as Arrow
-batches of a DataFrame.
+This module owns the columns of these inputs. Rows that were written are read back from their
+fragments, and all other rows are sent as task reports; both have the same columns. Tasks create
+these rows as Arrow batches of a DataFrame.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -68,7 +68,7 @@ def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: S
 
 
 def group_fragments(sizes: dict[int, int], max_rows: int = _TASK_ROWS) -> list[list[int]]:
-    """Group fragments for tasks: a large fragment alone, small neighbouring ones together.
+    """Group fragments for tasks: each large fragment gets its own group, and small neighbors share one.
 
     >>> group_fragments({1: 5, 2: 3, 3: 9, 4: 1}, max_rows=8)
     [[1, 2], [3], [4]]

@@ -1,7 +1,8 @@
 """The Spark session: a minimal local one, one on a cluster or behind Spark Connect, or the caller's.
 
-This is the only module that may use the Spark context, which Spark Connect does not have. It finds
-Java or explains what is missing. Output of the JVM goes to a file, never to the terminal.
+This is the only module that may use the Spark context, which Spark Connect does not have. This
+module finds Java or explains what is missing. Output of the JVM goes to a file, never to the
+terminal.
 """
 
 import logging
@@ -55,7 +56,7 @@ def spark_session(
     Raises `ConfigError` if PySpark or Java is missing, or if the session does not start.
     """
     if master is not None and remote is not None:
-        raise ConfigError(reason="master and remote are mutually exclusive: give one of them")
+        raise ConfigError(reason="master and remote are mutually exclusive: pass only one of them")
     session_class = _import_pyspark().SparkSession
     active_session = session_class.getActiveSession()
     if active_session is not None and master is None and remote is None:
@@ -76,7 +77,7 @@ def _import_pyspark() -> Any:
     except ImportError as error:
         raise ConfigError(
             reason="PySpark is not installed",
-            hint="pip install omnigraph[spark]; small data needs no Spark: use engine 'local'",
+            hint="pip install omnigraph[spark]; for small data, use engine 'local'",
         ) from error
     allow_without_pandas()
     return pyspark.sql
@@ -139,7 +140,7 @@ def _start_jvm(spark_conf: Any) -> None:
     if java_path is None:
         raise ConfigError(
             reason=f"Spark needs Java {OLDEST_JAVA} or newer, but none was found",
-            hint="install Java or set JAVA_HOME; small data needs no Spark: use engine 'local'",
+            hint="install Java or set JAVA_HOME; for small data, use engine 'local'",
         )
     os.environ["JAVA_HOME"] = str(java_path.parent.parent)  # an invalid JAVA_HOME would take precedence otherwise
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -147,7 +148,7 @@ def _start_jvm(spark_conf: Any) -> None:
     try:
         untyped_launch: Any = launch_gateway
         with warnings.catch_warnings():
-            # Lance warns about forks; this one only starts Java.
+            # Lance warns about forks, but this fork only starts Java.
             warnings.filterwarnings("ignore", message=".*fork")
             gateway = untyped_launch(spark_conf, popen_kwargs={"stderr": log_descriptor})
     except Exception as error:
@@ -160,7 +161,7 @@ def _start_jvm(spark_conf: Any) -> None:
 
 
 def can_start_session() -> bool:
-    """Return whether a session can probably start: PySpark is installed, and Java is found or not needed."""
+    """Return whether a session can probably start, because PySpark is installed and Java is found or not needed."""
     if find_spec("pyspark") is None:
         return False
     is_imported = "pyspark" in sys.modules  # a Connect session may be active, which needs no Java
@@ -210,7 +211,7 @@ def parallelism(spark: "SparkSession") -> int:
 
 
 def running_tasks(spark: "SparkSession") -> tuple[int, int]:
-    """Return finished and known tasks of the running stages; zeros if the session does not report them."""
+    """Return the numbers of finished and known tasks in running stages; zeros if the session does not report them."""
     try:
         tracker = spark.sparkContext.statusTracker()
         stage_infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]

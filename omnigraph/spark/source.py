@@ -1,8 +1,9 @@
 """`spark.read.format("omnigraph")` and `df.write.format("omnigraph")`: a type as a data source.
 
 Reading pins one commit when the DataFrame is created, with the columns and filter from its options.
-`pushFilters` must not be implemented: Spark 4.3 reuses the filters that one query pushed for every
-other use of the same DataFrame, and loses rows. A write is one commit under the rules of a load.
+`pushFilters` must not be implemented, because Spark 4.3 reuses the filters that one query pushed
+for every other use of the same DataFrame, and loses rows. A write is one commit and follows the
+same rules as a load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,7 +61,7 @@ class GraphSource(api.DataSource):
             raise UsageError(reason="the options 'graph' and 'type' are required")
         revision_options = [option for option in ("branch", "at", "version") if option in self.lowercase_options]
         if len(revision_options) > 1:
-            raise UsageError(reason=f"{' and '.join(revision_options)} are mutually exclusive: give one")
+            raise UsageError(reason=f"{' and '.join(revision_options)} are mutually exclusive: pass only one of them")
         self.uri = self.lowercase_options.get("graph") or self.lowercase_options["path"]
         # Pinned here, once: everything planned from this object must read the same commit.
         self.commit_id = self._open_snapshot().commit_id
@@ -92,7 +93,7 @@ class GraphSource(api.DataSource):
     def writer(self, schema: Any, overwrite: bool) -> "GraphWriter":
         """Return a writer to the branch."""
         if "at" in self.lowercase_options or "version" in self.lowercase_options:
-            raise UsageError(reason="cannot write to a past version: give a branch")
+            raise UsageError(reason="cannot write to a past version: pass a branch")
         pinned, branch_name = self._pinned_snapshot(), self.lowercase_options.get("branch", MAIN)
         entity_type = self._entity_type(pinned)
         load_mode = "overwrite" if overwrite else self.lowercase_options.get("loadmode")
@@ -162,7 +163,7 @@ class GraphReader(api.DataSourceReader):
         self.row_filter, self.lease = row_filter, lease
 
     def partitions(self) -> Sequence[api.InputPartition]:
-        """Return one partition per task; a table without rows still has one."""
+        """Return one partition per task; a table without rows still has one partition."""
         return [FragmentPartition(fragment_group) for fragment_group in self.fragment_groups] or [FragmentPartition(())]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:

@@ -86,7 +86,7 @@ def make_piece_task(load_job: LoadJob, pieces: Sequence[InputPiece]) -> Callable
 def make_frame_task(
     load_job: LoadJob, table_key: TableKey, first_number: int
 ) -> Callable[[ReportBatches], ReportBatches]:
-    """Return the Spark function that loads a DataFrame of one type; partitions count from `first`."""
+    """Return the Spark function that loads a DataFrame of one type; partitions are numbered from `first`."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         from pyspark import TaskContext

@@ -1,4 +1,4 @@
-"""Fragments that the tasks of a load wrote: the driver's data on each, and how to read them back.
+"""Fragments written by a load's tasks: what the driver records about each one, and how to read them back.
 
 This module owns the input positions of a fragment's rows. The rules that involve all records read
 single columns back from the fragments, so no record passes through Spark for checking.
@@ -27,7 +27,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class StagedFragment:
-    """A written fragment; `ids_generated` if all its ids are new, so no other record refers to them."""
+    """A written fragment; `ids_generated` means that all its ids are new, so no other record refers to them."""
 
     table_key: TableKey
     metadata: Mapping[str, Any]

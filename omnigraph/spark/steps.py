@@ -1,7 +1,7 @@
 """Progress of a load or an export on Spark: the current step, and how much of it is done.
 
-This module measures the duration of each step. It polls Spark for its tasks in a separate thread,
-only if a callback is given; the work itself never waits for the polling.
+This module measures the duration of each step. If a callback is given, a separate thread polls
+Spark for its tasks; the work itself never waits for the polling.
 """
 
 from collections.abc import Callable, Iterator

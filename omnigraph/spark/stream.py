@@ -142,8 +142,8 @@ def is_batch_loaded(branch_state: BranchState, stream: StreamLoad, batch_number:
     last_query, _, last_number = last_token.rpartition(":")
     if last_query != stream.query_id:
         raise InputError(
-            f"the stream '{stream.stream_name}' into {stream.branch_name} was fed from another checkpoint",
+            f"the stream '{stream.stream_name}' into {stream.branch_name} was written from a different checkpoint",
             reason="another query",
-            hint="continue with that checkpoint, or use another stream name",
+            hint="continue with that checkpoint, or use a different stream name",
         )
     return int(last_number) >= batch_number

@@ -202,7 +202,7 @@ class StagedFragmentReport(TaskReport):
 
     @property
     def payload(self) -> bytes:
-        """The packed positions of its rows."""
+        """The packed positions of the fragment's rows."""
         return self.fragment.packed_positions
 
     def to_members(self) -> Members:
@@ -289,11 +289,9 @@ def read_reports(table: pa.Table) -> list[TaskReport]:
 def _read_report(kind: str, members_text: str, payload: bytes | None) -> TaskReport:
     report_type = REPORT_TYPES.get(kind)
     if report_type is None:
-        reason = f"a task reported the unknown kind {kind!r}"
-        raise InternalError(reason=reason, hint="run the same version on the driver and on workers")
+        reason = f"a task sent a report of unknown kind {kind!r}"
+        raise InternalError(reason=reason, hint="run the same version on the driver and the workers")
     members = decode_json(members_text)
-    if "table_key" in members:  # JSON has only strings
-        members["table_key"] = TableKey(members["table_key"])
     return report_type.from_members(members, payload)
 
 

@@ -1,7 +1,7 @@
 """Arrow strings as machine words, hashed and compared eight bytes at a time for a whole column.
 
-This module owns the hash of an id. It is the same in every process and on every machine, but it
-proves nothing: strings with equal hashes must still be compared. Only the tasks of a load hash ids,
+This module owns the hash of an id. A string's hash is the same in every process and on every
+machine, but strings with equal hashes must still be compared. Only the tasks of a load hash ids,
 for `id_index`.
 """
 
@@ -51,7 +51,7 @@ class TextArray:
 
     @property
     def words(self) -> UInt64Array:
-        """The word that begins at each byte."""
+        """The machine word that begins at each byte."""
         return np.ndarray((len(self.data) - _WORD_BYTES + 1,), "<u8", self.data, strides=(1,))
 
     def take(self, positions: Any) -> "TextArray":
@@ -91,7 +91,8 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
         if not isinstance(selected, slice):
             selected = selected[is_equal[selected]]
         differing_bits = left_words[left_texts.starts[selected] + byte_offset]
-        # A right string of a different length may end earlier: read its start to stay in bounds.
+        # A right-hand string of a different length may end earlier, so read its start to stay in
+        # bounds.
         right_positions = right_texts.starts[selected] + np.where(is_equal[selected], byte_offset, 0)
         differing_bits ^= right_words[np.minimum(right_positions, len(right_words) - 1)]
         differing_bits &= _WORD_MASKS[np.minimum(left_texts.lengths[selected] - byte_offset, _WORD_BYTES)]
@@ -100,7 +101,7 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
 
 
 def _select_texts_reaching(texts: TextArray, byte_offset: int) -> Any:
-    """Return an index of the strings that have a byte at an offset."""
+    """Return a NumPy index of the strings that have a byte at the given offset."""
     reaches_offset = texts.lengths > byte_offset
     return slice(None) if reaches_offset.all() else np.flatnonzero(reaches_offset)
 

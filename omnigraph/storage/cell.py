@@ -1,9 +1,9 @@
 """The manifest cell: a compare-and-swap register that holds the manifest of one branch.
 
-A cell is a small Lance dataset whose only fragment holds the whole manifest. It is always read and
-replaced as a whole, using the only Lance operation that is strict about its base version. This
+A cell is a small Lance dataset whose only fragment holds the whole manifest. A cell is always read
+and replaced as a whole, using the only Lance operation that is strict about its base version. This
 module owns that swap, the check that a swap is still the newest version and is based on what it
-replaced, and the format stamp. It does not interpret the rows. A version number alone proves
+replaced, and the format stamp. The rows are not interpreted here. A version number alone proves
 nothing: a root can be deleted and recreated with the same numbers, and cleanup frees the numbers of
 old versions.
 """
@@ -56,10 +56,10 @@ class UnsyncedError(StorageError):
 class ManifestCell:
     """A cell at one version.
 
-    `etag` distinguishes the object of this version from another object that later gets its name. It
-    is set at the first check: if it is "", it is taken from the listing; if it is None, it is taken
-    only after the object itself was read and compared. `base` is the cell that a swap replaced,
-    until a check has seen both versions in one listing.
+    `etag` distinguishes the object of this version from another object that later gets its name.
+    `etag` is set at the first check: if it is "", it is taken from the listing; if it is None, it
+    is taken only after the object itself was read and compared. `base` is the cell that a swap
+    replaced, until a check has seen both versions in one listing.
     """
 
     store: Store
@@ -88,8 +88,8 @@ class ManifestCell:
 def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
     """Create a cell with its first rows and the format stamp, in one commit.
 
-    If several processes create the same cell, exactly one succeeds. The others get a Lance exception
-    that does not state the reason; read the cell to determine whether it exists.
+    If several processes create the same cell, exactly one succeeds. The other processes get a Lance
+    exception that does not state the reason; read the cell to determine whether it exists.
     """
     stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
     dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
@@ -110,8 +110,9 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
     # Sync the data before creating the version that names it: after a power loss, a version file
     # must never name data that was not written.
     store.sync_to_disk(*(f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files))
-    # Not `write_dataset` in mode `create`: it checks first and then overwrites, so it could destroy
-    # a cell that another process created in between. A commit on version 0 fails instead.
+    # Do not use `write_dataset` in mode `create`: it checks first and then overwrites, so it could
+    # destroy a cell that another process created in between. A commit on version 0 fails instead of
+    # overwriting the cell.
     return lance.LanceDataset.commit(
         store.root.uri_of(location),
         LanceOperation.Overwrite(rows.schema, fragments),
@@ -128,7 +129,8 @@ def open_cell(store: Store, location: str, version: int | None = None, *, reused
 
     `reused` means that the location may be deleted and recreated under the same name, as for the
     main branch. The first check then rereads the version file instead of trusting a listing, because
-    the file could have been replaced between opening and listing. Otherwise, listings are enough.
+    the file could have been replaced between opening and listing. If the location is not reused,
+    listings are enough.
     """
     dataset = store.open_dataset(location, version)
     if version is None and _has_successor_file(store, location, dataset):
@@ -166,8 +168,9 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
     Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
     not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
     """
-    # 1. Write and sync the data file. No version names it yet, so a crash here changes nothing.
-    #    In the other order, a power loss could leave a visible version without its data.
+    # 1. Write and sync the data file. No version names the file yet, so a crash here changes
+    #    nothing. If the version were created first, a power loss could leave a visible version
+    #    without its data.
     fragments = store.effects.run("state", cell.location, lambda: _write_fragments(store, cell, rows))
     store.sync_to_disk(*(f"{cell.location}/data/{file.path}" for fragment in fragments for file in fragment.files))
     # 2. Keep the Lance schema of the base: a plain Arrow schema would drop the format stamp and
@@ -178,8 +181,8 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
     transaction = Transaction(cell.version, operation, uuid=_transaction_uuid())
     # 3. Check that the root was not replaced. Lance compares only version numbers, and a recreated
     #    root has the same numbers. On a disk this check is free, so it runs before the swap. On an
-    #    object store only `newest_version` checks it, after the swap: a check here would cost a
-    #    request and could not replace the later one.
+    #    object store, only `newest_version` checks the root, after the swap: a check here would
+    #    cost a request and could not replace the later one.
     if store.root.is_local and not _is_same_history(cell, _list_newest_versions(cell)):
         raise SwapConflict
     # 4. The compare-and-swap: create the version file, which fails if the name is taken.
@@ -189,7 +192,8 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
         raise SwapConflict from error
     except BaseException as error:
         # Any other exception, including an interrupt, may arrive after the store applied the swap.
-        # If it were reported as a plain failure, the caller would retry and write twice.
+        # If such an exception were reported as a plain failure, the caller would retry and write
+        # twice.
         raise SwapOutcomeUnknown(str(error)) from error
     swapped_cell = ManifestCell(store, cell.location, dataset, base=cell)
     if swapped_cell.stamp != cell.stamp:
@@ -202,9 +206,10 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
 def sync_version(cell: ManifestCell) -> None:
     """Make a version survive a power loss before it is acknowledged or used as a base.
 
-    The writer may be another process that crashed between its swap and its sync. Building on such a
-    version would acknowledge a write whose base is lost in a power failure. Raises `AbsentError` if
-    the version was replaced and cleaned up in the meantime; a newer version exists in that case.
+    The writer may be another process that crashed between its swap and its sync. Building on an
+    unsynced version could acknowledge a write whose base is later lost in a power failure. Raises
+    `AbsentError` if the version was replaced and cleaned up in the meantime; a newer version exists
+    in that case.
     """
     try:
         cell.store.sync_to_disk(*cell_files(cell))
@@ -220,8 +225,9 @@ def _sync_swapped_version(cell: ManifestCell) -> None:
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
             raise _unsynced_error(error) from error
-        # The version was already cleaned up, so a newer one exists. It may or may not be based on
-        # this swap; the publish loop determines that by reading it, as after any conflict.
+        # The version was already cleaned up, so a newer one exists. The newer version may or may
+        # not be based on this swap; the publish loop determines that by reading it, as after any
+        # conflict.
         raise SwapConflict from error
     except BaseException as error:
         raise SwapOutcomeUnknown(str(error)) from error
@@ -239,14 +245,14 @@ def newest_version(cell: ManifestCell) -> int:
     """Return the newest version number from one listing, or 0 if the cell may be in a different root.
 
     A fresh swap is verified through its base, because a version with its own number proves nothing:
-    it may be in a recreated root. A missing base is no proof either: the root may have been
+    it may be in a recreated root. A missing base proves nothing either: the root may have been
     replaced, or cleanup may have removed old versions and a late swap reused one of their numbers.
     """
     listed_versions = _list_newest_versions(cell)
     if not _is_same_history(cell.base or cell, listed_versions):
         return 0
-    # The base and the swap appear in one listing, so the swap is confirmed. From now on it is
-    # recognized by its own object, because cleanup may remove the base at any time.
+    # The base and the swap appear in one listing, so the swap is confirmed. From now on, the swap
+    # is recognized by its own object, because cleanup may remove the base at any time.
     if cell.base is not None and cell.base.version in listed_versions and cell.version in listed_versions:
         cell.base, cell.etag = None, listed_versions[cell.version].etag
     return max(listed_versions, default=0)
@@ -289,9 +295,9 @@ def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
 def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
     """Return a version and all its successors by checking individual files (local disk only).
 
-    This avoids listing a directory that holds every version. Cleanup removes the oldest versions
-    first, so while this version exists, none above it was removed, and the first missing successor
-    ends the sequence. For the same reason this version is checked last: if it were checked first, it
+    Checking individual files avoids listing a directory that holds every version. Cleanup removes
+    the oldest versions first, so while this version exists, none above it was removed, and the first
+    missing successor ends the sequence. This version is checked last: if it were checked first, it
     could then be removed together with some successors, and the gap would be mistaken for the end.
     Returns nothing if the version is gone or if it has more successors than are checked.
     """
@@ -311,9 +317,10 @@ def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
 def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObject]) -> bool:
     """Return whether the listed versions can belong to the history that a cell was read from.
 
-    Cleanup removes the oldest versions first. So if the cell's own version is missing, no version
-    below it may remain; one that does belongs to a different root, or to a late swap that reused a
-    freed number. If the cell's version is present, its object must match by etag or by content.
+    Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, no
+    version below it may remain; any that does belongs to a different root, or to a late swap that
+    reused a freed number. If the cell's version is present, its object must match by etag or by
+    content.
     """
     own_entry = listed_versions.get(cell.version)
     if own_entry is None:
@@ -365,8 +372,8 @@ def _write_fragments(store: Store, cell: ManifestCell, rows: pa.Table) -> list[A
 
 
 def _commit_strictly(store: Store, cell: ManifestCell, transaction: Transaction) -> Any:
-    # Only Overwrite without retries is strict: Lance rebases every other operation on a newer
-    # version, and with retries it would overwrite what another writer has just published.
+    # Only Overwrite without retries is strict, because Lance rebases every other operation on a
+    # newer version, and with retries it would overwrite what another writer has just published.
     return lance.LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
 
 

@@ -1,8 +1,9 @@
 """File checksums: how they are computed, and whether a file still matches its recorded checksum.
 
-Owns the choice of CRC-32. It detects every flipped bit and every burst of up to 32 bits, misses
-other damage once in four billion cases, and costs less than reading the file. The checksum of a
-control object also covers its name, so two objects of one kind cannot be swapped unnoticed.
+All checksums are computed with CRC-32, which detects every flipped bit and every burst of up to 32
+bits, misses other damage once in four billion cases, and costs less than reading the file. The
+checksum of a control object also covers its name, so two objects of one kind cannot be swapped
+unnoticed.
 """
 
 import json
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 CHECKSUM_BLOCK_BYTES = 1 << 20  # bytes read at a time
 CHECKSUM_MEMBER = "crc32"  # the member of a control object that holds its own checksum
-MISSING_FILE = "it is missing"
+MISSING_FILE = "the file is missing"
 
 
 @dataclass(frozen=True, slots=True)
 class FileChecksum:
     """The size of a file in bytes, and the CRC-32 of its content.
 
-    With `manifest_only`, both describe only the manifest inside a version file, because nothing else
-    is known about a version that Lance wrote to an object store.
+    With `manifest_only`, both values describe only the manifest inside a version file, because
+    nothing else is known about a version that Lance wrote to an object store.
 
     >>> FileChecksum.of_bytes(b"graph").to_json()
     [5, '094505dc']
@@ -47,7 +48,7 @@ class FileChecksum:
 
     @classmethod
     def from_json(cls, compact_form: Sequence[Any]) -> "FileChecksum":
-        """Parse the compact form."""
+        """Parse a checksum in the compact form."""
         size, crc_digits, *manifest_only = compact_form
         return cls(int(size), int(crc_digits, 16), bool(manifest_only))
 
@@ -82,12 +83,12 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
     """Describe how a file differs from its checksum; return None if it matches.
 
     >>> describe_mismatch(FileChecksum(5, 1), FileChecksum(4, 1))
-    'it has 4 bytes instead of 5'
+    'the file has 4 bytes instead of 5'
     """
     if actual.size != expected.size:
-        return f"it has {actual.size} bytes instead of {expected.size}"
+        return f"the file has {actual.size} bytes instead of {expected.size}"
     if actual.crc32 != expected.crc32:
-        return "its content does not match its checksum"
+        return "the content does not match its checksum"
     return None
 
 

@@ -1,9 +1,9 @@
 """Compact small fragments with a staged change that keeps rows, their order and their row ids.
 
 A plan is a list of serialized tasks. Each task produces one fragment, in this process or in another
-one, and the results of all tasks form the change. Row versions are dropped on purpose: Lance would
-record, in every later version of the table, which versions created and updated each row. Nothing
-reads them, and a table of single inserts would stay large.
+one, and the results of all tasks form the change. Row versions are dropped on purpose, because
+Lance would record, in every later version of the table, which versions created and updated each
+row. Nothing reads row versions, and they would keep a table of single inserts large.
 """
 
 import json
@@ -88,8 +88,8 @@ def plan_compaction(
 
     With `max_fragments`, only that many neighbors are compacted, at a random position: a smaller
     change conflicts less often, and a random position avoids fragments that are being written.
-    A fragment is rewritten even on its own if more than the share `max_deleted_share` of its rows
-    are deleted or if its id is in `extra_fragment_ids`.
+    A fragment is rewritten even on its own if more than `max_deleted_share` (a fraction) of its
+    rows are deleted or if its id is in `extra_fragment_ids`.
     """
     enough_rows = TARGET_ROWS if target_rows is None else target_rows
 
@@ -207,7 +207,7 @@ def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments whose rewriting costs an index segment; this affects all kinds but BTREE."""
+    """Return the fragments whose rewriting costs an index segment of any kind except BTREE."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids

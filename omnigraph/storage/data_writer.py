@@ -2,8 +2,8 @@
 
 Lance does not report what it wrote to an object store, and reading a file back costs a request.
 Files for an object store are therefore first written to a local directory and uploaded from there.
-This takes as many requests as Lance would need, and the checksums stay valid when the root moves to
-a disk.
+An upload takes as many requests as Lance would need, and the checksums stay valid when the root
+moves to a disk.
 """
 
 import json

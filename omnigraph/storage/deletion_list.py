@@ -1,8 +1,9 @@
 """The short form of a deletion file: an Arrow file with one column, as Lance writes it.
 
-Owns every byte of that format. Apart from the values and a few lengths, the file is always the same,
-so any other difference is damage. Lance trusts the lengths: a damaged one makes it allocate that
-much memory and abort the process. Such a file must be refused before Lance reads it.
+This module owns every byte of that format. Apart from the values and a few lengths, the file is
+always the same, so any other difference is damage. Lance trusts the lengths: a damaged one makes it
+allocate that much memory and abort the process. A damaged file must therefore be refused before
+Lance reads it.
 """
 
 import struct
@@ -81,7 +82,7 @@ def read_offsets(file_bytes: bytes) -> RowOffsets:
         _align_size(values_start + values_length),
     )
     if not is_filled or min(lengths.values()) < 0:
-        raise ValueError("the buffers of a deletion list do not fill it")
+        raise ValueError("the buffers of a deletion list do not match its size")
     body_bytes = file_bytes[len(_FILE_HEAD) : len(_FILE_HEAD) + body_size]
     _read_buffer(body_bytes[: lengths[_VALIDITY_LENGTH_AT]], (row_count + 7) // 8)
     value_bytes = _read_buffer(body_bytes[values_start : values_start + values_length], 4 * row_count)
@@ -121,12 +122,12 @@ def _read_buffer(raw_buffer: bytes, expected_size: int) -> bytes:
         raise ValueError("a buffer is truncated")
     (stated_size,) = struct.unpack_from("<q", raw_buffer)
     if stated_size not in (_UNCOMPRESSED, expected_size):
-        raise ValueError("a buffer states another size")
+        raise ValueError(f"a buffer states a size of {stated_size} bytes, expected {expected_size}")
     content = raw_buffer[_BUFFER_PREFIX_BYTES:]
     if stated_size != _UNCOMPRESSED:
         content = pa.decompress(content, expected_size, codec="zstd", asbytes=True)
     if len(content) != expected_size:
-        raise ValueError("a buffer has another size")
+        raise ValueError(f"a buffer has {len(content)} bytes, expected {expected_size}")
     return content
 
 

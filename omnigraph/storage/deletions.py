@@ -1,9 +1,9 @@
 """The rows of a fragment that a version has deleted, read from the deletion file alone.
 
-Owns both formats of that file: an Arrow list for few rows and a Roaring bitmap for many. This avoids
-enumerating a fragment of millions of rows to find a few deleted ones. It also ensures that Lance
-never reads a damaged deletion file, because Lance allocates as much memory as the file claims to
-need, which aborts the process.
+This module owns both formats of the deletion file: an Arrow list for few rows and a Roaring bitmap
+for many. Reading the file directly avoids enumerating a fragment of millions of rows to find a few
+deleted ones. The module also ensures that Lance never reads a damaged deletion file, because Lance
+allocates as much memory as the file claims to need, which aborts the process.
 """
 
 from collections.abc import Sequence
@@ -111,7 +111,7 @@ def read_bitmap(bitmap: bytes) -> RowOffsets:
     uint16_words = np.frombuffer(bitmap, "<u2", len(bitmap) // 2)
     cookie, position = int(uint16_words[0]), 2
     if cookie not in (_PLAIN_COOKIE, _RUN_COOKIE):
-        raise ValueError(f"a bitmap cannot begin with {cookie}")
+        raise ValueError(f"a bitmap begins with the unknown cookie {cookie}")
     container_count = (
         int(uint16_words[1]) + 1 if cookie == _RUN_COOKIE else int(uint16_words[2]) | int(uint16_words[3]) << 16
     )
@@ -133,7 +133,7 @@ def read_bitmap(bitmap: bytes) -> RowOffsets:
         low_values, position = _read_container(bitmap, position, count_minus_one + 1, bool(is_run))
         containers.append(low_values + (high_bits << 16))
     if position != len(bitmap):
-        raise ValueError("a bitmap is shorter or longer than its containers")
+        raise ValueError("the length of a bitmap does not match its containers")
     return np.concatenate(containers)
 
 

@@ -1,8 +1,8 @@
 """Compare two versions of a table, reading only the fragments and rows that differ.
 
-Owns the comparison of fragment lists. Files are never modified in place, so a fragment with the
-same files in both versions has the same rows. Rows that compaction merely moved keep their row ids
-and values and do not count as changed.
+This module owns the comparison of fragment lists. Files are never modified in place, so a fragment
+with the same files in both versions has the same rows. Rows that compaction merely moved keep their
+row ids and values and do not count as changed.
 """
 
 from collections.abc import Sequence

@@ -129,7 +129,7 @@ def _redeleted_rows(store: Store, difference: FragmentDifference, pair: Fragment
 def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]) -> tuple[pa.Table, pa.Table]:
     """Return `id` and `_rowid` of rows that are in only one of two forms of a fragment.
 
-    A form is a table version together with the fragment's id in it. Other rows are not read.
+    A form is a table version together with the fragment's id in it. No other rows are read.
     """
     fragment_forms = [(table, table.dataset.get_fragment(fragment_id)) for table, fragment_id in (old_form, new_form)]
     with as_storage_errors("none"):

@@ -1,7 +1,8 @@
 """The gateway for every durable effect in the package.
 
-Owns the order and count of effects and, in tests, their failure: before the k-th effect, after it,
-or by ending the process right after it. Nothing may write to a root in any other way.
+This module owns the order and count of effects and, in tests, their failure: before the k-th
+effect, after it, or by ending the process right after it. Every write to a root must go through
+this gateway.
 """
 
 import os

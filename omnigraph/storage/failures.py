@@ -126,7 +126,7 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 def failures_as_unknown_effect() -> Iterator[None]:
     """Raise failures inside the block, even failed reads, as errors whose effect is unknown.
 
-    Use it for reads that determine whether an earlier write happened.
+    Use this context manager for reads that determine whether an earlier write happened.
 
     >>> with failures_as_unknown_effect():
     ...     raise StorageError("no answer", effect="none", hint="ask again")

@@ -67,8 +67,8 @@ def lance_columns(schema: Any) -> list[LanceColumn]:
 def new_column(field: pa.Field, first_id: int) -> LanceColumn:
     """Build a column that no table has yet; it is stored as nullable, whatever the schema says.
 
-    The same applies to every column that a later schema makes required: deleted rows stay in their
-    files with their nulls, and Lance refuses to read a null in a column declared non-null.
+    A column that a later schema makes required stays nullable in storage, too: deleted rows stay in
+    their files with their nulls, and Lance refuses to read a null in a column declared non-null.
     """
     column = lance_columns(LanceSchema.from_pyarrow(pa.schema([field])))[0]
     return column.as_nullable().with_field_ids(first_id)
@@ -119,7 +119,7 @@ def _parse_members(record_bytes: bytes) -> Iterator[RecordMember]:
             yield tag >> 3, _BYTES_WIRE_TYPE, record_bytes[position : position + value_or_length]
             position += value_or_length
         else:
-            raise ValueError(f"a Lance field record has a member of wire type {tag & 7}")
+            raise ValueError(f"a Lance field record has a member of unsupported wire type {tag & 7}")
 
 
 def _encode_record(field_record: tuple[RecordMember, ...]) -> bytes:

@@ -1,7 +1,8 @@
 """Remove files in an order that never shows a reader half of a version.
 
 Versions are removed before the files they reference, and data files before their blobs. A late
-reader then finds that a version is gone rather than missing rows. Removing a file twice is harmless.
+reader then finds that a version is gone, never that some of its rows are missing. Removing a file
+twice is harmless.
 """
 
 import logging

@@ -25,4 +25,4 @@ def _find_file_fault(store: Store, file_name: str, expected: FileChecksum) -> st
     except StorageError as error:
         if error.kind == "transient":
             raise
-        return f"it cannot be read ({error.reason or error.message})"
+        return f"the file cannot be read ({error.reason or error.message})"

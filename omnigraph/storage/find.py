@@ -1,7 +1,8 @@
 """Find rows by column values, a whole batch of values at a time.
 
-Owns the choice between an index lookup and a scan: for a long list of values, reading the columns
-is faster than looking up each value. Blobs are returned as bytes; row ids and addresses are optional.
+This module owns the choice between an index lookup and a scan: for a long list of values, reading the
+columns is faster than looking up each value. Blobs are returned as bytes; row ids and addresses are
+optional.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Read and write individual fragments, and combine fragments from many writers.
 
 Several processes may write: each writes its fragments and returns their descriptions, and one
-process turns all descriptions into one staged change. Nothing here decides what is visible.
+process turns all descriptions into one staged change. This module does not decide what is visible.
 """
 
 import json

@@ -1,10 +1,10 @@
 """Single-column indexes: which exist, what they cover, and new segments as a staged change.
 
 BTREE serves equality, ranges and prefixes, NGRAM serves substrings, and IVF serves nearest
-neighbors. A column has only one of these, since Lance filters by the first index it finds. A
-full-text index (INVERTED) may exist in addition, under its own key (`text_index_key`). An index is
-a set of immutable segments, each over some fragments. Uncovered fragments are scanned, so no result
-depends on coverage.
+neighbors. A column has only one of these indexes, since Lance filters by the first index it finds.
+A full-text index (INVERTED) may exist in addition, under its own key (`text_index_key`). An index
+is a set of immutable segments, each over some fragments. Uncovered fragments are scanned, so no
+result depends on coverage.
 """
 
 import re
@@ -103,8 +103,8 @@ def stage_indexes(
 ) -> StagedChange | None:
     """Build indexes of these kinds over all uncovered fragments; return None if all are covered.
 
-    With `rebuild`, they are built over all fragments and replace the existing ones. The same happens
-    to a column whose index is of a different kind.
+    With `rebuild`, indexes are built over all fragments and replace the existing ones. An index of a
+    different kind is always replaced in this way.
     """
     plan = plan_indexes(table, kinds_by_key, rebuild=rebuild)
     return stage_built_segments(
@@ -153,7 +153,7 @@ def plan_indexes(
 
 
 def _is_shadowed_by_text_index(table: Table, column: str, kind: str | None) -> bool:
-    """Return whether Lance would filter by the full-text index, which cannot evaluate such filters."""
+    """Return whether Lance would filter by the full-text index, which cannot evaluate filters of this kind."""
     probe_filters = {"BTREE": pc.field(column) == "any", "NGRAM": pc.match_substring(pc.field(column), "any")}
     return kind in probe_filters and not indexes_used_by(table, probe_filters[kind])
 
@@ -186,7 +186,7 @@ def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
     uncovered_ids = [fragment_id for fragment_id in present_ids if fragment_id not in covered_ids]
     is_indexable = is_first_indexable(table, index_key, kind, uncovered_ids)
     if is_indexable is None:
-        return None if covered_ids else "there are no vectors yet to build it from"
+        return None if covered_ids else "there are no vectors yet to build the index from"
     return None if is_indexable else NOT_INDEXABLE
 
 

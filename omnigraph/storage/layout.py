@@ -92,12 +92,12 @@ def parse_ref_name(object_name: str, directory: str = REFS) -> tuple[str, int] |
 
 
 def chunk_name(digest: str, ulid: str) -> str:
-    """Return the name of a sealed log chunk; the digest verifies it, the ULID makes it unique."""
+    """Return the name of a sealed log chunk; the digest verifies the content, and the ULID makes the name unique."""
     return f"{COMMITS}/{digest}-{ulid}"
 
 
 def schema_name(digest: str, ulid: str) -> str:
-    """Return the name of a schema object; the digest verifies it, the ULID makes it unique."""
+    """Return the name of a schema object; the digest verifies the content, and the ULID makes the name unique."""
     return f"{SCHEMAS}/{digest}-{ulid}"
 
 
@@ -107,7 +107,7 @@ def gc_name(run_id: str, suffix: str) -> str:
 
 
 def intent_name(ulid: str, suffix: str = "json") -> str:
-    """Return the name of an intent's file: `json`, `lease`, `confirmed`, `verdict`, `set_aside` or `newer`."""
+    """Return an intent's file name; `suffix` is `json`, `lease`, `confirmed`, `verdict`, `set_aside` or `newer`."""
     return f"{INTENTS}/{ulid}.{suffix}"
 
 

@@ -1,6 +1,6 @@
 """Small control objects on a disk or S3: read, create if absent, list and remove them.
 
-If several writers create the same name, exactly one succeeds and is told so. Every created
+If several writers create the same name, exactly one call succeeds and returns True. Every created
 object contains a nonce, because after a lost response a store may report our own object as already
 existing.
 """
@@ -35,7 +35,7 @@ class ControlObjects:
     def read_json(self, object_name: str) -> dict[str, Any] | None:
         """Return a JSON object, or None if it does not exist; raise `StorageError` if it cannot be parsed.
 
-        The error is permanent. It is also raised for an object that does not match its own checksum,
+        The error is permanent, and is also raised for an object that does not match its own checksum
         because it was changed or moved from a different name.
         """
         object_bytes = self.backend.read(object_name)

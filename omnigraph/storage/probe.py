@@ -39,10 +39,10 @@ def _find_defect(store: Store, probe_name: str) -> str | None:
     if not _create_probe(store, probe_name, first_nonce):
         return "a new name was reported as taken"
     if _create_probe(store, probe_name, ids.new_nonce()):
-        return "it lets a second creator overwrite the first (it ignores If-None-Match)"
+        return "a second creator can overwrite an existing object (If-None-Match is ignored)"
     probe_members = store.objects.read_json(probe_name)
     if probe_members is None or probe_members.get("nonce") != first_nonce:
-        return "an object changed although its second creator was refused"
+        return "an object changed although its second creation was refused"
     if all(listed_object.name != probe_name for listed_object in store.objects.backend.list("")):
         return "a listing does not show an object that was just written"
     return None

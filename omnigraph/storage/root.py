@@ -1,7 +1,7 @@
 """The location of a graph: a directory, or a prefix in a bucket.
 
-Owns the parsing of URIs and of the `AWS_*` variables. All names in a root are relative to it, so a
-root without writers can be moved or copied. Secrets never appear in `repr` or in errors.
+This module parses URIs and the `AWS_*` variables. All names in a root are relative to it, so a root
+without writers can be moved or copied. Secrets never appear in `repr` or in errors.
 """
 
 import os
@@ -46,7 +46,8 @@ class GraphRoot:
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    # The same for every spelling of a root; symbolic links are resolved once, when the object is created.
+    # Identical for every spelling of a root; symbolic links are resolved once, when the object is
+    # created.
     identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +96,7 @@ def parse_root(
     lance_options = read_options(storage_options or {})
     if "://" not in uri_text or uri_parts.scheme == "file":
         if lance_options:
-            message = "a local directory takes no storage options"
+            message = "storage options are not supported for a local directory"
             raise InputError(message, reason="no such option")
         return GraphRoot("file", _absolute_directory(uri_text if "://" not in uri_text else unquote(uri_parts.path)))
     if uri_parts.scheme == "s3":
@@ -157,7 +158,7 @@ def _bucket_path(uri: str, bucket: str, prefix: str) -> str:
 
 def _unsupported_uri_error(uri: str, scheme: str) -> InputError:
     if scheme in ("http", "https"):
-        reason = "this needs direct storage: a path or s3://bucket/prefix, not a server"
+        reason = "expected direct storage (a path or s3://bucket/prefix), not a server"
     else:
         reason = f"'{scheme}://' is not supported: give a path, file:// or s3://bucket/prefix"
     return InputError(f"'{redact_uri(uri)}' is not a storage location: {reason}", reason=reason)

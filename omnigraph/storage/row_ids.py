@@ -1,7 +1,7 @@
 """Verification that a change carries over row ids only from rows whose old copy it removes.
 
 Lance accepts any row id, so a wrong one would give two rows the same id, or let a later row get an
-id that is in use. Avoids reading files wherever possible.
+id that is in use. The verification avoids reading files wherever possible.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,13 +19,13 @@ def check_row_ids(dataset: Any, addresses: Sequence[int], row_ids: Sequence[int]
     if len(set(addresses)) != len(addresses):
         raise InternalError("a row is removed twice by one change")
     if len(row_ids) != row_count:
-        raise InternalError(f"{row_count} rows are replaced under {len(row_ids)} row ids")
+        raise InternalError(f"expected {row_count} row ids for the replaced rows, got {len(row_ids)}")
     if len(set(row_ids)) != len(row_ids):
-        raise InternalError("two rows are replaced under one row id")
+        raise InternalError("two replaced rows have the same row id")
     if len(row_ids) > len(addresses):
-        raise InternalError(f"{len(row_ids)} rows are replaced and {len(addresses)} removed")
+        raise InternalError(f"{len(row_ids)} rows are replaced, but only {len(addresses)} are removed")
     if row_ids and not set(row_ids) <= set(_row_ids_of_addresses(dataset, addresses)):
-        raise InternalError("a row is replaced whose old copy is not removed")
+        raise InternalError("a row is replaced, but its old copy is not removed")
 
 
 def _row_ids_of_addresses(dataset: Any, addresses: Sequence[int]) -> Iterator[int]:

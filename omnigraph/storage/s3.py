@@ -1,7 +1,7 @@
 """Control objects on an S3-compatible store.
 
-The only module that imports obstore. Owns the translation of our settings and of obstore's exceptions.
-Never reports an object as absent unless the store said so.
+This is the only module that imports obstore. It translates our settings and obstore's exceptions. An
+object is never reported as absent unless the store says so.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -153,7 +153,7 @@ class S3Backend:
         return None
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return None, because this takes a request."""
+        """Return None, because reading an object's metadata takes a request."""
         return None
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
@@ -189,7 +189,7 @@ def _check_endpoint(options: Mapping[str, str]) -> None:
     endpoint_parts = urlsplit(endpoint)
     if endpoint_parts.scheme not in ("http", "https") or not endpoint_parts.hostname:
         reason = "AWS_ENDPOINT_URL is not an http or https address"
-        raise _configuration_error(reason, "give a full address")
+        raise _configuration_error(reason, "specify a full address")
     if endpoint_parts.scheme == "http" and options.get("allow_http") != "true":
         reason = "AWS_ENDPOINT_URL is not encrypted (http), which is not allowed"
         raise _configuration_error(reason, "use https, or set AWS_ALLOW_HTTP=true")

@@ -42,7 +42,8 @@ def stage_change(
     """Stage one operation that removes rows by address, replaces rows under their row ids, and adds rows.
 
     `replacements` is (row ids, rows); the addresses of their old copies must be among
-    `removed_addresses`. This is checked before anything is written, because Lance accepts any row id.
+    `removed_addresses`. The addresses are checked before anything is written, because Lance accepts
+    any row id.
     """
     if replacements is not None:
         check_row_ids(table.dataset, removed_addresses, replacements[0], replacements[1].num_rows)

@@ -1,6 +1,6 @@
 """Staged changes as JSON, so that another process can commit them after their writer is gone.
 
-Owns the JSON form of staged operations. It never writes anything itself.
+This module owns the JSON form of staged operations and never writes anything itself.
 """
 
 import json

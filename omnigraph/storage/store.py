@@ -1,7 +1,7 @@
 """An open root: its location, control objects, effects and open tables.
 
-Owns the caches of open datasets and of immutable objects. A dataset stays open as long as it is
-used, because opening a pinned version costs two requests and keeping it open costs none.
+This module owns the caches of open datasets and of immutable objects. A dataset stays open as long
+as it is used, because opening a pinned version costs two requests and keeping it open costs none.
 """
 
 import threading
@@ -71,7 +71,7 @@ class DatasetCache:
         return (location, version) in self._checked_keys
 
     def mark_checked(self, location: str, version: int) -> None:
-        """Record that the files of a version were checked; the mark lasts as long as it is cached."""
+        """Record that the files of a version were checked; the mark lasts as long as the version is cached."""
         with self._lock:
             if (location, version) in self._datasets:
                 self._checked_keys.add((location, version))
@@ -103,7 +103,7 @@ class ObjectCache:
             return self._entries[object_name][1]
 
     def put(self, object_name: str, value: Any, *, weight: int = 1) -> None:
-        """Cache an object, unless it is heavier than the whole limit."""
+        """Cache an object, unless its weight exceeds the whole cache limit."""
         with self._lock:
             self._total_weight += weight - self._entries.pop(object_name, (0, None))[0]
             self._entries[object_name] = (weight, value)
@@ -205,8 +205,8 @@ class Store:
     ) -> dict[str, FileChecksum]:
         """Sync written files, and return their checksums while they are in the page cache.
 
-        `known_checksums` were computed by the writers. On an object store only those are returned,
-        because reading a file back would cost a request.
+        `known_checksums` were computed by the writers. On an object store, only the known checksums
+        are returned, because reading a file back would cost a request.
         """
         if not self.root.is_local:
             return dict(known_checksums or {})

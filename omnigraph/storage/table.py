@@ -22,7 +22,7 @@ from .store import Store
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table at one version. `version` is Lance's number; those of detached versions exceed 2^63.
+    """A table at one version. `version` is Lance's version number; the numbers of detached versions exceed 2^63.
 
     `new_files` are the files that this process added to the table to create this version, with their
     checksums; the commit that publishes the version records them.
@@ -67,10 +67,10 @@ class FragmentFingerprint:
 class StagedChange:
     """A change to one table that is written but not yet part of any version.
 
-    `touched_fragments` are the fragments it removes or marks, and `schema_fingerprint` is the schema
-    it was made for; both must still match where it is committed. `written_files` are root-relative
-    names. `prior_maintenance` is committed just before the change, which does not depend on it.
-    `checksums` were computed where the files were written.
+    `touched_fragments` are the fragments that the change removes or marks, and `schema_fingerprint`
+    is the schema it was made for; both must still match where it is committed. `written_files` are
+    root-relative names. `prior_maintenance` is committed just before the change, which does not
+    depend on it. `checksums` were computed where the files were written.
     """
 
     location: str
@@ -84,7 +84,7 @@ class StagedChange:
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
-    """Create an empty table. Its single attached version stays HEAD forever."""
+    """Create an empty table, whose single attached version stays HEAD forever."""
     dataset = store.effects.run(
         "create",
         location,
@@ -167,11 +167,11 @@ def _checksum_version(store: Store, version_name: str, dataset: Any) -> FileChec
 
 
 def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
-    """Return the index segments that would follow these fragments when they are rewritten.
+    """Return the index segments that Lance would remap incorrectly when these fragments are rewritten.
 
-    This affects all kinds but BTREE. Lance would record fragment 0 as covered in place of the
-    rewritten fragments. The segment may never have read fragment 0, so its rows would not be found.
-    These segments are therefore dropped first.
+    All index kinds except BTREE are affected. Lance would record fragment 0 as covered in place of
+    the rewritten fragments. The segment may never have indexed fragment 0, so that fragment's rows
+    would not be found. The segments are therefore dropped before the rewrite.
     """
     return [
         segment

@@ -1,7 +1,7 @@
 """The HEAD of a table and its attached versions, to which only external writers add.
 
-Determines what each external commit did, as far as it can be proved. This package never commits to
-HEAD and no manifest names it, so nothing here can change what a graph shows.
+This module determines what each external commit did, as far as it can be proved. This package never
+commits to HEAD and no manifest names it, so nothing here can change what a graph shows.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
 """Tail compaction: maintenance that a small write performs on its table, including the index on the result.
 
-Decides when this is due. Single inserts leave fragments of one row. Four of them are merged into
-one, together with preceding fragments that are not much larger, so a table of any age has few
-fragments and each row is moved about fifteen times. A write never depends on this maintenance, and
-work that is too large for a write is left to `optimize`.
+This module decides when tail compaction is due. Single inserts leave fragments of one row. Four
+such fragments are merged into one, together with preceding fragments that are not much larger, so a
+table of any age has few fragments and each row is moved about fifteen times. A write never depends
+on this maintenance, and work that is too large for a write is left to `optimize`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -85,8 +85,9 @@ def _index_tail(
 def due_fragment_count(row_counts: Sequence[int]) -> int:
     """Return how many trailing fragments should become one, given their row counts; 0 for none.
 
-    These are at least four fragments, none larger than the others together. All preceding fragments
-    with at most `MAX_SIZE_RATIO` times the rows so far are added, up to twice `MAX_FRAGMENT_ROWS`.
+    At least four fragments are compacted, none larger than the others combined. All preceding
+    fragments with at most `MAX_SIZE_RATIO` times the rows so far are added, up to twice
+    `MAX_FRAGMENT_ROWS`.
 
     >>> due_fragment_count([1] * 3), due_fragment_count([1] * 4), due_fragment_count([8, 1, 1, 1])
     (0, 4, 0)

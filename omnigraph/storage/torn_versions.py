@@ -1,7 +1,8 @@
 """Find and set aside the newest versions of a cell if a power loss left them incomplete.
 
-On a disk, a version is synced before it is acknowledged. So if the newest versions cannot be read but
-the one right below them can, they were never acknowledged. Any other damage is left as it is.
+On a disk, a version is synced before it is acknowledged. Therefore, if the newest versions cannot be
+read but the one right below them can, they were never acknowledged. Any other damage is left as it
+is.
 """
 
 import fcntl
@@ -32,7 +33,7 @@ class TornVersionError(StorageError):
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "open the graph read-write once: this sets the version aside and uses the one before it"
+    hint = "open the graph for writing once to set the version aside and use the one before it"
 
 
 def find_torn_version(store: Store, location: str) -> int | None:

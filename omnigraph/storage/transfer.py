@@ -1,7 +1,8 @@
 """Copy objects unchanged from one root to another, between any two kinds of store.
 
-Owns the number of concurrent copies and the list of files in a table version. An object that has
-vanished in the meantime is reported but is not an error; the caller decides whether it is needed.
+This module owns the number of concurrent copies and the list of files in a table version. An object
+that has vanished in the meantime is reported but is not an error; the caller decides whether it is
+needed.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,8 +1,8 @@
 """Vector indexes: whether one can be built, and which rows it finds near a query vector.
 
 An index compares in single precision and omits vectors outside its range, so it is built only over
-fragments whose vectors all fit. It returns candidates with approximate distances, whose error
-`distance_error_bound` limits. Callers compute the exact distances.
+fragments whose vectors all fit. A search returns candidates with approximate distances, whose error
+is bounded by `distance_error_bound`. Callers compute the exact distances.
 """
 
 import math
@@ -22,13 +22,14 @@ Floats = npt.NDArray[np.float64]
 KINDS_BY_METRIC = {"cosine": "IVF_COSINE", "l2": "IVF_L2", "dot": "IVF_DOT"}
 METRICS_BY_KIND = {kind: metric for metric, kind in KINDS_BY_METRIC.items()}
 _ROUNDING_UNIT = 2.0**-24  # half the distance from 1 to the next number in single precision
-# Range of lengths that single precision can square and divide by. The error of a dot product grows with the length.
+# Range of vector lengths that can be squared and divided by in single precision. The error of a dot product grows
+# with the length.
 _MIN_LENGTH, _MAX_LENGTH = 1e-10, 1e10
 _MAX_DOT_LENGTH = 2.0
 _PARTITION_BYTES = 32 << 20  # bytes read at once by a search
 _MAX_PARTITIONS = 4096
 _BATCH_ROWS = 8192
-NOT_INDEXABLE = "some vectors are too long or too short to index; searches scan the fragments with them"
+NOT_INDEXABLE = "some vectors are too long or too short to index; searches scan the fragments that contain them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def is_vector_kind(kind: str) -> bool:
 
 
 def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> bool | None:
-    """Return whether the first fragment with vectors is indexable; None if none has vectors."""
+    """Return whether the first fragment with vectors is indexable; None if no fragment has vectors."""
     for fragment_id in fragment_ids:
         indexable = find_indexable(table, column, index_kind, [fragment_id])
         if indexable.vector_count or not indexable.fragment_ids:

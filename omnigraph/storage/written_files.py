@@ -1,7 +1,7 @@
 """Sync files just written to a local disk and compute their checksums, in one pass.
 
-Includes the blob files of a data file, which are in a directory named after it. Uses strings instead
-of path objects, because a small write of only a few files waits for this.
+The blob files of a data file, which are in a directory named after it, are included. Strings are
+used instead of path objects, because a small write of only a few files waits for this.
 """
 
 import os

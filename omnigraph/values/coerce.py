@@ -1,7 +1,7 @@
 """The three entry points that convert input values to stored values.
 
-They handle query parameters, load records and mutation assignments. Each raises an error that names
-the source of the value.
+The entry points handle query parameters, load records and mutation assignments. Each entry point
+raises an error that names the source of the value.
 """
 
 from typing import Any, Literal

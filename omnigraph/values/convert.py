@@ -61,7 +61,7 @@ ASSIGNMENT_RULES = InputRules(integral_float=True, epoch_number=True)
 
 
 class ConversionMismatch(Exception):  # noqa: N818 - never leaves this package
-    """A value does not fit its type. Holds what was expected and what was given."""
+    """A value does not fit its type. The exception holds what was expected and what was given."""
 
     def __init__(self, expected: str, actual: str) -> None:
         super().__init__(expected, actual)
@@ -103,7 +103,7 @@ def _non_null_converter(property_type: PropertyType, rules: InputRules, type_tex
         if not isinstance(items, (list, tuple)):
             raise ConversionMismatch(f"{type_text} (an array)", describe(items))
         if property_type.is_vector and len(items) != property_type.vector_dim:
-            raise ConversionMismatch(type_text, f"an array of {len(items)}")
+            raise ConversionMismatch(type_text, f"an array of length {len(items)}")
         return tuple(
             _convert_element(type_text, convert_scalar, position, item) for position, item in enumerate(items, 1)
         )

@@ -24,5 +24,5 @@ def entity_id(key_types: Sequence[PropertyType], key_values: Sequence[object], k
     if len(spellings) != 1:
         return json.dumps(spellings, ensure_ascii=False, separators=(",", ":"))
     if not spellings[0]:
-        raise InputError(reason=f"key {key_labels[0]} is an empty text", property=key_labels[0])
+        raise InputError(reason=f"key {key_labels[0]} must not be empty", property=key_labels[0])
     return spellings[0]

@@ -84,8 +84,8 @@ _active_source = _system_source()
 
 
 def _reset_after_fork() -> None:
-    # Without this, parent and child would continue from the same ULID. The lock is replaced too,
-    # because it may be held by a thread that does not exist in the child.
+    # Without this reset, a parent and child process would continue from the same ULID. The lock is
+    # replaced too, because it may be held by a thread that does not exist in the child.
     global _active_source  # noqa: PLW0603
     _active_source = _IdSource(_active_source.micros, _active_source.monotonic, _active_source.random)
 

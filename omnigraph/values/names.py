@@ -27,7 +27,7 @@ _RESERVED_PATTERNS = (
     (re.compile(r"\.\."), "'..' is not allowed"),
     (re.compile(r"(?:\A|/)\.|\.(?:/|\Z)"), "no part of a name may begin or end with '.'"),
     (re.compile(r"\.lock(?:/|\Z)"), "no part of a name may end in '.lock'"),
-    (re.compile(r"\A[0-9]{10}\.json\Z"), "files inside a graph have names of this form"),
+    (re.compile(r"\A[0-9]{10}\.json\Z"), "names of this form are reserved for files in a graph"),
 )
 
 
@@ -61,11 +61,11 @@ def require_text(value: object, name_kind: str) -> str:
 
     >>> require_text(b"x", "branch")
     Traceback (most recent call last):
-    omnigraph.errors.input.InputError: a branch name must be text, got bytes
+    omnigraph.errors.input.InputError: a branch name must be a string, got bytes
     """
     if isinstance(value, str):
         return value
-    message = f"a {name_kind} name must be text, got {describe(value)}"
+    message = f"a {name_kind} name must be a string, got {describe(value)}"
     raise InputError(message, reason="not text")
 
 
@@ -79,7 +79,7 @@ def require_names(names: object, name_kind: str = "type") -> list[str]:
         return [names]
     if isinstance(names, bytes) or not isinstance(names, Iterable):
         message = f"expected {name_kind} names, got {describe(names)}"
-        raise InputError(message, reason="expected a text or a list of texts")
+        raise InputError(message, reason="expected a string or a list of strings")
     return [require_text(name, name_kind) for name in names]
 
 
@@ -121,11 +121,11 @@ def find_length_fault(stored_name: str) -> str | None:
     """Return what is wrong with the length of a name in its stored form, or None.
 
     >>> find_length_fault("x" * 201)
-    'it takes 201 bytes, and at most 200 are allowed'
+    'it takes 201 bytes, but at most 200 are allowed'
     """
     byte_count = len(stored_name.encode())
     return (
-        f"it takes {byte_count} bytes, and at most {MAX_NAME_BYTES} are allowed"
+        f"it takes {byte_count} bytes, but at most {MAX_NAME_BYTES} are allowed"
         if byte_count > MAX_NAME_BYTES
         else None
     )
@@ -134,7 +134,7 @@ def find_length_fault(stored_name: str) -> str | None:
 def _raise_on_fault(checked_name: str, name_kind: str, fault: str | None) -> str:
     if fault is None:
         return checked_name
-    message = f"{quote_name(checked_name)} cannot name a {name_kind}: {fault}"
+    message = f"{quote_name(checked_name)} cannot be used as a {name_kind} name: {fault}"
     raise InputError(message, reason=fault)
 
 
@@ -148,7 +148,7 @@ def _find_character_fault(ref_name: str) -> str | None:
 
 def _find_ref_fault(ref_name: str) -> str | None:
     if is_ulid(ref_name):
-        return "it looks like the id of a commit"
+        return "it looks like a commit id"
     return next((fault for pattern, fault in _RESERVED_PATTERNS if pattern.search(ref_name)), None)
 
 

@@ -1,4 +1,4 @@
-"""Table keys, which combine the kind and name of a type: `node:Person` or `edge:Knows`."""
+"""Table keys, which combine the kind and name of a type, such as `node:Person` or `edge:Knows`."""
 
 from functools import lru_cache
 from typing import Literal

@@ -73,7 +73,7 @@ def test_a_merge_that_names_no_other_branch_is_refused(graph: Graph) -> None:
     ):
         with pytest.raises(InputError, match="cannot be merged into itself") as caught:
             call()
-        assert "source and as target (`into`)" in str(caught.value)
+        assert "source and target (`into`)" in str(caught.value)
     assert people(graph, "main") == ["ada"]
 
 
@@ -91,7 +91,7 @@ def test_handle_on_a_past_commit_rejects_merges(graph: Graph, point: str) -> Non
         lambda: view.revisions.cherry_pick("two", dry_run=True),
         lambda: view.schema.apply(SCHEMA.replace("age: I32?", ""), dry_run=True),
     ):
-        with pytest.raises(ReadOnlyError, match=f"shows commit {shown}"):
+        with pytest.raises(ReadOnlyError, match=f"is at commit {shown}"):
             call()
     assert handle.merge("two", dry_run=True).outcome == "merged"
 

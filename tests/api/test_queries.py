@@ -56,7 +56,7 @@ def test_ambiguous_query_name_is_rejected(people: Graph, tmp_path: Path) -> None
     with pytest.raises(InputError, match="no query 'adult'") as error:
         people.query(ADULTS, name="adult")
     assert error.value.hint == "did you mean `adults`?"
-    with pytest.raises(UsageError, match="no query in this text"):
+    with pytest.raises(UsageError, match="the text contains no query"):
         people.query("// nothing")
     with pytest.raises(InputError, match="cannot read"):
         people.query(tmp_path / "gone.gq")

@@ -1,4 +1,4 @@
-"""An idempotency key names one request; another request under it is rejected."""
+"""An idempotency key names one request; a different request under it is rejected."""
 
 from datetime import date
 from pathlib import Path
@@ -25,9 +25,9 @@ def test_key_reused_with_other_records_is_rejected(graph: Graph) -> None:
     again = graph.insert("Person", dict(reversed(ANN.items())), idempotency_key="k")
     assert again.replayed
     assert again.commit == first.commit
-    with pytest.raises(InputError, match="another request"):
+    with pytest.raises(InputError, match="a different request"):
         graph.insert("Person", {**ANN, "name": "bob"}, idempotency_key="k")
-    with pytest.raises(InputError, match="another request"):
+    with pytest.raises(InputError, match="a different request"):
         graph.load({"Person": [{"name": "bob"}]}, mode="append", idempotency_key="k")
     assert len(graph.nodes("Person").result()) == 1
 
@@ -43,9 +43,9 @@ def test_key_reused_with_other_transaction_steps_is_rejected(graph: Graph) -> No
     insert = "insert Person { name: $n }"
     assert not run("ann", insert)
     assert run("ann", insert)
-    with pytest.raises(InputError, match="another request"):
+    with pytest.raises(InputError, match="a different request"):
         run("bob", insert)
-    with pytest.raises(InputError, match="another request"):
+    with pytest.raises(InputError, match="a different request"):
         run("ann", "delete Person where name = $n")
     assert len(graph.nodes("Person").result()) == 2
 
@@ -72,7 +72,7 @@ def test_a_repeated_transaction_of_inserts_is_recognised(graph: Graph) -> None:
     first, again = run("ann"), run("ann")
     assert again.replayed
     assert again.commit == first.commit
-    with pytest.raises(InputError, match="another request"):
+    with pytest.raises(InputError, match="a different request"):
         run("bob")
     assert graph.nodes("Person").ids() == ["ann", "ann-2"]
 
@@ -87,7 +87,7 @@ def test_request_hash_covers_the_whole_of_long_vectors(tmp_path: Path) -> None:
     other[1500] = 1.0
     graph.mutate(text, v=one, idempotency_key="k")
     assert graph.mutate(text, v=one.copy(), idempotency_key="k").replayed
-    with pytest.raises(InputError, match="another request"):
+    with pytest.raises(InputError, match="a different request"):
         graph.mutate(text, v=other, idempotency_key="k")
 
 

@@ -59,7 +59,7 @@ def test_changes_to_different_properties_are_merged(omnigraph: Program, graph: s
     made = library.open(graph, durability="os")
     made.update("Person", where="name = 'ada'", set={"age": 1, "city": "Ulm"})
     ended = omnigraph("branch", "merge", "r", "--uri", graph)
-    assert "--granularity property   # merge changes of different properties" in ended.err
+    assert "--granularity property   # merge changes to different properties" in ended.err
     done = omnigraph("branch", "merge", "r", "--uri", graph, "--granularity", "property")
     assert done.code == 0
     assert made["Person", "ada"].properties == {"name": "ada", "age": 5, "city": "Ulm"}
@@ -78,7 +78,7 @@ def test_resolved_merge_lands_and_deletes_the_branch(omnigraph: Program, graph: 
     assert omnigraph("branch", "merge", "r", "--uri", graph).code == 1
     omnigraph("branch", "create", "s", "--uri", graph)
     again = omnigraph("branch", "merge", "s", "--uri", graph)
-    assert again.out == "main already has all changes of s\n"
+    assert again.out == "main already has all changes from s\n"
     wrong = omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "a=b", "--strategy", "c")
     assert wrong.code == 2
     assert omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "mine").code == 1
@@ -137,7 +137,7 @@ def test_commit_is_reverted_and_cherry_picked(omnigraph: Program, graph: str) ->
     told = json.loads(omnigraph("cherry-pick", "r~1", "--uri", graph, "--json").out)
     assert (told["outcome"], told["commit"]["operation"]) == ("merged", "cherry_pick")
     again = omnigraph("cherry-pick", "r~1", "--uri", graph)
-    assert again.out == "nothing to do: main already has the changes of r~1\n"
+    assert again.out == "nothing to do: main already has the changes from r~1\n"
     clash = omnigraph("revert", "HEAD~2", "--uri", graph)
     assert clash.code == 1
     assert "'HEAD~2' cannot be reverted on 'main'" in clash.err
@@ -262,7 +262,7 @@ def test_branch_starts_at_any_revision(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("revert", "HEAD~x", "--uri", graph)
     assert "error: 'HEAD~x' is not a revision (expected HEAD~ and a number)\n" in ended.err
     refused = omnigraph("tag", "create", "HEAD", "--uri", graph)
-    assert "'HEAD' cannot name a tag: 'HEAD' is reserved" in refused.err
+    assert "'HEAD' cannot be used as a tag name: 'HEAD' is reserved" in refused.err
 
 
 def test_invalid_name_is_rejected_before_any_write(omnigraph: Program, graph: str) -> None:
@@ -276,7 +276,7 @@ def test_invalid_name_is_rejected_before_any_write(omnigraph: Program, graph: st
     for call in calls:
         refused = omnigraph(*call, "--uri", graph)
         assert (refused.code, refused.out) == (1, "")
-        assert " cannot name a " in refused.err
+        assert " cannot be used as a " in refused.err
         assert len(refused.err) < 400
     assert files(open_store(graph)) == before
 

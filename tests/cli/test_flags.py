@@ -105,7 +105,7 @@ def test_help_page_lists_the_exit_codes(omnigraph: Program) -> None:
     told = " ".join(omnigraph("--help").out.split())
     assert (
         "0 success, 1 failure, 2 usage error, 4 --if-commit did not match, 5 --check found"
-        " something, 130 interrupted, 143" in told
+        " differences or warnings, 130 interrupted, 143" in told
     )
 
 

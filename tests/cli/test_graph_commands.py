@@ -122,7 +122,7 @@ def test_a_snapshot_has_the_stamp_and_the_tables(omnigraph: Program, graph: str)
 
 def test_recovery_reports_no_operations(omnigraph: Program, graph: str) -> None:
     ended = omnigraph("recovery", "list", graph)
-    assert (ended.code, ended.out, ended.err) == (0, "", "no operation was ever recovered\n")
+    assert (ended.code, ended.out, ended.err) == (0, "", "there are no recovered, pending or set-aside operations\n")
     listed = document(omnigraph("recovery", "list", "--store", graph, "--json"))
     assert listed == {"recoveries": [], "pending": [], "set_aside": []}
 

@@ -64,7 +64,7 @@ def test_rows_that_block_a_schema_are_named(omnigraph: Program, graph: str) -> N
     before = head(graph)
     ended = omnigraph("schema", "apply", "g", "--schema", "strict.pg")
     assert ended.code == 1
-    assert "node:Person.age 'bob': required: it must have a value" in ended.err
+    assert "node:Person.age 'bob': required: the property must have a value" in ended.err
     assert "node:Person.age 'cy': required" in ended.err
     assert "nothing was written" in ended.err
     refused = omnigraph("schema", "apply", "g", "--schema", "refused.pg")

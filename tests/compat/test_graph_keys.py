@@ -36,7 +36,7 @@ def test_writes_of_an_earlier_release_are_recognised_by_their_keys(root: Path) -
 def test_other_request_under_an_old_key_is_rejected(root: Path) -> None:
     with deterministic_ids(WRITTEN_AT + timedelta(hours=1), seed=102):
         graph = omnigraph.open(root)
-        with pytest.raises(InputError, match="another request"):
+        with pytest.raises(InputError, match="a different request"):
             graph.mutate('delete Person where name = "eve"', idempotency_key="delete")
 
 

@@ -55,7 +55,7 @@ def test_a_refusal_is_never_acknowledged_as_a_write(root: str, monkeypatch: pyte
 def test_operation_that_cannot_land_does_not_block_open(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     line = line_at(root, durability="fsync")
     write(line, append({"a": 1}), signature=CommitMetadata(idempotency_key="K", request_hash="r1"))
-    with pytest.raises(InputError, match="another request"):
+    with pytest.raises(InputError, match="a different request"):
         write_long(line, append({"b": 1}), signature=CommitMetadata(idempotency_key="K", request_hash="r2"))
     assert not intents.list_intents(line.store).pending
     monkeypatch.setattr(intents, "LEASE_DURATION", EXPIRED)

@@ -309,7 +309,7 @@ def test_table_removed_by_external_tools_is_reported(graph: Graph) -> None:
     found = look(graph)
     assert ("drift", PERSON) in [(one.kind, one.type_key) for one in found.findings]
     assert {one.type_key for one in found.damage} == {PERSON}
-    assert any("it is missing" in one.reason for one in found.damage)
+    assert any("the file is missing" in one.reason for one in found.damage)
     assert found.readable["main"] != graph.head.id
     told = graph.maintenance.repair(confirm=True, force=True)
     assert told.damage, "what is lost is told beside what was appended"

@@ -103,7 +103,7 @@ def test_unreadable_file_is_named(graph: Graph, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(LocalBackend, "read_blocks", blocks)
     checkup = graph.maintenance.check(sample=1.0)
     told = [one for one in checkup.findings if one.name == path.relative_to(graph.uri).as_posix()]
-    assert "it cannot be read (Input/output error)" in told[0].reason
+    assert "the file cannot be read (Input/output error)" in told[0].reason
 
 
 @pytest.mark.parametrize("step", [61, pytest.param(3, marks=pytest.mark.full)])

@@ -32,7 +32,7 @@ def test_healthy_machine_and_store_pass(graph: Graph) -> None:
     assert {one.outcome for one in found.values()} <= {"ok"} | {found["temporary files"].outcome}
     assert {"python", "pylance", "java", "cache", "graph", "store promises"} <= found.keys()
     assert graph.head.id in found["graph"].found
-    assert found["store clock"].found.endswith("against this machine")
+    assert found["store clock"].found.endswith("compared with this machine")
     assert files(graph) == before, "what was written is removed again"
 
 

@@ -23,7 +23,7 @@ PERSON, KNOWS = TableKey("node:Person"), TableKey("edge:Knows")
 BROKEN: list[tuple[str, str, list[dict[str, Any]], str, str]] = [
     ("value", PERSON, [{"id": "x", "name": "x", "age": 151}], "x", "151 is not in 0..150"),
     ("key", PERSON, [{"id": "ada", "name": "ada"}], "ada", "2 rows have this id"),
-    ("key", PERSON, [{"id": "x", "name": "y"}], "x", "its key requires the id 'y'"),
+    ("key", PERSON, [{"id": "x", "name": "y"}], "x", "the key requires the id 'y'"),
     ("unique", PERSON, [{"id": n, "name": n, "badge": "7"} for n in ("x", "y")], "y", "also belongs to 'x'"),
     ("endpoint", KNOWS, [{"id": "k", "src": "ada", "dst": "no"}], "k", "dst 'no' not found"),
     ("cardinality", KNOWS, [{"id": f"k{n}", "src": "cid", "dst": "bob"} for n in range(3)], "cid", "3 edges"),

@@ -210,7 +210,7 @@ def test_built_indexes_are_named(shell: Program, graph: Graph) -> None:
     assert "node:City: built the indexes of id, name\n" in told.out
     assert "node:Person: built the indexes of badge, id, name\n" in told.out
     assert told.out.splitlines()[-1].startswith("commit ")
-    assert shell("ensure-indices", graph.uri).out == "all rows are already covered\n"
+    assert shell("ensure-indices", graph.uri).out == "indexes already cover all rows\n"
     graph.refresh().insert("City", {"name": "y"})
     done = json.loads(shell("ensure-indices", graph.uri, "--json").out)
     assert done["datasets"] == [{"type_key": "node:City", "indexes": ["id", "name"]}]

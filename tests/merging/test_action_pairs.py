@@ -81,7 +81,7 @@ def test_conflicts_report_base_and_both_sides(pair: Both) -> None:
     at = CASES.index((True, "update p", "other p"))
     one = next(c for c in found if c.type_name == "Person" and c.entity_id == f"e{at:02}")
     assert (one.base["p"], one.ours["p"], one.theirs["p"], one.changed) == (0, 7, 8, ("p",))
-    assert one.message == "both branches changed it: p is 7 on 'main', 8 on 'dev', was 0"
+    assert one.message == "changed on both branches: p is 7 on 'main', 8 on 'dev', was 0"
     at = CASES.index((True, "delete", "update q"))
     one = next(c for c in found if c.type_name == "Knows" and c.entity_id == f"e{at:02}")
     assert one.ours is None

@@ -140,7 +140,7 @@ def test_a_conflict_changes_nothing_and_writes_no_intent(forked: Both) -> None:
         2,
     )
     assert "strategy='ours'" in caught.value.hint
-    said = "\n  Person 'a': both branches changed it: p is 1 on 'main', 2 on 'dev', was 0\nhint: "
+    said = "\n  Person 'a': changed on both branches: p is 1 on 'main', 2 on 'dev', was 0\nhint: "
     assert said in str(caught.value)
     assert caught.value.effect == "none"
     assert pickle.loads(pickle.dumps(caught.value)).conflicts == caught.value.conflicts
@@ -295,7 +295,7 @@ def test_merge_can_delete_its_source_branch(forked: Both) -> None:
     made = forked.graph.branches.create("dev")
     done = made.merge("dev", "main", delete_branch=True)
     assert (done.outcome, done.branch_deleted) == ("already_up_to_date", False)
-    assert "this handle is on branch 'dev'" in str(done.branch_delete_error)
+    assert "branch 'dev' cannot be deleted: this handle is open on it" in str(done.branch_delete_error)
 
 
 def test_source_branch_that_moved_on_is_not_deleted(forked: Both, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +309,7 @@ def test_source_branch_that_moved_on_is_not_deleted(forked: Both, monkeypatch: p
     monkeypatch.setattr(merging, "publish_merge", late)
     done = forked.graph.merge("dev", delete_branch=True)
     assert done.branch_deleted is False
-    assert "moved on" in str(done.branch_delete_error)
+    assert "its head is no longer commit" in str(done.branch_delete_error)
     assert stored(forked.on("main"))["node:Person"]["a"]["p"] == 1, "the captured commit is merged"
     assert forked.graph.merge("dev").outcome == "merged"
     assert stored(forked.on("main"))["node:Person"]["a"]["p"] == 2

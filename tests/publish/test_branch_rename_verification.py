@@ -73,7 +73,7 @@ def test_recovery_of_an_interrupted_rename_verifies_the_new_name(graph: Graph) -
     check_unchanged(opened)
     (outcome,) = opened.maintenance.operations.recoveries()
     assert (outcome.kind, outcome.operation) == ("discarded", "branch_rename")
-    assert "does not show it" in (outcome.error or "")
+    assert "does not return it" in (outcome.error or "")
 
 
 def test_second_rename_after_an_interrupted_one_leaves_one_name(graph: Graph) -> None:

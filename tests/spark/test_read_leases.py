@@ -92,7 +92,7 @@ def test_read_continues_without_a_lease_if_writing_is_denied(
     monkeypatch.setattr(ControlObjects, "create_json", refuse)
     with caplog.at_level(logging.WARNING, "omnigraph"):
         assert names(reader.read(first)) == ["0", "1"]
-    assert "no read lease" in caplog.text
+    assert "cannot obtain a read lease" in caplog.text
 
 
 def test_spark_scan_and_export_hold_leases(

@@ -18,7 +18,7 @@ def test_active_session_is_used(spark: Any) -> None:
 
 
 def test_master_and_remote_together_are_rejected() -> None:
-    with pytest.raises(ConfigError, match="give one of them"):
+    with pytest.raises(ConfigError, match="pass only one of them"):
         spark_session(master="local", remote="sc://x")
 
 

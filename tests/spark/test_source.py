@@ -131,7 +131,7 @@ def test_a_stream_lands_each_batch_once(spark: Any, graph: Any, tmp_path: Path) 
     assert load_batch(stream, again, 1) is None
     assert graph.refresh().spark.frames(spark).nodes("Person").count() == 8
     # Batch 0 of a new checkpoint is not batch 0 of the old one.
-    with pytest.raises(InputError, match="fed from another checkpoint"):
+    with pytest.raises(InputError, match="written from a different checkpoint"):
         load_batch(replace(stream, query_id="another"), again, 0)
     with pytest.raises(InputError, match="not a stream"):
         graph.spark.stream_load(again, "Person", name="people", checkpoint=tmp_path / "point")

@@ -75,7 +75,7 @@ def test_messages_contain_no_secrets(text: str) -> None:
 
 
 def test_long_messages_are_truncated() -> None:
-    assert len(str(to_storage_error(OSError("x" * 10_000)))) < 450
+    assert len(str(to_storage_error(OSError("x" * 10_000)))) < 400
 
 
 def test_os_error_is_kept_as_the_cause() -> None:

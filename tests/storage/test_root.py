@@ -58,6 +58,6 @@ def test_an_unknown_option_is_refused_without_its_value() -> None:
 
 
 def test_local_root_rejects_options() -> None:
-    with pytest.raises(InputError, match="takes no storage options"):
+    with pytest.raises(InputError, match="storage options are not supported for a local directory"):
         parse_root("here", {}, {"region": "x"})
     assert parse_root("here", {}, {}).is_local

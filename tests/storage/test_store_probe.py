@@ -40,7 +40,7 @@ def test_lost_response_does_not_reject_a_good_server(s3: S3, deed: str) -> None:
 @pytest.mark.full
 def test_server_that_ignores_if_none_match_is_rejected(careless_s3: S3) -> None:
     store = open_store(careless_s3.url)
-    with pytest.raises(StorageError, match="ignores If-None-Match") as caught:
+    with pytest.raises(StorageError, match="If-None-Match is ignored") as caught:
         probe_create_if_absent(store)
     assert (caught.value.kind, caught.value.effect) == ("configuration", "none")
     assert store.objects.list("") == []
@@ -63,7 +63,7 @@ def test_store_that_overwrites_despite_an_error_is_rejected(tmp_path: Path, monk
         return won
 
     monkeypatch.setattr(LocalBackend, "create", careless)
-    with pytest.raises(StorageError, match="although its second creator was refused"):
+    with pytest.raises(StorageError, match="although its second creation was refused"):
         probe_create_if_absent(open_store(str(tmp_path / "g")))
 
 

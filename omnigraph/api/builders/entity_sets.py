@@ -1,7 +1,7 @@
 """Node and edge sets: chained calls that build a single query.
 
-There is no second engine: a chain only builds query text, which `to_query` returns, and every value
-is passed as a parameter. Sets are immutable; each call returns a new one.
+Sets have no engine of their own: a chain only builds query text, which `to_query` returns, and
+every value is passed as a parameter. Sets are immutable; each call returns a new set.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -79,7 +79,7 @@ class EntitySet(LazyResult):
             None,
         )
         if conflicting_name is not None:
-            message = f"${conflicting_name} already has another value"
+            message = f"${conflicting_name} already has a different value"
             raise InputError(message, reason="duplicate parameter")
         return self._add_clause(f"({translated.text})", new_parameters)
 
@@ -177,7 +177,7 @@ class EntitySet(LazyResult):
         return "\n".join([*query_lines, "}", ""])
 
     def _returned_columns(self) -> list[str]:
-        """Return the columns: after a hop also the id, which keeps entities distinct, and the sort keys."""
+        """Return the columns; after a hop, include the id, which keeps entities distinct, and the sort keys."""
         column_names = list(self.columns or self._readable_names())
         if self.hops:
             column_names = ["id", *column_names] + [sort_name for sort_name, _ in self.order]
@@ -249,7 +249,7 @@ class EntitySet(LazyResult):
 
     def _require_readable(self, property_name: str) -> str:
         if self.properties[self._require_property(property_name)].scalar is ScalarType.BLOB:
-            message = f"{self.type_name}.{property_name} is a blob and cannot be selected or sorted by"
+            message = f"{self.type_name}.{property_name} is a blob and cannot be selected or used for sorting"
             raise InputError(message, reason="blob property")
         return property_name
 
@@ -279,8 +279,8 @@ class NodeSet(EntitySet):
         start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
         if start_type != self.type_name or (direction == "both" and start_type != end_type):
             raise InputError(
-                f"{edge.name} leads from {edge.source} to {edge.target}; it cannot be followed"
-                f" {direction} from {self.type_name}",
+                f"{edge.name} edges lead from {edge.source} to {edge.target} and cannot be followed"
+                f" in direction '{direction}' from {self.type_name}",
                 reason="wrong edge",
             )
         min_hops, max_hops = (hops, hops) if isinstance(hops, int) else hops

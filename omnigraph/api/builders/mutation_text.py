@@ -1,6 +1,7 @@
 """Build the mutation text and the records for convenience writes (update, delete, connect).
 
-Values are never written into query text: they are parameters, typed by their property.
+Values are never written into query text: they are passed as parameters with the type of their
+property.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -73,7 +74,7 @@ def _query_header(verb: str, parameter_types: Mapping[str, str]) -> str:
 
 @contextmanager
 def suggest_upsert() -> Iterator[None]:
-    """Replace the hint of a key conflict, to suggest `upsert` instead of a load mode."""
+    """Replace a key conflict's hint with one that suggests `upsert` instead of a load mode."""
     try:
         yield
     except KeyConflict as error:
@@ -124,7 +125,7 @@ def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
     else:
         key_values = list(key) if isinstance(key, tuple) else [key]
     if node is None or len(key_values) != len(key_columns):
-        message = f"the key of {type_name} is ({', '.join(key_columns)})"
+        message = f"incomplete key of {type_name}; expected ({', '.join(key_columns)})"
         raise InputError(message, reason="incomplete key")
     column_types = [node.properties_by_name[column_name].type for column_name in key_columns]
     key_members = zip(column_types, key_columns, key_values, strict=True)

@@ -1,7 +1,8 @@
 """Translate predicates written by Python callers, such as `age > 30 and name starts_with 'A'`.
 
 This module qualifies bare property names with a query variable and declares the parameter types.
-Values never become text: they stay parameters, and the query compiler checks the rest.
+Values are never inserted into the text: they stay parameters, and the query compiler checks
+everything else.
 """
 
 import re
@@ -56,7 +57,7 @@ def translate_predicate(
     if not isinstance(predicate_text, str):
         raise UsageError(
             reason=f"a predicate must be a string, not {type(predicate_text).__name__}",
-            hint='such as "age > 30"; "id != \'\'" is true for every entity',
+            hint='pass a string such as "age > 30", or "id != \'\'" to match every entity',
         )
     raw_tokens = [(match.lastgroup or "other", match.group()) for match in _TOKEN_PATTERN.finditer(predicate_text)]
     normalized_tokens = _rewrite_in_lists(
@@ -86,7 +87,7 @@ def _translate_token(
     raise InputError(
         f"{owner} has no property '{text}'",
         reason="unknown property",
-        hint=did_you_mean(text, properties, "quote a text, and pass a value as a parameter"),
+        hint=did_you_mean(text, properties, "put a string in quotes, or pass the value as a parameter"),
     )
 
 
@@ -166,7 +167,7 @@ def _parameter_types(
         if parameter_name not in used_positions:
             raise InputError(f"${parameter_name} does not occur in the predicate", reason="unused parameter")
         if _RESERVED_NAME.fullmatch(parameter_name):
-            message = f"a parameter cannot be called ${parameter_name} here: the name is reserved"
+            message = f"the parameter name ${parameter_name} is reserved in predicates"
             raise InputError(message, reason="reserved name")
     for parameter_name in used_positions:
         if parameter_name not in arguments:

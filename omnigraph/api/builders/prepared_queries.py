@@ -1,7 +1,8 @@
 """Prepare query input for the engine: read it, wrap a bare body, compile it once.
 
 This module owns the cache of compiled queries, keyed by text and schema, and the accepted forms of
-query input: text, a path, or a bare body. Values never become text: they are always parameters.
+query input: text, a path, or a bare body. Values are never inserted into the text: they are always
+parameters.
 """
 
 import re
@@ -57,7 +58,7 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
             raise InputError(
                 f"'{source}' is not a query",
                 reason="no query",
-                hint="a query file has the suffix .gq, or is passed as a pathlib.Path",
+                hint="give a query file the suffix .gq, or pass it as a pathlib.Path",
             )
         query_text = QueryText(source)
     else:
@@ -87,7 +88,7 @@ def _require_path(source: object) -> Path:
         return Path(source)  # type: ignore[arg-type]
     except TypeError as error:
         type_name = type(source).__name__
-        raise UsageError(reason=f"a query must be text or a path, not {type_name}") from error
+        raise UsageError(reason=f"a query must be a string or a path, not {type_name}") from error
 
 
 def _read_query_file(query_path: Path) -> QueryText:
@@ -101,7 +102,7 @@ def _read_query_file(query_path: Path) -> QueryText:
 
 
 def infer_type_name(value: Any) -> str:
-    """Return the type with which a value is declared when nothing else determines it.
+    """Return the declared type of a value when nothing else determines it.
 
     >>> [infer_type_name(value) for value in (1, [1.5], None, date(2024, 1, 1))]
     ['I64', '[F64]', 'String?', 'Date']
@@ -143,7 +144,7 @@ class CompiledQueryCache:
     def get_or_compile(
         self, query_text: QueryText, schema_hash: str, catalog: Callable[[], Catalog], query_name: str | None = None
     ) -> tuple[CompiledQuery, ...]:
-        """Return all queries in the query text; compile them only if it or the schema is new.
+        """Return all queries in the query text; compile them only if the text or the schema is new.
 
         If one query is selected by name, errors in the other queries are ignored.
         """
@@ -168,7 +169,7 @@ class CompiledQueryCache:
 
 
 def _compile_named_query(query_text: QueryText, catalog: Catalog, query_name: str) -> tuple[CompiledQuery, ...]:
-    """Compile only the named query of query text that has errors elsewhere."""
+    """Compile only the named query if the rest of the query text has errors."""
     source = SourceText(query_text.source_name, query_text.text)
     diagnosed_queries, parse_errors = diagnose_each_query(source, catalog)
     named_queries = [
@@ -199,8 +200,8 @@ def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> 
     if query_name is None:
         if len(queries) == 1:
             return queries[0]
-        choice_text = f"one of {', '.join(query_names)}" if query_names else "there is no query in this text"
-        raise UsageError(reason=f"which query? {choice_text}", hint="pass the name of the query")
+        choice_text = f"expected one of {', '.join(query_names)}" if query_names else "the text contains no query"
+        raise UsageError(reason=f"no query selected: {choice_text}", hint="pass the name of the query")
     require_text(query_name, "query")
     selected_query = next((query for query in queries if query.name == query_name), None)
     if selected_query is None:
@@ -214,9 +215,9 @@ def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuer
     if query.kind == required_kind:
         return query
     if required_kind == "read":
-        message, hint = f"'{query.name}' changes the graph", "use mutate to write"
+        message, hint = f"'{query.name}' changes the graph", "use mutate to run it"
     else:
-        message, hint = f"'{query.name}' only reads", "use query to read"
+        message, hint = f"'{query.name}' only reads", "use query to run it"
     raise TypeCheckError(message, hint=hint)
 
 
@@ -247,7 +248,7 @@ def _move_diagnostic(diagnostic: Diagnostic, body_source: SourceText, prefix_len
 
 
 def _add_value_hint(diagnostic: Diagnostic) -> str | None:
-    """Return the hint; in a bare body, an undeclared variable may be a parameter without a value."""
+    """Return the hint; in a bare body, an undeclared variable may be a parameter that was given no value."""
     undeclared_match = _UNDECLARED_MESSAGE.search(diagnostic.message)
     if undeclared_match is None:
         return diagnostic.hint

@@ -72,7 +72,7 @@ class FeedPosition:
         passed_names = [option_name for option_name, option_value in start_options.items() if option_value is not None]
         if len(passed_names) > 1:
             reason = f"{' and '.join(passed_names)} are mutually exclusive: pass only one of them"
-            hint = "a cursor or a page token already says where to continue"
+            hint = "a cursor or page token already contains the start position"
             raise UsageError(reason=reason, hint=hint)
 
 
@@ -121,7 +121,7 @@ class ChangeBlock(Guarded):
         return {"cause": describe_cause(self.commit), "changes": list(iter_change_documents(self.block))}
 
     def to_arrow(self) -> pa.RecordBatch:
-        """Return the changes as rows; the images before and after are JSON strings."""
+        """Return the changes as rows; the before and after images are JSON strings."""
         import orjson
 
         change_rows = [
@@ -143,7 +143,7 @@ class ChangeBlock(Guarded):
 
 
 class Feed(Guarded, Iterator[ChangeBlock]):
-    """The blocks after a position, up to the branch head at the time when the feed was opened.
+    """The blocks after a position, up to the branch head when the feed was opened.
 
     `cursor` points after the last block that was read, or initially to the start of the feed.
     """
@@ -245,7 +245,7 @@ def commits_after_token(snapshot: Snapshot, commit_id: str, token: str) -> Commi
     except ChangeFeedGap as error:
         raise add_cursor_to_gap(error, token) from error
     if commit_range is None:
-        raise ChangeCursorRejected(reason="its commit is not in the history of the branch")
+        raise ChangeCursorRejected(reason="the token's commit is not in the branch's history")
     return commit_range
 
 
@@ -264,7 +264,7 @@ def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
         raise InputError(
             f"commit '{after_commit_id}' is not in the first-parent history of branch '{snapshot.branch}'",
             reason="not on the branch",
-            hint=f"omnigraph commit list --branch {snapshot.branch} lists its commits;"
+            hint=f"run `omnigraph commit list --branch {snapshot.branch}` to list its commits;"
             " a merged commit is reported as part of its merge",
         )
     return commit_range
@@ -280,7 +280,7 @@ def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
 
 
 def describe_cause(commit: Commit) -> dict[str, Any]:
-    """Return who made a commit and when, in microseconds since 1970; null members are omitted."""
+    """Return a commit's author, time (in microseconds since 1970) and other metadata, omitting null members."""
     commit_facts = {
         "graph_commit_id": commit.id,
         "parent_commit_id": commit.parent,

@@ -1,8 +1,8 @@
 """Pages of changes, limited by count and by size in bytes.
 
 This module owns the packing of pages and the page tokens. A page that ends inside a commit has a
-page token and no cursor; a page that ends after a commit has a cursor and no page token. Therefore
-no reader can store a cursor with a commit half applied.
+page token and no cursor; a page that ends after a commit has a cursor and no page token. As a
+result, a reader can never store a cursor for a half-applied commit.
 """
 
 from collections.abc import Iterator, Mapping
@@ -174,7 +174,7 @@ def commit_pages(
 def _decode_position(token: str, cursor_binding: CursorBinding, commit_id: str) -> EntityPosition:
     token_facts = decode_token(token, "commit-page", cursor_binding)
     if token_facts.get("commit") != commit_id:
-        raise ChangeCursorRejected(reason="it belongs to another commit")
+        raise ChangeCursorRejected(reason="the token belongs to a different commit")
     return _validate_position(token_facts.get("place"))
 
 
@@ -188,7 +188,7 @@ def _validate_position(position: Any) -> EntityPosition:
         or position_facts.get("kind") not in ENTITY_KINDS
         or not isinstance(position_facts.get("type"), int)
     ):
-        raise ChangeCursorRejected(reason="it points to no entity of the commit")
+        raise ChangeCursorRejected(reason="the token does not point to an entity in the commit")
     return position_facts
 
 
@@ -211,7 +211,7 @@ def read_feed_page(
         str(token_facts.get("cut"))
     )
     if poll_range is None:
-        raise ChangeCursorRejected(reason="its commit is not in the history of the branch")
+        raise ChangeCursorRejected(reason="the token's commit is not in the branch's history")
     poll_window = _PollWindow(poll_range, change_filter, cursor_binding, token_facts.get("more") is True)
     return _fill_page(poll_window, limits, _validate_position(token_facts.get("place")))
 
@@ -271,7 +271,7 @@ def _fill_page(poll_window: _PollWindow, limits: PageLimits, position: EntityPos
 
 
 def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) -> Iterator[CommitBlock]:
-    """Yield the blocks of a poll; an unreadable block ends the poll, or fails it if it is the first."""
+    """Yield the blocks of a poll; an unreadable block ends the poll, or raises an error if it is the first block."""
     block_iterator = iter_blocks(poll_window.commit_range, poll_window.change_filter)
     try:
         yield from block_iterator
@@ -288,7 +288,7 @@ def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) 
 def _pack_block(
     block: CommitBlock, page_budget: _PageBudget, position: EntityPosition | None
 ) -> tuple[CommitPart, EntityPosition | None]:
-    """Pack as many changes after a position as fit; return the next position if any remain."""
+    """Pack as many changes after a position as fit on the page; return the next position if any remain."""
     packed_changes: list[EntityChange] = []
     packed_documents: list[dict[str, Any]] = []
     last_position: EntityPosition = position or {}
@@ -324,7 +324,7 @@ def _find_entity_id(changes: TableChanges, position: EntityPosition) -> str:
         for entity_id in candidate_ids.to_pylist():
             if is_entity_position(position, entity_id):
                 return str(entity_id)
-    raise ChangeCursorRejected(reason="it points to no entity of the commit")
+    raise ChangeCursorRejected(reason="the token does not point to an entity in the commit")
 
 
 def _changes_after_entity(changes: TableChanges, entity_id: str) -> TableChanges:

@@ -1,6 +1,6 @@
 """The results of a write: the commit, the number of entities, and the problems in the input.
 
-This module owns `Receipt` and `LoadReport`. They describe a finished operation and can neither undo
+This module owns `Receipt` and `LoadReport`. Both describe a finished operation and can neither undo
 nor repeat it.
 """
 
@@ -111,10 +111,10 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """All problems in the input of a load, which wrote nothing.
+    """All problems in the input of a load that wrote nothing.
 
-    True if there are no problems. `steps` maps each step to its duration in seconds, if known, and
-    `error` is the error to raise for the first problem.
+    The report is truthy if there are no problems. `steps` maps each step to its duration in
+    seconds, if known, and `error` is the error to raise for the first problem.
     """
 
     problems: tuple[BadRow, ...] = ()

@@ -40,7 +40,7 @@ class Adjacency(Protocol):
 
     @property
     def size(self) -> int:
-        """Upper bound of all row ids if both endpoints have the same type, or 0 if unknown."""
+        """Upper bound on all row ids if both endpoints have the same type, or 0 if unknown."""
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Return (positions, neighbours, edge row ids), with one entry per edge, including parallel edges."""
@@ -49,7 +49,7 @@ class Adjacency(Protocol):
         """Return the number of edges of each source, which may be an overestimate."""
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return for each pair whether the target is a neighbour of the source."""
+        """Return whether the target of each pair is a neighbour of its source."""
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +73,7 @@ class DirectedAdjacency:
 
     @property
     def size(self) -> int:
-        """Number of rows that have lists."""
+        """Number of rows that have neighbour lists."""
         return len(self.lists.starts) - 1
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -95,7 +95,7 @@ class DirectedAdjacency:
         return self.edge_lists
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return for each pair whether the target is a neighbour of the source."""
+        """Return whether the target of each pair is a neighbour of its source."""
         probe_stats = self.lists.probe_stats
         probe_stats.probed_pairs += len(sources)
         if probe_stats.sketch is None and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR:
@@ -133,7 +133,7 @@ class UndirectedAdjacency:
 
     @property
     def size(self) -> int:
-        """Number of rows that have lists, or 0 if unknown."""
+        """Number of rows that have neighbour lists, or 0 if unknown."""
         return max(self.outgoing.size, self.incoming.size) if self.outgoing.size and self.incoming.size else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -147,11 +147,11 @@ class UndirectedAdjacency:
         return merged[0], merged[1], merged[2]
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source; self-loops count twice, which is exact enough for charging."""
+        """Return the number of edges of each source; self-loops count twice, which suffices for memory accounting."""
         return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return for each pair whether an edge joins it in either direction."""
+        """Return whether each pair is joined by an edge in either direction."""
         is_neighbour = self.outgoing.contains(sources, targets)
         unmatched = np.flatnonzero(~is_neighbour)
         is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])

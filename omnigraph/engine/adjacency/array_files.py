@@ -100,7 +100,7 @@ class ArrayFileCache:
     def _remove_if_stale(
         self, unfinished_file: tuple[float, int, Path], listed_files: list[tuple[float, int, Path]]
     ) -> bool:
-        """Remove unfinished files of dead processes; the newest file's time serves as the clock."""
+        """Remove an unfinished file left by a dead process; the newest file's timestamp serves as the clock."""
         if max(listed_file[0] for listed_file in listed_files) - unfinished_file[0] > _STALE_SECONDS:
             with suppress(OSError):
                 unfinished_file[2].unlink()
@@ -132,7 +132,7 @@ def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, S
         next_offset += -(-contiguous.nbytes // _ALIGNMENT) * _ALIGNMENT
     header = json.dumps({"facts": dict(facts), "arrays": directory_entries, "size": next_offset}).encode()
     if len(_MAGIC) + len(header) + 1 > _HEADER_BYTES:
-        raise OSError("the facts do not fit into the file header")
+        raise OSError("the metadata does not fit into the file header")
     file.write((_MAGIC + header).ljust(_HEADER_BYTES, b"\n"))
     for array, entry in zip(arrays.values(), directory_entries, strict=True):
         file.seek(entry[3])

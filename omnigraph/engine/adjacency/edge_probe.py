@@ -1,6 +1,6 @@
 """Neighbours without lists: look up a few rows in the edge table, which is fast with an index.
 
-Owns lookups through `src` and `dst`. They return the same neighbours as lists do and pay off only
+Owns lookups through `src` and `dst`. Probes return the same neighbours as lists do and pay off only
 for a few rows; `BudgetedProbe` switches to lists once too many rows have been looked up.
 """
 
@@ -61,7 +61,7 @@ class EdgeTableProbe:
         return self._lists_for(sources).expand_edges(self._list_positions(sources))
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return for each pair whether the target is a neighbour of the source."""
+        """Return whether the target of each pair is a neighbour of its source."""
         return self._lists_for(sources).contains(self._list_positions(sources), targets)
 
     def _list_positions(self, sources: IntArray) -> IntArray:
@@ -134,7 +134,7 @@ class BudgetedProbe:
 
     @property
     def size(self) -> int:
-        """Upper bound of all row ids, or 0 until lists are built."""
+        """Upper bound on all row ids, or 0 until lists are built."""
         return self._built_lists.size if self._built_lists is not None else 0
 
     def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -142,7 +142,7 @@ class BudgetedProbe:
         return self._adjacency_for(sources).expand_edges(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return for each pair whether the target is a neighbour of the source."""
+        """Return whether the target of each pair is a neighbour of its source."""
         return self._adjacency_for(sources).contains(sources, targets)
 
     def _adjacency_for(self, sources: IntArray) -> Adjacency:

@@ -1,7 +1,7 @@
 """Translation of whole id columns, with millions of ids, into row ids of a node table.
 
-A hash only proposes a row. An id matches only if its length and every byte agree, so a hash
-collision can cost time but must never change a result.
+A hash only proposes a candidate row. An id matches only if its length and every byte agree, so a
+hash collision can cost time but must never change a result.
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ class IdEncoder:
         self._is_hashed = False
         if len(entity_ids) and max_length <= _MAX_ID_BYTES and int(row_ids.max()) < 1 << 48:
             packed_ids = _pack_strings(entity_ids, self._word_count)
-            # An id's length, row and words are stored together, so each probe needs one distant memory read.
+            # An id's length, row and words are stored together, so each probe needs only one random memory access.
             lengths_and_rows = (packed_ids.lengths << np.uint64(48)) | row_ids.astype(np.uint64)
             self._records = np.column_stack([lengths_and_rows, *packed_ids.words])
             self._is_hashed = self._fill_hash_tables(packed_ids.hashes())

@@ -147,7 +147,7 @@ def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArr
 
 
 def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
-    """Return for each pair whether the target is in the source's list, using one vectorized bisection."""
+    """Return whether the target of each pair is in its source's list, using one vectorized bisection."""
     low, list_lengths = neighbour_lists.bounds(sources)
     low = low.astype(np.int64)
     high = low + list_lengths

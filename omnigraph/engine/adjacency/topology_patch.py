@@ -1,8 +1,8 @@
 """Neighbour lists derived from those of a different version when few rows differ.
 
 Owns the proof that the derived lists are correct: every edge present in both versions must join
-the same pair of rows in both. If that cannot be shown cheaply, the result is None and the lists
-are rebuilt.
+the same pair of rows in both. If correctness cannot be shown cheaply, the result is None and the
+lists are rebuilt.
 """
 
 from dataclasses import dataclass

@@ -58,7 +58,7 @@ class TableSource:
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
         """Raise InternalError, because a table holds a single type that the caller has already checked."""
-        raise InternalError(reason="a single table cannot test the type of its rows")
+        raise InternalError(reason="type tests are not supported on a single table")
 
     def constant(self, value: plan.Value) -> Any:
         """Return the value of a constant or parameter."""
@@ -166,7 +166,7 @@ def _evaluate_text_test(source: ColumnSource, text_test: plan.TextTest) -> pa.Ar
 
 
 def _evaluate_text_by_row(source: ColumnSource, text_test: plan.TextTest) -> pa.Array:
-    """Evaluate a text predicate whose right side differs from row to row."""
+    """Evaluate a text predicate whose right-hand side differs from row to row."""
     is_prefix_test = text_test.operator == "starts_with"
     row_pairs = zip(
         evaluate_value(source, text_test.left).to_pylist(),

@@ -1,7 +1,7 @@
 """Frequently used columns in memory, addressed by row id; repeated values are dictionary-encoded.
 
 Decides which columns to load: a column is loaded once its misses have cost as much as loading it.
-Columns belong to one table version. A correct result must never depend on these columns.
+Columns belong to one table version. The correctness of a result must never depend on these columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -215,8 +215,8 @@ def _encode_repeats(values: pa.Array) -> HotColumn:
 def _is_mostly_distinct(values: pa.Array) -> bool:
     """Return whether nearly all values in an even sample of rows are distinct, so that encoding would not pay off.
 
-    Encoding is most expensive where it is useless. Values that occur in several rows each collide in
-    a sample of this size only if there are few distinct values.
+    Encoding is most expensive for mostly distinct values, where it saves nothing. A sample of this
+    size contains repeated values only if the column has few distinct values.
     """
     sample_step = min(len(values) // _REPETITION_SAMPLE_ROWS, _MAX_SAMPLE_STEP)
     if sample_step < _MIN_REPETITION:

@@ -10,7 +10,7 @@ from omnigraph.engine.context import ExecutionContext
 
 from .rows import IntArray, Mask
 
-# A mask over all row ids is faster than sorting if the id range is at most this many times larger.
+# A mask over all row ids is faster than sorting if the id range is at most this many times the number of ids.
 DENSE_FACTOR = 16
 BYTES_PER_PAIR = 40  # peak bytes per pair during construction: positions, list positions, neighbours
 
@@ -113,7 +113,7 @@ def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
 
 
 def row_id_bound(adjacencies: Sequence[Adjacency]) -> int:
-    """Return an upper bound of all reachable row ids, or 0 if unknown."""
+    """Return an upper bound on all reachable row ids, or 0 if unknown."""
     return max(adjacency.size for adjacency in adjacencies) if all(adjacency.size for adjacency in adjacencies) else 0
 
 

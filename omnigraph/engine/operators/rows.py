@@ -36,7 +36,7 @@ class VariableBinding:
         return VariableBinding(self.table_keys, self.row_ids[positions], type_indexes)
 
     def is_type(self, table_key: TableKey) -> Mask:
-        """Return a mask of the rows whose variable is a row of the given table; null never is."""
+        """Return a mask of the rows whose variable is a row of the given table; the mask is False for null."""
         if table_key not in self.table_keys:
             return np.zeros(len(self.row_ids), np.bool_)
         is_of_type: Mask = self.row_ids != NULL_ROW
@@ -55,7 +55,7 @@ class VariableBinding:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A set of `count` rows. Every binding has that many ids; rows without variables are possible.
+    """A set of `count` rows. Every binding has `count` ids; rows without variables are possible.
 
     `weights` holds how often each row counts; None means once. Only a plan whose rows are all consumed
     by aggregates may use weights, which avoid materializing rows that are never read one by one.

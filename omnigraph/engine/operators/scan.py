@@ -42,7 +42,7 @@ def node_scan(context: ExecutionContext, rows: Rows, scan: plan.NodeScan) -> Row
 
 
 def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBinding:
-    """Return the nodes of a scan, each of them once."""
+    """Return the nodes of a scan, each exactly once."""
     table_keys = [TableKey.node(type_name) for type_name in scan.implementers or (scan.type_name,)]
     if scan.implementers == () and context.catalog.node(scan.type_name) is None:
         return VariableBinding((), np.empty(0, np.int64))  # an interface without implementing types

@@ -1,8 +1,8 @@
 """Counts rows without producing them where aggregates only need their number.
 
 An expansion to nodes that are never read becomes a weight, which is the number of distinct
-neighbours, since traversals without an edge variable return sets. A scan that only leads to the
-next variable is reversed.
+neighbours, since traversals without an edge variable return sets. If the scanned nodes are only
+used to reach the next variable, the scan starts there instead.
 """
 
 from collections.abc import Sequence

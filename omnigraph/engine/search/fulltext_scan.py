@@ -127,7 +127,7 @@ def _plan_search(context: ExecutionContext, table_key: TableKey, search: plan.Te
 
 @dataclass(frozen=True, slots=True)
 class _TermSelection:
-    """Index terms, and an upper bound of the number of rows that contain them."""
+    """Index terms, and an upper bound on the number of rows that contain them."""
 
     terms: tuple[str, ...]
     max_candidates: int

@@ -18,8 +18,8 @@ def stem(word: str) -> str:
     """
     if not (word.isascii() and word.isalpha()):
         return word
-    # `snowballstemmer.stemmer` would prefer PyStemmer if it is installed, whose version and therefore
-    # rules may differ. Imported here because the package loads all of its languages.
+    # `snowballstemmer.stemmer` would use PyStemmer if it is installed, but PyStemmer's version, and
+    # thus its rules, may differ. Imported here because the package loads all of its languages.
     from snowballstemmer.english_stemmer import EnglishStemmer
 
     # A stemmer stores the word it is working on, so threads must not share one.

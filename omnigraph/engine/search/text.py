@@ -45,7 +45,7 @@ class Tokens:
         return np.bincount(self.text_indexes, minlength=self.text_count)
 
     def is_any_of(self, tokens: frozenset[str]) -> npt.NDArray[np.bool_]:
-        """Return for each token whether it is one of `tokens`."""
+        """Return whether each token is one of `tokens`."""
         in_tokens = np.array([token in tokens for token in self.vocabulary], np.bool_)
         return in_tokens[self.codes] if len(in_tokens) else np.zeros(len(self.codes), np.bool_)
 

@@ -1,7 +1,8 @@
 """Mutations: run statements in order, each seeing the writes of earlier ones, as one commit.
 
 Owns the execution of write plans. All statements run on an overlay of one base. If another writer
-commits first, they run again on the newer base, with the same timestamp and generated ids.
+commits first, the statements run again on the newer base, with the same timestamp and generated
+ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -103,8 +104,8 @@ def run_mutation(  # noqa: PLR0913 - all but three are keyword-only
     """Run a mutation query as one commit, or without a commit if nothing matched.
 
     `conditions` are the caller's requirements; they are checked on every base and never retried.
-    Without them, an update or delete requires its tables to match this process's last known state.
-    `schema_hash` identifies the schema that the query was compiled with.
+    Without conditions, an update or delete requires its tables to match this process's last known
+    state. `schema_hash` identifies the schema that the query was compiled with.
     """
     operation = mutation_operation(query, params, mode)
     if conditions is None:

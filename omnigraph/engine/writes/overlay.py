@@ -211,7 +211,7 @@ class Overlay:
     def _locate_stored(
         self, table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]
     ) -> pa.Table:
-        """Return the stored rows that were replaced by written rows that the operation now removes."""
+        """Return the stored rows whose written replacements the operation now removes."""
         located_mask = written_mask & (table_overlay.row_ids >= 0)
         id_columns = _identity_columns(table_overlay.entity_type)
         located_rows = table_overlay.written_rows.filter(pa.array(located_mask)).select(id_columns)

@@ -137,7 +137,7 @@ def _coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyD
         declared_property.type, value, type_name=entity_type.name, property_name=declared_property.name
     )
     if isinstance(coerced, BlobUri):
-        raise ExternalBlobPolicyError(uri=coerced.uri, reason="this graph allows no external blobs")
+        raise ExternalBlobPolicyError(uri=coerced.uri, reason="this graph does not allow external blobs")
     if isinstance(coerced, str | bytes) and len(coerced) * 4 > _MAX_VALUE_BYTES:
         size = len(coerced.encode() if isinstance(coerced, str) else coerced)
         check_limit(f"one value of {entity_type.name}.{declared_property.name}", size, _MAX_VALUE_BYTES)

@@ -1,8 +1,8 @@
 """Build our own nodes from the parser's generic tree of one query.
 
-Owns the tree walk, the offsets, and the problems that the grammar accepts but the language does not. It
-must not recurse, so that deep nesting cannot overflow the stack. The actions of the grammar rules
-are in `build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
+This module owns the tree walk, the offsets, and the errors for text that the grammar accepts but the language does
+not. The walk must not recurse, so that deep nesting cannot overflow the stack. The actions of the grammar rules are
+in `build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
 """
 
 from collections.abc import Callable

@@ -32,7 +32,7 @@ def declaration(builder: Builder, rule_span: Span, children: list[Any]) -> Query
     for annotation_name, annotation_span, annotation_text in annotations:
         if annotation_name in annotation_texts:
             builder.report_problem(
-                annotation_span, f"duplicate `@{annotation_name}`", f"a query has at most one `@{annotation_name}`"
+                annotation_span, f"duplicate `@{annotation_name}`", f"a query can have at most one `@{annotation_name}`"
             )
         annotation_texts.setdefault(annotation_name, annotation_text)
     descriptive_texts = annotation_texts.get("description"), annotation_texts.get("instruction")
@@ -113,7 +113,7 @@ def ordering(builder: Builder, rule_span: Span, children: list[Any]) -> Ordering
     expression_child, direction_token = children
     sort_expression = as_expression(builder, expression_child)
     if direction_token is not None and isinstance(sort_expression, Call) and sort_expression.function == "nearest":
-        message = f"`nearest(..)` takes no `{direction_token}`"
+        message = f"`nearest(..)` does not accept `{direction_token}`"
         builder.report_problem(builder.token_span(direction_token), message, "the nearest rows always come first")
     direction = None if direction_token is None else str(direction_token)
     return Ordering(sort_expression, direction, rule_span)  # type: ignore[arg-type]

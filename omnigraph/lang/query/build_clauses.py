@@ -27,7 +27,7 @@ def predicate(builder: Builder, rule_span: Span, children: list[Any]) -> InlineP
 
 
 def edges(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Name, ...]]:
-    """`knows|likes`: False for "not undirected", and the edge words."""
+    """`knows|likes`: False, because the edge is directed, and the edge words."""
     return False, tuple(builder.make_name(edge_token) for edge_token in children)
 
 
@@ -54,8 +54,8 @@ def traversal(builder: Builder, rule_span: Span, children: list[Any]) -> Travers
     edge_variable = next((builder.make_variable(child) for child in children[1:-1] if is_token(child)), None)
     for edge_name in edge_part[1]:
         if edge_name.text == "not":
-            message = "`not` cannot be an edge word"
-            builder.report_problem(edge_name.span, message, "a negation is written `not { .. }`")
+            message = "`not` cannot be used as an edge name"
+            builder.report_problem(edge_name.span, message, "write a negation as `not { .. }`")
     return Traversal(source, edge_part[1], target, edge_part[0], hop_bounds, edge_variable, rule_span)
 
 

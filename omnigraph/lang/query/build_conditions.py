@@ -1,7 +1,7 @@
 """Rule actions for conditions: comparisons, tests and their combination by and, or, not.
 
-Owns the flat form: an `And` never contains an `And`, an `Or` never contains an `Or`, and parentheses are not
-kept. A word between two variables becomes a test here; as a clause, it stays a `WordPair`.
+This module produces the flat form: an `And` never contains an `And`, an `Or` never contains an `Or`, and
+parentheses are not kept. A word between two variables becomes a test here; as a clause, it stays a `WordPair`.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
 """Rule actions for expressions and literals.
 
-Owns the decoding of strings and numbers. It does not check types, so date strings stay unparsed.
+This module decodes strings and numbers. Types are not checked here, so date strings stay unparsed.
 """
 
 import math
@@ -27,7 +27,7 @@ def decode_string(builder: Builder, token: Any) -> str:
     token_start = builder.token_span(token).start
     for escape_offset, escape in literals.find_unknown_escapes(str(token)):
         message = f"unknown escape `{escape}` in a string"
-        hint = r"the escapes are \" \\ \n \r \t; a backslash itself is written \\"
+        hint = r"the supported escapes are \" \\ \n \r \t; write a literal backslash as \\"
         builder.report_problem(
             Span(token_start + escape_offset, token_start + escape_offset + len(escape)), message, hint
         )

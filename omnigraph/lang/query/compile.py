@@ -1,7 +1,7 @@
 """Compile text or a tree into queries: parse, check, lower, describe.
 
-Owns `CompiledQuery`, which every layer above the language uses. An invalid query must never hide
-another one; all diagnostics for a source text are raised in one error.
+This module owns `CompiledQuery`, which every layer above the language uses. Errors in one query must never hide
+those in another; all diagnostics for a source text are raised in one error.
 """
 
 from dataclasses import replace
@@ -102,7 +102,7 @@ def diagnose_queries(
 def diagnose_each_query(
     source: SourceText, catalog: Catalog
 ) -> tuple[tuple[QueryDiagnosis, ...], tuple[Diagnostic, ...]]:
-    """Check each query that can be parsed; also return the syntax errors of the others."""
+    """Check each query that can be parsed, and return the syntax errors of the others."""
     query_file, syntax_errors = read_queries(source)
     seen_names: set[str] = set()
     diagnoses: list[QueryDiagnosis] = []

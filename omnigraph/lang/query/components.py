@@ -1,7 +1,7 @@
 """The connected components of a `match`: groups of variables that traversals connect.
 
-A traversal to `$_` connects nothing. Components are in the order of their first clause. Lowering
-uses them to choose seeds, and lint uses them to find cross products.
+A traversal to `$_` connects nothing. Components are in the order of their first clause. Lowering uses components to
+choose seeds, and lint uses them to find cross products.
 """
 
 from collections.abc import Iterable
@@ -65,7 +65,7 @@ def find_components(match: CheckedMatch, outer_variables: Iterable[str] = ()) ->
     groups: dict[str | int, list[CheckedBinding | CheckedTraversal]] = {}
     for clause_index, clause in enumerate(joining_clauses):
         clause_variables = _clause_variables(clause)
-        # A traversal between anonymous endpoints is a component of its own.
+        # A traversal between anonymous endpoints forms its own component.
         groups.setdefault(
             connected_names.find_root(clause_variables[0]) if clause_variables else clause_index, []
         ).append(clause)

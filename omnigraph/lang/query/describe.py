@@ -1,7 +1,7 @@
 """Describe what a compiled query returns, reads and writes, without running it.
 
-Owns the operation descriptor that clients and tools see. Its JSON form is part of the wire format and must not
-change. Column names are the same as in results.
+This module owns the operation descriptor that clients and tools see. The descriptor's JSON form is part of the wire
+format and must not change. Column names are the same as in results.
 """
 
 from collections.abc import Iterable, Iterator
@@ -67,7 +67,7 @@ class TypeRef:
 
 @record
 class Operation:
-    """The descriptor of a query; `result` is empty for a mutation."""
+    """The descriptor of a query; `result` is empty if the query is a mutation."""
 
     result: tuple[ResultColumn, ...]
     reads: tuple[TypeRef, ...]

@@ -1,7 +1,7 @@
 """The canonical layout of a `.gq` file.
 
-Owns where lines break. Comments stay with the code to which they belong, at most one consecutive blank line is kept,
-and the formatted text must parse to an equal tree. Text with syntax errors is rejected.
+This module decides where lines break. Comments stay with the code to which they belong, at most one consecutive
+blank line is kept, and the formatted text must parse to an equal tree. Text with syntax errors is rejected.
 """
 
 from bisect import bisect_left, bisect_right
@@ -70,7 +70,7 @@ class _TokenFinder:
             lexeme = self._code_lexemes[lexeme_index]
             if self._text[lexeme.start : lexeme.end] == token_text:
                 return Span(lexeme.start, lexeme.end)
-        raise AssertionError(f"the tree implies {token_text!r} after offset {offset}")
+        raise AssertionError(f"expected {token_text!r} at or after offset {offset}")
 
     def has_comment(self, span: Span) -> bool:
         """Return whether `span` contains a comment."""

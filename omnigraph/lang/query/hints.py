@@ -1,6 +1,7 @@
 """Wording of syntax errors in `.gq` files: names of terminals, and hints about the likely mistake.
 
-Owns only the wording. Nothing here decides whether a query is valid, so a wrong hint never rejects one.
+This module owns only the wording. Nothing here decides whether a query is valid, so a wrong hint never causes a
+rejection.
 """
 
 import re
@@ -101,28 +102,30 @@ _CLAUSE_TERMINALS = frozenset({"VAR", "NOT", "OPTIONAL", "LPAR"})
 _QUOTES_HINT = 'strings use double quotes: ".."'
 _CONDITIONS_HINT = "write conditions as clauses inside `match { .. }`"
 _ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
-_QUERY_SHAPE_HINT = "a query is `match`, `return`, `order`, `limit`, `offset` in this order, or a list of statements"
-_TRAVERSAL_HINT = "a traversal is written `$a knows $b`, undirected `$a <knows> $b`"
+_QUERY_SHAPE_HINT = (
+    "a query consists of `match`, `return`, `order`, `limit` and `offset`, in this order, or of a list of statements"
+)
+_TRAVERSAL_HINT = "write a traversal as `$a knows $b`, or as `$a <knows> $b` if it is undirected"
 _TYPES_HINT = (
     "the types are String, Bool, I32, I64, U32, U64, F32, F64, Date, DateTime, Blob, a list "
     "such as [String], and Vector(n)"
 )
 _SEPARATE_TRAVERSAL_HINT = "a traversal is a separate clause, not part of a condition; negate it with `not { .. }`"
 _TYPE_OR_EDGE_HINT = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
-_BARE_WORD_HINT = 'a property is written `$x.name`, a parameter `$name`, a string `"name"`'
+_BARE_WORD_HINT = 'write a property as `$x.name`, a parameter as `$name`, and a string as `"name"`'
 
-# Patterns for the text at an error, with hints that apply whatever was expected. They are compiled
-# when a query has an error, not at start-up.
+# Patterns for the text at an error, with hints that apply whatever was expected. The patterns are compiled when a
+# query has an error, not at start-up.
 _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"'", _QUOTES_HINT),
     (r"(?<==)=|==", "compare with `=`; there is no `==`"),
-    (r"(?<=<)>", "write `!=` for not equal"),
+    (r"(?<=<)>", "use `!=` to test for inequality"),
     (r"&", "write `and`"),
     (r"\|\|", "write `or`"),
     (r"!(?!=)", "write `not`"),
     (r"#|--", "a comment begins with `//`"),
     (r"-\[|->|<-|(?<=-)>", _TRAVERSAL_HINT),
-    (r"\$[A-Z]", "a variable begins with a lower-case letter"),
+    (r"\$[A-Z]", "variable names begin with a lower-case letter"),
     (r"\$[0-9]", "a variable is `$` followed by a name that begins with a letter"),
     (r"[+/%][ \t0-9$(]|-[ \t$(]|\*[ \t]*[0-9(]", "arithmetic is not supported"),
     (r";", "clauses have no separator; columns are separated by commas"),
@@ -165,20 +168,20 @@ _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ..
     (lambda f, e: f == "," and e >= _CLAUSE_TERMINALS, "clauses need no commas between them"),
     (lambda f, e: f == "where" and (e >= _CLAUSE_TERMINALS or "_RETURN" in e), _CONDITIONS_HINT),
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
-    (lambda f, e: "_RETURN" in e, "`match { .. }` is followed by `return { .. }`"),
-    (lambda f, e: e == {"_WHERE"}, "add a `where` condition; no statement changes all rows"),
+    (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`"),
+    (lambda f, e: e == {"_WHERE"}, "add a `where` condition; `update` and `delete` require one"),
     (lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATOR_TERMINALS, _ROW_FILTER_HINT),
     (lambda f, e: f == "=" and "COLON" in e, "write `:` before a value, as in `age: 3`"),
     (_is_unclosed_match, "close `match { .. }` first"),
     (_is_part_keyword, _QUERY_SHAPE_HINT),
     (lambda f, e: f == "}" and e == {"COMMA"}, "write both bounds: `{2,2}`"),
-    (lambda f, e: f == "*" and "VBAR" in e, "give the bounds of the hops: `knows{1,3}`"),
+    (lambda f, e: f == "*" and "VBAR" in e, "specify the hop bounds: `knows{1,3}`"),
     (lambda f, e: _starts_lower_case(f) and "DOT" in e and e >= _OPERATOR_TERMINALS, _SEPARATE_TRAVERSAL_HINT),
     (lambda f, e: f[:1].isupper() and {"DOT", "COLON", "IDENT"} <= e, _TYPE_OR_EDGE_HINT),
     (lambda f, e: _starts_lower_case(f) and {"VAR", "STRING"} <= e, _BARE_WORD_HINT),
     (lambda f, e: "BASE_TYPE" in e and f[:1].isalpha(), _TYPES_HINT),
     (lambda f, e: e == {"TYPE_NAME"} and _starts_lower_case(f), "type names begin with an upper-case letter"),
-    (_is_missing_dollar, "a parameter begins with `$`"),
-    (_is_missing_brace, "write this part in braces: `{ .. }`"),
+    (_is_missing_dollar, "parameter names begin with `$`"),
+    (_is_missing_brace, "enclose this part in braces: `{ .. }`"),
     (lambda f, e: e == {"IDENT"} and f[:1].isupper(), "names begin with a lower-case letter"),
 )

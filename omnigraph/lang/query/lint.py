@@ -1,7 +1,7 @@
 """Lint: collects every finding about a `.gq` file in one report for tools.
 
-Owns the format of the report, L201, and the warning about mutations without parameters. Diagnostics
-of the parser and the checker are only arranged here.
+This module owns the format of the report, the L201 check, and the warning about mutations without parameters.
+Diagnostics of the parser and the checker are only arranged here.
 """
 
 from dataclasses import field

@@ -1,8 +1,8 @@
 """Lower a checked query to the plan that engines run.
 
-Owns the order of operators. For each connected component, the plan scans its seed and then expands traversals,
-always taking the first one in the text that has a bound endpoint. Filters come next, then `not`, `optional`
-and the filters that depend on an `optional`, in textual order. Lowering never uses data or costs.
+This module determines the order of operators. For each connected component, the plan scans its seed and then
+expands traversals, always taking the first one in the text that has a bound endpoint. Filters come next, then
+`not`, `optional` and the filters that depend on an `optional`, in textual order. Lowering never uses data or costs.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,6 +1,6 @@
 """The syntax tree of a `.gq` file, as written.
 
-Owns the nodes that the parser builds and the formatter prints. Nothing is typed or resolved here.
+This module defines the nodes that the parser builds and the formatter prints. Nothing is typed or resolved here.
 Spans are excluded from equality, so files with the same meaning have equal trees.
 """
 

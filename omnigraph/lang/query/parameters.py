@@ -1,6 +1,6 @@
 """Bind values to the parameters of a compiled query before it runs.
 
-Owns which parameters callers may omit, and which values they may pass. One error reports every
+This module defines which parameters callers may omit, and which values they may pass. One error reports every
 problem, and nothing runs until all parameters have values of their types.
 """
 
@@ -26,7 +26,7 @@ def bind_parameters(
 ) -> dict[str, Any]:
     """Return the stored value of each parameter; raise one `ParameterError` with all problems.
 
-    `request_time` is the time of the request (a datetime, a string, or milliseconds). It is stored
+    `request_time` is the time of the request (a datetime, a string, or milliseconds). The request time is stored
     under the reserved name `__now`, for `now()`.
 
     >>> age = CheckedParameter("age", PropertyType(ScalarType.I32))
@@ -70,7 +70,7 @@ def _parameter_value(parameter: CheckedParameter, arguments: Mapping[str, Any], 
         return parameter.default.value
     if parameter_type.nullable:
         return None
-    message = f"parameter '${parameter.name}': expected {parameter_type.display()}, but it is missing"
+    message = f"parameter '${parameter.name}': expected {parameter_type.display()}, but no value was given"
     return ParameterError(message, parameter=parameter.name, expected=parameter_type.display(), actual="nothing")
 
 
@@ -80,7 +80,7 @@ def _unknown_parameter_error(argument_name: str, declared_parameters: Mapping[st
 
 
 def _combine_errors(problems: list[ParameterError]) -> ParameterError:
-    """Combine problems into one error, with the facts of the first and all of them in `details["problems"]`."""
+    """Combine problems into one error, with the details of the first one and the full list in `details["problems"]`."""
     first_error = problems[0]
     messages = [problem.message for problem in problems]
     if len(problems) == 1:

@@ -1,6 +1,6 @@
 """Parse the text of a `.gq` file into its syntax tree.
 
-Owns how a query begins, the words used in syntax errors, and the two entry points: `parse_queries`
+This module defines how a query begins, the words used in syntax errors, and the two entry points: `parse_queries`
 for files that must be valid, and `read_queries` for files that may contain errors.
 """
 

@@ -1,7 +1,7 @@
 """The immutable plan (IR) of one compiled query: what an engine runs, with every name resolved.
 
-Owns the operator and expression nodes. A plan contains no text, spans or data; two queries with
-the same meaning lower to equal plans. It does not determine how an engine finds neighbours.
+This module defines the operator and expression nodes. A plan contains no text, spans or data; two queries with
+the same meaning lower to equal plans. The plan does not determine how an engine finds neighbours.
 """
 
 from typing import Literal as OneOf
@@ -48,7 +48,7 @@ class PropertyValue:
 
 @record
 class SystemValue:
-    """`id` of an entity, `from` or `to` of an edge."""
+    """The `id` of an entity, or the `from` or `to` of an edge."""
 
     variable: str
     field: SystemField
@@ -121,7 +121,7 @@ class IsNull:
 
 @record
 class OfType:
-    """A test whether the node of a variable that was scanned as an interface has this node type."""
+    """A test of whether a variable's node, which was scanned as an interface, has this node type."""
 
     variable: str
     type_name: str
@@ -166,7 +166,7 @@ Predicate = Compare | TextTest | InList | IsNull | OfType | TextSearch | And | O
 
 @record
 class Bm25:
-    """A descending text score, which keeps only matching rows."""
+    """A ranking by descending text score, which keeps only matching rows."""
 
     field: PropertyValue
     query: Value
@@ -174,7 +174,7 @@ class Bm25:
 
 @record
 class Nearest:
-    """An ascending distance; rows without a vector are dropped. `model` comes from `@embed`."""
+    """A ranking by ascending distance; rows without a vector are dropped. `model` comes from `@embed`."""
 
     field: PropertyValue
     query: Value
@@ -300,8 +300,8 @@ class SortKey:
 class ReadPlan:
     """match, then projection or grouping, ordering or ranking, offset and limit.
 
-    `variables` lists every named variable (nodes and edges) in order of first appearance, which
-    determines how ties are broken, and the default order.
+    `variables` lists every named variable (nodes and edges) in order of first appearance, which determines the
+    default order and how ties are broken.
     """
 
     operators: tuple[Operator, ...]
@@ -358,7 +358,7 @@ ROW_VARIABLE = "_"  # the variable of the tested row in the `where` of a mutatio
 
 @record
 class WritePlan:
-    """Statements in order; later ones see what earlier ones have written."""
+    """Statements in execution order; later ones see what earlier ones have written."""
 
     statements: tuple[WriteStatement, ...]
 

@@ -1,6 +1,6 @@
 """Warnings about queries that are legal but probably not intended.
 
-Owns L202 to L204; L205 to L207 are reported by the checks. Warnings never change what a query means.
+This module reports L202 to L204; the checks report L205 to L207. Warnings never change what a query means.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
@@ -25,7 +25,7 @@ _OUTER_VARIABLES = "outside #"  # stands for all outer variables; no variable na
 
 
 def collect_warnings(query: m.Query, checked: CheckedQuery, source: SourceText) -> tuple[Diagnostic, ...]:
-    """Return all warnings about a query, in source order; heuristic ones only if there are no errors."""
+    """Return all warnings about a query, in source order; omit heuristic ones if there are errors."""
     warnings = list(checked.warnings)
     if checked.body is not None:
         warnings += _find_unused_parameters(query, checked, source)
@@ -60,15 +60,15 @@ def _find_unordered_limit(read_body: m.ReadBody, checked_read: CheckedRead, sour
     )
     if limit_or_offset is None or read_body.orderings or is_single_row:
         return []
-    message = "without an `order`, ids decide which rows are returned"
+    message = "without an `order`, the returned rows are chosen by id"
     return [_make_warning(source, limit_or_offset.span, message, "L204", "add an `order`")]
 
 
 def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], source: SourceText) -> list[Diagnostic]:
     """Report parts that no traversal, condition or nested match connects to the others."""
     match_parts = find_components(match, outer_variables)
-    hint = "connect it with a traversal or a condition"
-    message = "this part is not connected to any earlier part: the result is a cross product"
+    hint = "connect the parts with a traversal or a condition"
+    message = "this part is not connected to any earlier part, so the result is a cross product"
     disconnected = _find_disconnected(match_parts, match, outer_variables)
     warnings = [_make_warning(source, component.span, message, "L203", hint) for component in disconnected]
     visible_variables = outer_variables.union(*(component.variables for component in match_parts))

@@ -1,6 +1,6 @@
 """Spell syntax nodes on one line.
 
-Owns the canonical spelling: spaces, commas, and parentheses only where the tree requires them. The
+This module defines the canonical spelling: spaces, commas, and parentheses only where the tree requires them. The
 spelled text must parse to an equal tree. The formatter decides where lines break.
 """
 

@@ -19,7 +19,7 @@ __all__ = ["compile_schema", "diagnose_schema", "examine_schema", "format_schema
 
 
 def parse_schema(schema_text: str, source_name: str = "<schema>") -> "SchemaFile":
-    """Return the syntax tree of a schema text; raise `ParseError` with every syntax error.
+    """Return the syntax tree of a schema; raise `ParseError` with every syntax error.
 
     >>> [d.name.text for d in parse_schema("node Lamp {} edge Lights: Lamp -> Room").declarations]
     ['Lamp', 'Lights']
@@ -39,9 +39,9 @@ def parse_schema(schema_text: str, source_name: str = "<schema>") -> "SchemaFile
 def compile_schema(
     schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "Catalog":
-    """Return the catalog of a schema text; raise one language error that lists every mistake.
+    """Return the catalog of a schema; raise one language error that lists every mistake.
 
-    `existing_names` are names that the graph already has: only those may exceed the length limit.
+    `existing_names` are the names that the graph already has; only these may exceed the length limit.
 
     >>> compile_schema("node Lamp { watts: I32  name: String @key }").nodes[0].key
     ('name',)
@@ -58,7 +58,7 @@ def compile_schema(
 def diagnose_schema(
     schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """Return the catalog, or None if there are errors, and every error. Never raises for invalid text.
+    """Return the catalog (None if there are errors) and every error. Never raises for invalid text.
 
     >>> diagnose_schema("edge Lights: Lamp -> Room")[1][0].message
     'edge `Lights` starts at `Lamp`, which is not a declared node type'
@@ -92,7 +92,7 @@ def lint_schema(
 def examine_schema(
     schema_text: str, source_name: str = "<schema>", *, severities: "Mapping[str, LintLevel] | None" = None
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """Return the catalog, or None if there are errors, and the diagnostics of `lint_schema`.
+    """Return the catalog (None if there are errors) and the diagnostics of `lint_schema`.
 
     >>> catalog, diagnostics = examine_schema("node Big_Lamp {}")
     >>> catalog.nodes[0].name, diagnostics[0].severity

@@ -1,7 +1,7 @@
 """A checked schema: the types, properties and rules that all higher layers use.
 
-Owns the resolved form of a `.pg` file: interfaces are expanded into their nodes, constraints are typed, and
-everything is in name order. Only `check` builds a catalog from text, so its content can be trusted.
+This module defines the resolved form of a `.pg` file: interfaces are expanded into their nodes, constraints are
+typed, and everything is in name order. Only `check` builds a catalog from text, so its content can be trusted.
 """
 
 from dataclasses import field

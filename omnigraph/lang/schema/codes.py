@@ -1,10 +1,10 @@
 """The catalogue of schema findings: every `OG-…` code with its tier, severity and meaning.
 
-This module contains only data: code that reports a finding looks up its code here, and a code that is not listed does
-not exist. The families are DS destructive, MF may fail on data, CD constraint deletion, BC
-backward-incompatible, NM naming, VE vectors and embeddings, ED edge topology; OW ownership, NL
-non-linear branches and LK locks and cost are reserved. Numbers below 200 are findings about a
-migration plan or about names; all others are lint findings.
+This module contains only data: code that reports a finding looks up its code here, and a code that is not listed
+does not exist. The families are DS (destructive), MF (may fail on data), CD (constraint deletion), BC
+(backward-incompatible), NM (naming), VE (vectors and embeddings) and ED (edge topology); OW (ownership), NL
+(non-linear branches) and LK (locks and cost) are reserved. Numbers below 200 are findings about a migration plan or
+about names; all others are lint findings.
 """
 
 from typing import Literal
@@ -33,20 +33,20 @@ _MIGRATION_CODES = (
     FindingCode("OG-DS-105", "destructive", "warning", "a vector property is dropped with its vectors"),
     FindingCode("OG-MF-103", "validated", "error", "a required property is added without a default"),
     FindingCode("OG-MF-104", "validated", "warning", "a nullable property becomes required"),
-    FindingCode("OG-MF-106", "destructive", "error", "a property changes its type or loses values"),
-    FindingCode("OG-MF-107", "validated", "warning", "existing entities must become unique"),
+    FindingCode("OG-MF-106", "destructive", "error", "a property changes to an incompatible type"),
+    FindingCode("OG-MF-107", "validated", "warning", "existing entities must satisfy a unique constraint"),
     FindingCode("OG-MF-108", "validated", "warning", "existing values must satisfy a range"),
     FindingCode("OG-MF-109", "validated", "warning", "existing values must match a pattern"),
     FindingCode("OG-MF-110", "validated", "warning", "values are removed from an enum"),
     FindingCode("OG-MF-111", "validated", "warning", "the cardinality of an edge type is tightened"),
     FindingCode("OG-CD-101", "safe", "warning", "a constraint is removed; later data may violate it"),
     FindingCode("OG-CD-102", "safe", "info", "an index is removed; queries may slow down"),
-    FindingCode("OG-BC-101", "destructive", "error", "the key changes, and with it the id of every node"),
+    FindingCode("OG-BC-101", "destructive", "error", "the key changes, which changes the id of every node"),
     FindingCode("OG-BC-102", "destructive", "error", "the list of implemented interfaces changes"),
     FindingCode("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
-    FindingCode("OG-BC-104", "destructive", "error", "an interface is removed that nodes still implement"),
-    FindingCode("OG-BC-105", "destructive", "error", "an annotation with unknown meaning changes"),
-    FindingCode("OG-BC-106", "destructive", "error", "the schemas differ in a way that no step expresses"),
+    FindingCode("OG-BC-104", "destructive", "error", "an interface that nodes still implement is removed"),
+    FindingCode("OG-BC-105", "destructive", "error", "an annotation without a known meaning changes"),
+    FindingCode("OG-BC-106", "destructive", "error", "the schemas differ in a way that no migration step covers"),
     FindingCode("OG-ED-101", "validated", "warning", "the endpoints of an edge type change"),
     FindingCode("OG-VE-101", "destructive", "error", "the source property of a vector changes"),
     FindingCode("OG-VE-102", "destructive", "error", "the embedding model of a vector changes"),

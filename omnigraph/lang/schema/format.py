@@ -1,7 +1,7 @@
 """The canonical layout of a schema file.
 
-Owns how a tree is printed: one member per line, four spaces of indentation, no wrapping. Comments, the order of
-declarations and the spelling of strings and numbers are preserved; the meaning never changes.
+This module defines how a tree is printed: one member per line, indented by four spaces, without wrapping. Comments,
+the order of declarations and the spelling of strings and numbers are preserved; the meaning never changes.
 """
 
 from bisect import bisect_left

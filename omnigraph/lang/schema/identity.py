@@ -1,6 +1,6 @@
 """Assign every type and property of a schema its permanent id.
 
-Owns the matching (exact name first, then `@rename_from`) and the order in which new ids are assigned.
+This module owns the matching (exact name first, then `@rename_from`) and the order in which new ids are assigned.
 Ids are never reused: a type that is dropped and declared again is a new type. The functions are pure: the identity
 domain of a graph is an argument.
 """
@@ -61,7 +61,7 @@ class _IdentityMatch:
 
 
 def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
-    """Return the identity of a schema with which a graph is created; rename hints have no effect.
+    """Return the identity of a new graph's schema; rename hints have no effect.
 
     >>> from .catalog import NodeType
     >>> ir = new_identity(Catalog(nodes=(NodeType("B", ()), NodeType("A", ()))), "0" * 26)
@@ -72,7 +72,7 @@ def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
 
 
 def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[Diagnostic, ...]:
-    """Return a warning for each rename hint in a schema with which a graph is created."""
+    """Return a warning for each rename hint in a new graph's schema."""
     match = _IdentityMatch(SourceText(source_name, catalog.source))
     for subject, subject_label in _rename_hint_subjects(catalog):
         if subject.rename_from is not None:
@@ -84,8 +84,8 @@ def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[
 def resolve_identity(accepted: SchemaIR, desired: Catalog, source_name: str = "schema.pg") -> ResolvedIdentity:
     """Return the identity of a schema that replaces the accepted one.
 
-    Types and properties whose name was accepted before keep their ids. Rename hints are followed next, and all
-    others are new. Raise one `IdentityError` with every hint that cannot be followed.
+    Types and properties whose name was accepted before keep their ids. Rename hints are applied next, and all
+    remaining types and properties are new. Raise one `IdentityError` with every hint that cannot be followed.
     """
     match = _IdentityMatch(SourceText(source_name, desired.source))
     _match_types(accepted, desired, match)
@@ -150,7 +150,7 @@ def _keep_type_ids(
 
 def _warn_ignored_hint(match: _IdentityMatch, subject: CatalogType | PropertyDefinition, subject_label: str) -> None:
     hint_text = f'@rename_from("{subject.rename_from}")'
-    warning_text = f"{subject_label} exists under this name, so {hint_text} is ignored"
+    warning_text = f"{subject_label} already exists, so {hint_text} is ignored"
     match.add_warning(subject, warning_text, IGNORED_HINT)
 
 
@@ -158,7 +158,7 @@ def _report_double_claim(
     match: _IdentityMatch, subject: CatalogType | PropertyDefinition, old_label: str, claimant_label: str
 ) -> None:
     message = f"{old_label} is already claimed by {claimant_label}"
-    match.add_error(subject, message, "only one declaration may continue it")
+    match.add_error(subject, message, "a type or property can have only one successor")
 
 
 def _report_unknown_type(
@@ -168,10 +168,10 @@ def _report_unknown_type(
     kind, old_name = declared_type.kind, declared_type.rename_from
     subject = f"@rename_from on {_type_label(declared_type)}"
     if other_kind is None:
-        reason = f"{subject}: no accepted {kind} is named '{old_name}'"
+        reason = f"{subject}: the accepted schema has no {kind} named '{old_name}'"
         advice = "remove the hint to declare a new type"
     else:
-        reason = f"{subject}: '{old_name}' is an accepted {other_kind}"
+        reason = f"{subject}: '{old_name}' is {_with_article(other_kind)} in the accepted schema"
         advice = f"a rename cannot turn {_with_article(other_kind)} into {_with_article(kind)}"
     match.add_error(declared_type, reason, advice)
 
@@ -243,9 +243,9 @@ def _report_hints_of_new_type(declared_type: CatalogType, match: _IdentityMatch)
         if definition.rename_from is not None and definition.declared_directly:
             hint_text = f'@rename_from("{definition.rename_from}")'
             message = (
-                f"{hint_text} on {type_label}.{definition.name}: {type_label} is new and has no accepted properties"
+                f"{hint_text} on {type_label}.{definition.name}: {type_label} is new, so it has no properties to rename"
             )
-            match.add_error(definition, message, "remove the hint, or name the old type with @rename_from")
+            match.add_error(definition, message, "remove the hint, or add @rename_from to the type")
 
 
 def _assign_ids(catalog: Catalog, domain: str, first_id: int, match: _IdentityMatch) -> SchemaIR:

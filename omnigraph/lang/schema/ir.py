@@ -1,6 +1,6 @@
 """A schema with identity: its shape, and the permanent ids of its types and properties.
 
-Owns the record of its accepted schema that a graph stores, the JSON form of that record, and its hash. `identity`
+This module owns the record in which a graph stores its accepted schema, and the record's JSON form and hash. `identity`
 assigns the ids, and `ir_reading` reads records back.
 """
 

@@ -114,7 +114,7 @@ def _require_same_content(stored: Any, expected: Any, record_node: _RecordNode) 
         record_node.reject(f"got {compact_json(stored)}, expected {compact_json(expected)}")
     if isinstance(stored, dict):
         if list(stored) != list(expected):
-            record_node.reject(f"got members {', '.join(stored)}, expected {', '.join(expected)}")
+            record_node.reject(f"got members {', '.join(stored)}; expected {', '.join(expected)}")
         for member_name in stored:
             _require_same_content(stored[member_name], expected[member_name], record_node.member(member_name))
     elif isinstance(stored, list):

@@ -1,6 +1,6 @@
 """Soundness of an accepted schema: unique ids, resolvable references, satisfied interfaces.
 
-Owns the rules that hold for every `SchemaIR`, regardless of its source. It never repairs anything.
+This module defines the rules that hold for every `SchemaIR`, regardless of its source. Nothing is repaired.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Warnings about schemas that are valid but probably not intended.
 
-Owns the rules for style and for declarations without effect. A rule is a generator over one
+This module defines the rules for style and for declarations without effect. A rule is a generator over one
 declaration; `RULES` lists all of them. Lint never rejects a schema: only `check` does.
 """
 
@@ -22,8 +22,8 @@ from .parse import ParsedSchema
 
 LintLevel = DiagnosticSeverity | Literal["off"]
 _BARE_CONSTRAINT_HINTS = {
-    "range": "write `@range(price, 0..)` as a member of a node",
-    "check": 'write `@check(code, "^[A-Z]+$")` as a member of a node',
+    "range": "write `@range(price, 0..)` in the body of a node",
+    "check": 'write `@check(code, "^[A-Z]+$")` in the body of a node',
     "card": "write `@card(0..1)` directly after the target type of an edge",
     "default": "write `@default(value)` after a property",
 }
@@ -101,7 +101,7 @@ def check_type_names(declaration: Declaration, lint_context: LintContext) -> Ite
     if not _PASCAL_CASE.fullmatch(name.text):
         suggestion = "".join(name_part[:1].upper() + name_part[1:] for name_part in name.text.split("_"))
         message = f"the type name `{name.text}` is not in PascalCase"
-        yield SchemaLintFinding("OG-NM-101", name.span, message, f"`{suggestion}`?")
+        yield SchemaLintFinding("OG-NM-101", name.span, message, f"did you mean `{suggestion}`?")
 
 
 def check_property_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
@@ -111,7 +111,7 @@ def check_property_names(declaration: Declaration, lint_context: LintContext) ->
             suggestion = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", declared_property.name.text).lower()
             message = f"the property name `{declared_property.name.text}` is not in snake_case"
             yield SchemaLintFinding(
-                "OG-NM-102", declared_property.name.span, message, f"`{suggestion}`?", declared_property
+                "OG-NM-102", declared_property.name.span, message, f"did you mean `{suggestion}`?", declared_property
             )
 
 
@@ -129,7 +129,7 @@ def check_annotations(declaration: Declaration, lint_context: LintContext) -> It
                 f"@{annotation_name}",
                 (f"@{known_name}" for known_name in (*KNOWN_ANNOTATIONS, *_BARE_CONSTRAINT_HINTS)),
             )
-            message = f"unknown annotation `@{annotation_name}`: it is stored, but has no effect"
+            message = f"unknown annotation `@{annotation_name}` is stored but has no effect"
             yield SchemaLintFinding("OG-NM-103", annotation.span, message, suggestion, owner_property)
 
 
@@ -142,7 +142,7 @@ def check_rename_hints(declaration: Declaration, lint_context: LintContext) -> I
             old_name = annotation.arguments[0].text
             if old_name in (used_type_names if owner_property is None else used_property_names):
                 message = f"`@rename_from`: `{old_name}` is still declared, so nothing is renamed"
-                hint = "remove the hint once every graph has the new name"
+                hint = "remove the hint once every graph uses the new name"
                 yield SchemaLintFinding("OG-NM-105", annotation.span, message, hint, owner_property)
 
 
@@ -180,7 +180,7 @@ def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Ite
         return
     if declaration.source.text == declaration.target.text:
         message = f"edge `{declaration.name.text}` may connect a node to itself"
-        hint = "`@card(0..n)` limits the edges of a node"
+        hint = "use `@card(0..n)` to limit the number of edges per node"
         yield SchemaLintFinding("OG-ED-201", declaration.name.span, message, hint)
 
 

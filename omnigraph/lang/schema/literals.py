@@ -1,6 +1,7 @@
 r"""Literals in a schema file: decode quoted strings and parse numbers.
 
-Owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. It does not depend on property types.
+This module owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. Property types do not
+matter here.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The syntax tree of a `.pg` file.
 
-Owns the nodes that the parser builds and the formatter prints. Nothing is resolved or checked:
+This module defines the nodes that the parser builds and the formatter prints. Nothing is resolved or checked:
 interfaces are not expanded and names may be undefined (see `catalog` for the checked form).
 Equality ignores spans, so two files with the same meaning have equal trees.
 A `body` is the span from `{` to `}`.

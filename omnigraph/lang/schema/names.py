@@ -1,6 +1,6 @@
 """Reserved names, and suggestions for misspelled names.
 
-Owns the names that no property may have, and the suggestions for names that are probably misspelled.
+This module owns the names that no property may have, and the suggestions for names that are probably misspelled.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """Parse the text of a schema file into its syntax tree.
 
-Owns the conversion of the parser's generic tree to `model`, and every rejection that needs only
+This module owns the conversion of the parser's generic tree to `model`, and every rejection that needs only
 one declaration: misspelled names, unknown types, stray commas, invalid escapes. A rejected
 declaration is still read to its end, so that all its mistakes are reported together.
 """
@@ -41,7 +41,7 @@ _MAX_CARDINALITY = 2**32 - 1
 
 @record
 class ParsedSchema:
-    """The declarations that could be parsed, the diagnostics, and the names of those that could not be parsed.
+    """The parsed declarations, the diagnostics, and the names of declarations that could not be parsed.
 
     `unreadable_names` contains (kind, name) pairs, so that later checks do not report such a type as
     missing.
@@ -121,7 +121,7 @@ class _TreeBuilder:
         members = self._read_members(body)
         for member in members:
             if isinstance(member, Constraint):
-                message = f"an interface has properties only, no `@{member.kind}(…)` constraint"
+                message = f"an interface can only have properties, not a `@{member.kind}(…)` constraint"
                 hint = f"write `@{member.kind}` after the property, or constrain the nodes"
                 self.report_problem(member.span, message, hint)
         properties = tuple(member for member in members if isinstance(member, Property))
@@ -133,7 +133,7 @@ class _TreeBuilder:
         for annotation in annotations:
             if annotation.name.text != "allow":
                 message = f"an interface cannot have the annotation `@{annotation.name.text}`"
-                self.report_problem(annotation.span, message, "annotate its properties or its nodes")
+                self.report_problem(annotation.span, message, "annotate its properties or the nodes that implement it")
         return tuple(annotation for annotation in annotations if annotation.name.text == "allow")
 
     def _node_def(self, tree: Any) -> NodeDeclaration:
@@ -168,7 +168,7 @@ class _TreeBuilder:
         span = self.source_span(tree)
         if low is not None and high is not None and low > high:
             message = f"`@card`: min {low} is greater than max {high}"
-            self.report_problem(span, message, f"`@card({high}..{low})`?")
+            self.report_problem(span, message, f"did you mean `@card({high}..{low})`?")
         return Cardinality(low or 0, high, span)
 
     def _read_cardinality_bound(self, token: Any) -> int | None:
@@ -192,12 +192,12 @@ class _TreeBuilder:
         for annotation in annotations:
             annotation_name = annotation.name.text
             hint = f"write `@{annotation_name}(…)`" if annotation_name in get_args(ConstraintKind) else None
-            self.report_problem(annotation.span, f"`@{annotation_name}` does not follow a property", hint)
+            self.report_problem(annotation.span, f"`@{annotation_name}` must follow a property", hint)
 
     def _stray_comma(self, tree: Any) -> None:
         start = self.source_span(tree).start
         hint = "remove the comma; a new line or a space is enough"
-        self.report_problem(Span(start, start + 1), "no comma is allowed between properties", hint)
+        self.report_problem(Span(start, start + 1), "commas are not allowed between properties", hint)
         self._reject_standalone_annotations(self._read_annotations(tree.children))
 
     def _property(self, tree: Any) -> Property:
@@ -236,7 +236,7 @@ class _TreeBuilder:
         span = self.source_span(keyword)
         name = Name(name_text, Span(span.end - len(name_text), span.end))
         if name_text[:1].isupper():
-            hint = f"`@{_lower_first(name_text)}`?"
+            hint = f"did you mean `@{_lower_first(name_text)}`?"
             self.report_problem(span, f"annotation names start with a lower-case letter: `@{name_text}`", hint)
         arguments = [
             self._read_argument(argument_tree) for argument_tree in argument_trees if argument_tree is not None
@@ -250,7 +250,7 @@ class _TreeBuilder:
             return argument
         message = f"`@{annotation_name.text}` does not take a range"
         if annotation_name.text == "card":
-            message = "`@card(…)` belongs to an edge, directly after its target type"
+            message = "`@card(…)` is only allowed on an edge, directly after its target type"
         self.report_problem(argument.span, message)
         return Literal("string", self.source.text[argument.span.start : argument.span.end])
 
@@ -289,7 +289,7 @@ class _TreeBuilder:
         name_span = self.source_span(name)
         if not (name[0].islower() or name[0] == "_") or "-" in name:
             message = f"`{name}` is not a valid argument name"
-            self.report_problem(name_span, message, "start with a lower-case letter")
+            self.report_problem(name_span, message, "use a name that starts with a lower-case letter")
         return Option(Name(str(name), name_span), self._literal(value))
 
     def _bounds(self, tree: Any) -> Bounds:
@@ -312,8 +312,8 @@ class _TreeBuilder:
         for escape_offset, escape in literals.find_unknown_escapes(token):
             message = f"unknown escape `{escape}` in a string"
             escape_span = Span(span.start + escape_offset, span.start + escape_offset + 2)
-            known_escapes = r"known escapes are `\"`, `\\`, `\n`, `\r` and `\t`"
-            self.report_problem(escape_span, message, rf"{known_escapes}; for a literal backslash write `\{escape}`")
+            known_escapes = r"the supported escapes are `\"`, `\\`, `\n`, `\r` and `\t`"
+            self.report_problem(escape_span, message, rf"{known_escapes}; for a literal backslash, write `\{escape}`")
         return Literal("string", literals.decode_string(token), span)
 
     # Names
@@ -322,7 +322,7 @@ class _TreeBuilder:
         span = self.source_span(token)
         if not token[0].isupper():
             clipped_name = shorten_name(token)
-            hint = f"`{_upper_first(clipped_name)}`?"
+            hint = f"did you mean `{_upper_first(clipped_name)}`?"
             self.report_problem(span, f"type names start with an upper-case letter: `{clipped_name}`", hint)
         return Name(str(token), span)
 
@@ -330,7 +330,7 @@ class _TreeBuilder:
         span = self.source_span(token)
         if token[0].isupper():
             clipped_name = shorten_name(token)
-            hint = f"`{_lower_first(clipped_name)}`?"
+            hint = f"did you mean `{_lower_first(clipped_name)}`?"
             self.report_problem(span, f"property names start with a lower-case letter: `{clipped_name}`", hint)
         return Name(str(token), span)
 

@@ -1,6 +1,6 @@
 """The canonical shape of a schema: its meaning, excluding order, comments and identity ids.
 
-Owns the canonical form of a catalog, its JSON form and its hash. Two schemas with the same meaning have
+This module owns the canonical form of a catalog, its JSON form and its hash. Two schemas with the same meaning have
 the same shape, byte for byte. This module never assigns ids (see `identity`) and never reads schema text.
 """
 
@@ -102,7 +102,7 @@ def type_json(property_type: PropertyType) -> JsonObject:
 
 
 def annotation_json(annotation: StoredAnnotation) -> JsonObject:
-    """Return the JSON form of an annotation; `kwargs` is present only if there are any."""
+    """Return the JSON form of an annotation; `kwargs` is present only if there are keyword arguments."""
     kwargs = {"kwargs": dict(annotation.options)} if annotation.options else {}
     return {"name": annotation.name, "value": annotation.value} | kwargs
 

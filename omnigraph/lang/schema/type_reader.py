@@ -1,7 +1,7 @@
 """Convert the type of a property, as written in a schema, to a `PropertyType`.
 
-Owns the rejection of types: unknown names, unsupported lists, invalid dimensions, repeated enum values.
-It returns a placeholder for a rejected type, so that parsing can continue.
+This module rejects invalid types: unknown names, unsupported lists, invalid dimensions and repeated enum values. A
+rejected type is replaced with a placeholder, so that parsing can continue.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,8 @@ class TypeReader:
         suggestion = _FOREIGN_TYPE_NAMES.get(type_name.lower()) or find_nearest_name(
             type_name, [*PLAIN_TYPES, "Vector", "enum"]
         )
-        hint = f"`{suggestion}`?" if suggestion else f"types are {', '.join(PLAIN_TYPES)}, Vector(…) and enum(…)"
+        known_types = f"the types are {', '.join(PLAIN_TYPES)}, Vector(…) and enum(…)"
+        hint = f"did you mean `{suggestion}`?" if suggestion else known_types
         return self._reject_type(self._source_span(tree), f"unknown type `{type_name}`", hint)
 
     def _list(self, tree: Any) -> PropertyType:
@@ -81,12 +82,12 @@ class TypeReader:
         span = self._source_span(tree)
         if element_rule != "plain":
             plural = {"enum": "enums", "vector": "vectors", "list": "lists"}[element_rule]
-            hint = "list elements are plain types, such as `[String]`"
+            hint = "list elements must have a plain type, as in `[String]`"
             return self._reject_type(span, f"lists of {plural} are not supported", hint)
         if element_type.scalar is ScalarType.BLOB:
             return self._reject_type(span, "lists of Blob are not supported: `[Blob]`")
         if element_type.nullable:
-            hint = f"write `[{element_type.scalar.value}]?` for a list that may be absent"
+            hint = f"write `[{element_type.scalar.value}]?` for a list that may be null"
             return self._reject_type(span, "list elements cannot be nullable", hint)
         return replace(element_type, is_list=True)
 
@@ -108,6 +109,6 @@ class TypeReader:
         if dimension == 0:
             return self._reject_type(span, "the dimension of a Vector must be greater than zero")
         if dimension is None or dimension > MAX_DIMENSION:
-            message = f"the maximum dimension of a Vector is {MAX_DIMENSION}, not `{token}`"
+            message = f"the dimension of a Vector must be at most {MAX_DIMENSION}, not `{token}`"
             return self._reject_type(span, message)
         return PropertyType(ScalarType.VECTOR, vector_dim=dimension)

@@ -46,9 +46,9 @@ _HINT_BY_TOKEN = {
     ";": "properties need no separator; remove it",
     "?": "one `?` is enough",
     "'": "strings are written in double quotes",
-    "enum": "an enum is written at its property: `status: enum(draft, published)`",
-    "extends": "interfaces cannot extend each other; a node lists all that it implements",
-    "implements": "`implements` follows the annotations of a node",
+    "enum": "declare an enum on its property: `status: enum(draft, published)`",
+    "extends": "interfaces cannot extend each other; a node must list every interface that it implements",
+    "implements": "`implements` must come after the annotations of a node",
     "type": "write `node` for entities and `edge` for connections between them",
     "struct": "write `node` for entities and `edge` for connections between them",
 }

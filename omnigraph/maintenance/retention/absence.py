@@ -1,8 +1,7 @@
 """Prove that an entity is erased: search every file of a root, referenced or not.
 
-This module defines what counts as a trace: the id as a value in a stored row, deleted or not, or in
-an index, or the bytes of the id in any other file. It reads files, not versions, and writes
-nothing.
+This module defines what counts as a trace: the id as a value in a stored row, deleted or not, or in an
+index, or the bytes of the id in any other file. The search reads files, not versions, and writes nothing.
 """
 
 import io
@@ -50,7 +49,7 @@ class ResidualTrace:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absence:
-    """The traces that a search found, and how much it read; true if there are none."""
+    """The traces that a search found, and how much it read; true if there are no traces."""
 
     type_name: str
     entity_id: str
@@ -95,7 +94,7 @@ class _EntitySearch:
 def find_traces(store: Store, type_name: str, entity_id: str, other_paths: Sequence[str | Path] = ()) -> Absence:
     """Search for an entity in every file of a root, and in other files and folders."""
     if not entity_id:
-        raise InputError("an entity has an id", reason="empty id")
+        raise InputError("the entity id must not be empty", reason="empty id")
     states = list(_read_states(store))
     id_columns = _find_id_columns(store, states, type_name)
     search = _EntitySearch(store, entity_id, id_columns, _map_directories_to_types(store, states))

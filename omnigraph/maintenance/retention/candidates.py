@@ -1,9 +1,8 @@
 """Select the files of a survey that nothing needs.
 
-This module defines which kinds of files a collector may remove. In a directory that is still used,
-it selects only known kinds of files, and never the versions that external tools see; in an
-unreferenced directory, it selects everything. Old manifest versions are handled in `trim`: they
-need no handshake.
+This module defines which kinds of files a collector may remove. In a directory that is still used, only known kinds
+of files are selected, and never the versions that external tools see; in an unreferenced directory, everything is
+selected. Old manifest versions are handled in `old_versions`, because removing them needs no handshake.
 """
 
 from collections.abc import Iterator, Sequence
@@ -133,7 +132,7 @@ def _manifest_candidates(marking: Marking) -> Iterator[str]:
 
 
 def _referenced_fragments(store: Store, files: Sequence[ListedObject], fragment_names: Sequence[str]) -> set[str]:
-    """Return the fragments that versions reference; with one per version, equal counts suffice."""
+    """Return the fragments that versions reference: all of them, if there are as many versions as fragments."""
     version_names = [listed_file.name for listed_file in files if attached_version_number(listed_file.name) is not None]
     if len(version_names) == len(fragment_names):
         return set(fragment_names)

@@ -1,4 +1,4 @@
-"""The claim that keeps collectors apart; it only saves work, as two concurrent collectors do no harm.
+"""The claim that keeps collectors apart; it only avoids duplicate work, since two concurrent collectors do no harm.
 
 This module owns the lease on `__gc/claim`: it acquires the lease, renews it in the background,
 takes over a lease that was not renewed for a minute of store time, and detects its loss.
@@ -35,17 +35,17 @@ class CollectorClaim:
     def check(self) -> None:
         """Raise `ConcurrentCommit` if another collector has taken over the claim.
 
-        Called before each removal. It sends requests only if no renewal has succeeded for a while,
-        since the process may have been suspended without any other sign.
+        Called before each removal. Requests are sent only if no renewal has succeeded for a while, since the
+        process may have been suspended in the meantime.
         """
         self.has_started = True
         if ids.monotonic() - self._renewed_at > TRUSTED_SECONDS:
             self.renew()
         if self._lost:
             raise ConcurrentCommit(
-                "another cleanup took over from this one, which was suspended for too long",
+                "another cleanup took over because this one was suspended for too long",
                 effect="unknown",
-                hint="let the other one finish; it also completes what this one began",
+                hint="let the other cleanup finish; it also completes the work of this one",
             )
 
     def renew(self) -> None:
@@ -82,8 +82,8 @@ def _take_over_expired(store: Store, run_id: str, store_time: datetime) -> None:
     ]
     if renewal_times and store_time - renewal_times[0] <= CLAIM_LEASE:
         raise ConcurrentCommit(
-            f"another cleanup is running; its last sign of life was at {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
-            hint=f"let it finish; if it was killed, run this again in {CLAIM_LEASE.seconds} seconds",
+            f"another cleanup is running; its lease was last renewed at {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
+            hint=f"let it finish; if it was killed, run cleanup again in {CLAIM_LEASE.seconds} seconds",
         )
     store.objects.write_lease(CLAIM_NAME, {"run": run_id})
 

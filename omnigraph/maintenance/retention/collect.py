@@ -6,11 +6,11 @@ The steps are ordered so that a file is removed only if nothing can start to ref
    marking first would miss files that are published between the mark and the survey.
 2. Write the delete queue, then mark again. A process that needs to reference old data arms an
    intent and then reads the queue (see `delete_queue`). The collector writes the queue and then
-   reads the intents. Whatever the order, at least one of them sees the other.
+   reads the intents. Whatever the order, at least one side sees the other.
 3. Before the second mark, raise the fences. Ordinary writes have no intent. A fence makes writes
    that staged earlier lose their swap and stage again, so none of their old files is published
    after the second mark.
-4. Record the sweep list once. It is final for all collectors: files that are not on it may be
+4. Record the sweep list once. The list is final for all collectors: files that are not on it may be
    referenced again, so a second, different list could remove them.
 5. Remove files, then the queue, then the sweep list.
 
@@ -147,7 +147,7 @@ def cleanup(
             store.objects.create_json(layout.gc_name(run_id, QUEUE_PART), queue_members)
             _finish_run(run, run_id)
         store.dataset_cache.clear()  # cached handles may point to files that no longer exist
-        # A new survey: the fences have added manifest versions since the first one.
+        # Take a new survey, because the fences have added manifest versions since the first one.
         final_survey = take_survey(store, intents.store_time(store), executor)
         _trim_manifests(run, final_survey)
         dataset_rows = build_dataset_rows(
@@ -241,7 +241,7 @@ def _mark_live(
 def _versions_to_read(marking: Marking) -> list[VersionKey]:
     """Return the versions that a mark will read, determined by a trial mark that reads none of them.
 
-    An executor can then read them in parallel.
+    An executor can then read the versions in parallel.
     """
     noted_versions: dict[VersionKey, None] = {}
 
@@ -285,7 +285,7 @@ def _finish_run(run: _CleanupRun, run_id: str) -> None:
         return
     _sweep_files(run, sweep_names or [])
     if not run.errors_by_dataset:
-        # The queue first: a queue without its sweep list would look undecided and be marked again.
+        # Remove the queue first: a queue without its sweep list would look undecided and be marked again.
         store.objects.remove(layout.gc_name(run_id, QUEUE_PART))
         store.objects.remove(layout.gc_name(run_id, SWEEP_PART))
 
@@ -311,14 +311,14 @@ def _record_sweep_list(store: Store, run_id: str, sweep_names: list[str]) -> lis
     store.objects.create_json(layout.gc_name(run_id, SWEEP_PART), {"names": sweep_names})
     recorded_names = read_listed_names(store, run_id, SWEEP_PART)
     if recorded_names is None:
-        raise ConcurrentCommit("another cleanup ended this one", hint="run it again")
+        raise ConcurrentCommit("another cleanup finished this one", hint="run it again")
     return recorded_names
 
 
 def _abandon_run(store: Store, run_id: str) -> None:
     """End a run by recording an empty result, so that no collector records a different one.
 
-    If that fails, too, the next run finishes it.
+    If recording the result fails, too, the next collector finishes the run.
     """
     with suppress(StorageError, OSError, ConcurrentCommit):
         if _record_sweep_list(store, run_id, []) == []:
@@ -339,12 +339,12 @@ def _sweep_files(run: _CleanupRun, sweep_names: list[str]) -> None:
 def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
     """Remove old manifest versions and superseded refs, which nothing can reference any more.
 
-    They need no delete queue.
+    These removals need no delete queue.
     """
     blocked_directories: set[str] = set()
     for group in _group_old_versions(run.marking, survey):
         for file_name in group:
-            # Strictly in order: if a version cannot be removed, the newer ones must stay as well,
+            # Remove versions strictly in order: if one cannot be removed, the newer ones must stay as well,
             # so that no old version remains below a gap.
             if owning_directory(file_name) not in blocked_directories:
                 failures_before = len(run.failed_names)

@@ -1,8 +1,8 @@
 """The fence: a new manifest version of a branch with the same state and the next collector epoch.
 
-A writer that staged before the fence loses its swap, sees the new epoch and stages again. Files
-that it staged earlier, which the second mark did not see, are therefore never published after that
-mark. A fence changes nothing that readers see.
+A writer that staged before the fence loses its swap, sees the new epoch and stages again. Files that the writer
+staged earlier, which the second mark did not see, are therefore never published after that mark. A fence changes
+nothing that readers see.
 """
 
 from collections.abc import Iterable

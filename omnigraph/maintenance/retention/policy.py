@@ -14,12 +14,12 @@ from omnigraph.publish.trim import DEFAULT_GRACE
 Duration = str | int | float | timedelta
 _UNIT_NAMES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION_PATTERN = re.compile(r"([0-9]+)\s*([smhdw])")
-_POLICY_HINT = "keep=10 keeps the newest ten commits of every branch; older_than='7d' keeps a week"
+_POLICY_HINT = "keep=10 keeps the newest ten commits of every branch; older_than='7d' keeps commits younger than a week"
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """At least one of `keep` and `older_than`; a commit is removed if neither keeps it.
+    """At least one of `keep` and `older_than` must be set; a commit is removed if neither keeps it.
 
     Directories of tables that nothing references any more are kept unless `purge_dropped` is set.
 
@@ -54,7 +54,8 @@ def make_policy(
 ) -> RetentionPolicy:
     """Build a policy from a caller's arguments; there is deliberately no default."""
     if keep is None and older_than is None:
-        raise InputError("cleanup needs to know what to keep", reason="neither keep nor older_than", hint=_POLICY_HINT)
+        reason = "neither keep nor older_than is set"
+        raise InputError("cleanup needs a retention policy", reason=reason, hint=_POLICY_HINT)
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
         raise InputError(f"keep={keep!r} is not a number of commits", reason="expected 0 or more")
     minimum_age = None if older_than is None else parse_duration(older_than)
@@ -85,12 +86,11 @@ def parse_duration(value: Duration) -> timedelta:
 
 
 def _duration_error(duration_text: str) -> InputError:
-    hint = "give a number and one of s, m, h, d, w: 90s, 30m, 12h, 7d, 2w"
+    hint = "give a number and a unit (s, m, h, d or w), such as 90s, 30m, 12h, 7d or 2w"
     if duration_text.isdecimal():
-        hint = f"{duration_text}d are days, {duration_text}s are seconds; also m, h and w"
-        return InputError(
-            f"'{duration_text}' has no unit: {duration_text}d? {duration_text}s?", reason="no unit", hint=hint
-        )
+        hint = f"{duration_text}d means days and {duration_text}s means seconds; m, h and w are also supported"
+        message = f"'{duration_text}' has no unit: did you mean {duration_text}d or {duration_text}s?"
+        return InputError(message, reason="no unit", hint=hint)
     return InputError(f"'{duration_text}' is not a duration", reason="unknown format", hint=hint)
 
 

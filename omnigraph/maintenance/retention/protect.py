@@ -36,7 +36,7 @@ _TIME_RESOLUTION = timedelta(seconds=2)  # coarser than the time resolution of a
 
 @dataclass(slots=True)
 class IntentProtection:
-    """Protects files that are newer than any of these store times."""
+    """Protects files that are newer than any of the given store times."""
 
     armed_times: list[datetime] = field(default_factory=list)
 
@@ -73,10 +73,10 @@ def _protect_operation(
         holder, may_write = f"the unreadable operation {operation.id}{label_suffix}", True
     if not is_known:
         marking.live.directories |= _ALL_DIRECTORIES
-        holder = f"{holder}: its needs cannot be determined, so no table files are removed"
+        holder = f"{holder}: the files it needs cannot be determined, so no table files are removed"
     marking.holders[holder] = None
     if may_write:
-        # Confirmed or not: blobs next to its files are newer, too, and are not listed anywhere.
+        # Needed even for a confirmed intent, because blobs next to its files are not listed anywhere.
         protection.armed_times.append(operation.armed_at - _TIME_RESOLUTION)
 
 
@@ -89,7 +89,7 @@ def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
             if confirmation is not None:
                 _protect_staged(marking, confirmation)
     except Exception as error:
-        _log.warning("what operation %s needs cannot be read: %s", pending.id, error)
+        _log.warning("cannot read what operation %s needs: %s", pending.id, error)
         return False
     return True
 
@@ -97,9 +97,8 @@ def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
 def _protect_unreadable(marking: Marking, unreadable_intent: UnreadableIntent) -> bool:
     """Protect what a damaged intent confirmed; return False if it may need more than is readable now.
 
-    Everything that a damaged intent wrote is newer than the intent itself. The state it was based
-    on may be removed: a retry after the intent's record is restored checks whether that state still
-    exists.
+    Everything that a damaged intent wrote is newer than the intent itself. The state that the intent was based on
+    may be removed: a retry after the intent's record is restored checks whether that state still exists.
     """
     if isinstance(unreadable_intent.error, NewerReleaseError) or judge_failure(unreadable_intent.error) != "for_good":
         return False
@@ -109,7 +108,7 @@ def _protect_unreadable(marking: Marking, unreadable_intent: UnreadableIntent) -
         if confirmation is not None:
             _protect_staged(marking, confirmation)
     except Exception as error:
-        _log.warning("what operation %s staged cannot be read: %s", unreadable_intent.id, error)
+        _log.warning("cannot read what operation %s staged: %s", unreadable_intent.id, error)
         return False
     return True
 

@@ -35,13 +35,12 @@ class DatasetCleanup:
 class Cleanup:
     """The report of a run; `preview` means that nothing was removed.
 
-    `unreferenced_paths` are table directories that nothing references any more; they and their
-    `unreferenced_bytes` are kept unless their removal was requested. `orphans` are directories of
-    branches and tags that were never named. `spared_files` and `spared_bytes` count the files that
-    only the grace period keeps; they are set if nothing is removed. `deleted_rows` is the number of
-    rows that an erase would purge, set by its preview. `held_by` are the tags and running
-    operations that retain data. `engine` says where the work was done. `unnamed` are branches and
-    tags that lost their ref object; none of their files are removed.
+    `unreferenced_paths` are table directories that nothing references any more; they and their `unreferenced_bytes`
+    are kept unless their removal was requested. `orphans` are directories of branches and tags that were never
+    named. `spared_files` and `spared_bytes` count the files that only the grace period keeps; both are set only if
+    nothing is removed. `deleted_rows` is the number of rows that an erase would purge, set by its preview.
+    `held_by` are the tags and running operations that retain data. `engine` says where the work was done. `unnamed`
+    are branches and tags that lost their ref object; none of their files are removed.
     """
 
     preview: bool

@@ -1,9 +1,9 @@
-"""The mark: everything that branches, tags and their retained history need.
+"""The mark phase: find everything that branches, tags and their retained history need.
 
 This module determines which commits are kept: on every branch the newest by count and age,
 merged-in commits by age, merge bases of open branches, and the commits of tags. Everything that a
-head needs must be readable, otherwise nothing is removed at all. Past data that an earlier cleanup
-removed is skipped.
+head needs must be readable, otherwise nothing is removed at all. Historical data that an earlier
+cleanup removed is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,14 +37,15 @@ VersionReader = Callable[[Store, str, int], VersionFiles]
 
 @dataclass(slots=True)
 class Marking:
-    """A mark in progress: the live set so far, and what was read on the way.
+    """A mark phase in progress: the live set so far, and the data read to build it.
 
-    `version_contents` are the files of table versions. They never change, so a second mark reads
-    only new versions; `complete_versions` are those without a missing file. `type_by_directory`
-    maps table directories to types, `kept_commits` stay readable, and `used_tables` are directories
-    that are kept at least in part. `holders` describes the tags and operations that retain data in
-    addition to branches. `read_version` lists the files of a table version. `unnamed` are branches
-    and tags that lost their ref object: they count as live until they are repaired or dropped.
+    `version_contents` are the files of table versions. A version's files never change, so a second
+    mark reads only new versions; `complete_versions` are the versions without a missing file.
+    `type_by_directory` maps table directories to types, `kept_commits` stay readable, and
+    `used_tables` are directories that are kept at least in part. `holders` describes the tags and
+    operations that retain data in addition to branches. `read_version` lists the files of a table
+    version. `unnamed` are branches and tags that lost their ref object: they count as live until
+    they are repaired or dropped.
     """
 
     store: Store
@@ -62,7 +63,7 @@ class Marking:
     _listed_directories: dict[str, dict[str, ListedObject]] = field(default_factory=dict)
 
     def start_over(self, policy: RetentionPolicy | None = None) -> "Marking":
-        """Return a new mark that reuses what cannot have changed, with a different policy if given."""
+        """Return a new mark that reuses data that cannot have changed, optionally with a different policy."""
         new_policy = policy or self.policy
         fresh_marking = Marking(
             self.store, new_policy, self.survey, LiveSet(), self.version_contents, self.type_by_directory
@@ -79,7 +80,7 @@ class Marking:
             self.add_entry(entry, required_by=required_by)
 
     def add_entry(self, entry: TableEntry, required_by: str | None = None) -> None:
-        """Add a table version; a required version that is not readable stops the run."""
+        """Add a table version; the run stops if a required version is unreadable."""
         version_key = (entry.location, entry.lance_version)
         self.type_by_directory.setdefault(entry.location, entry.key)
         if version_key not in self.version_contents and required_by is None and self.creation_time(entry) is None:
@@ -87,7 +88,7 @@ class Marking:
         try:
             self._read_complete(entry, required_by)
         except Conflict:
-            # Another collector may have removed it since the survey; that is not damage.
+            # Another collector may have removed the version since the survey, which is not damage.
             if required_by is None and not self.store.has_version(*version_key):
                 return
             raise
@@ -100,7 +101,7 @@ class Marking:
             try:
                 self.version_contents[version_key] = self.read_version(self.store, *version_key)
             except (AbsentError, StorageError, OSError, ValueError) as error:
-                raise unreadable_error(required_by or f"the past of {entry.key}", entry.key) from error
+                raise unreadable_error(required_by or f"the history of {entry.key}", entry.key) from error
         if version_key not in self.complete_versions:
             self._check_complete(entry, required_by)
             self.complete_versions.add(version_key)
@@ -116,7 +117,7 @@ class Marking:
     def _check_complete(self, entry: TableEntry, required_by: str | None) -> None:
         """Raise `Conflict` if a version has lost files.
 
-        An incomplete version does not justify removing an older one that is complete.
+        An incomplete version does not justify removing an older, complete version.
         """
         needed_names = self.version_contents[entry.location, entry.lance_version].named_files
         unlisted_names = [file_name for file_name in needed_names if file_name not in self.survey.files]
@@ -124,7 +125,7 @@ class Marking:
             self._listed_directories.pop(directory, None)  # list again, because a head may have moved since the listing
         missing_name = next((file_name for file_name in unlisted_names if self._find_listed(file_name) is None), None)
         if missing_name is not None:
-            raise unreadable_error(required_by or f"the past of {entry.key}", f"{missing_name} is missing")
+            raise unreadable_error(required_by or f"the history of {entry.key}", f"{missing_name} is missing")
 
     def _find_listed(self, file_name: str) -> ListedObject | None:
         """Find a file that is newer than the survey, listing each directory once."""
@@ -162,7 +163,7 @@ def mark_heads(marking: Marking) -> None:
 
 
 def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[GraphState, HistoryLog]]:
-    """Mark all files of a manifest without a name and what it needs; yield the log of a branch."""
+    """Mark all files of an unnamed manifest and everything it needs; yield the log if it belongs to a branch."""
     if unnamed.manifest is None:
         raise unreadable_error(unnamed.directory, unnamed.reason)
     subject = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}'"
@@ -176,16 +177,16 @@ def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[
 
 
 def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest, ...]:
-    """Return the unnamed manifests that a cleanup must not touch: all except those never named."""
+    """Return the unnamed manifests that a cleanup must not touch: all except those that never had a name."""
     manifest_ulids = (directory.rpartition("/")[2] for directory in survey.manifest_files() if "/" in directory)
     unnamed_manifests, _ = find_manifests_without_ref(store, manifest_ulids)
     return tuple(unnamed for unnamed in unnamed_manifests if unnamed.status != "never_named")
 
 
 def list_refs(store: Store) -> list[Ref]:
-    """Return every open ref of a branch or tag; one that is closed during the listing may be missing.
+    """Return every open branch and tag ref; a ref that is closed during the listing may be missing.
 
-    A damaged ref object references nothing: its manifest is among the unnamed ones.
+    A damaged ref object references nothing, so its manifest counts as unnamed.
     """
     open_refs = [refs.MAIN_REF]
     for ref_directory in (layout.REFS, layout.TAGS):
@@ -197,12 +198,12 @@ def list_refs(store: Store) -> list[Ref]:
 
 
 def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
-    """Yield the newest manifest behind a ref; yield nothing if it has been deleted."""
+    """Yield the newest manifest that a ref leads to; yield nothing if the manifest has been deleted."""
     try:
         manifest = read_manifest(marking.store, ref.ulid)
     except GraphNotInitialized as error:
         if refs.find_highest_number(marking.store, ref.name, ref.directory) == ref.number:
-            raise unreadable_error(f"'{ref.name}'", "its manifest is missing") from error
+            raise unreadable_error(f"'{ref.name}'", "the manifest is missing") from error
         return
     except StorageError as error:
         raise unreadable_error(f"'{ref.name}'", error.message) from error
@@ -211,7 +212,7 @@ def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
 
 
 def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
-    """Keep the history of a branch; if log chunks have been merged meanwhile, read the branch again."""
+    """Keep a branch's history; if its log chunks were merged in the meantime, read the branch again."""
     for _ in range(_MAX_LOG_READS):
         log = HistoryLog(marking.store, manifest.state)
         try:
@@ -221,7 +222,7 @@ def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
             marking.add_state(manifest, "a branch")
         else:
             return log
-    raise unreadable_error("the log of a branch", "its chunks keep vanishing")
+    raise unreadable_error("the log of a branch", "its chunks keep disappearing")
 
 
 def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None:
@@ -243,8 +244,8 @@ def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None
         first_parent_commits += [commit] if depth is not None else []
         merged_ids += [commit_id] if depth is None else []
         superseded_age = _superseded_age(marking, commit)
-        # First parent last, so that it is popped next: a commit on the first-parent chain must be
-        # visited there with its depth, not earlier as a merged-in commit without a depth.
+        # Push the first parent last, so that it is popped next: a commit on the first-parent chain
+        # must be visited there with its depth, not earlier as a merged-in commit without a depth.
         for parent_id in reversed(commit.parents):
             is_first_parent = depth is not None and parent_id == commit.parent
             pending_visits.append(
@@ -260,9 +261,9 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
     version_times = [time for time in map(marking.creation_time, entries) if time is not None]
     if entries and not version_times:
         return timedelta.max  # its files were removed long ago
-    # A merge adopts older versions, so the commit's own time counts as well; it can only make the
-    # commit younger. The age is never negative, although the store's clock may be behind that of a
-    # writer, or count whole seconds.
+    # A merge adopts older versions, so the commit's own time counts as well, which can only make
+    # the commit younger. The age is never negative, even if the store's clock lags behind a
+    # writer's clock or counts whole seconds.
     return max(
         timedelta(), marking.survey.taken_at - max(*version_times, child_commit.published, child_commit.published)
     )
@@ -298,7 +299,7 @@ def _add_entries(marking: Marking, entries: Iterable[TableEntry], erased_directo
 
 
 def merge_bases(logs: list[tuple[GraphState, HistoryLog]]) -> Iterator[tuple[HistoryLog, str]]:
-    """Yield all merge bases: common ancestors of two heads that have no child below the same heads.
+    """Yield all merge bases, which are the best common ancestors of any two heads.
 
     All heads are processed in one pass; the result is a superset of the bases that merges can need.
     """

@@ -1,7 +1,7 @@
 """List every file that a collector may remove, with size and store time.
 
-This module determines those directories, and the table or manifest of each file. It reads only
-names.
+This module determines which directories are listed, and which table or manifest each file belongs
+to. It never reads file contents.
 """
 
 from collections.abc import Mapping

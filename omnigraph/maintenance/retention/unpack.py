@@ -19,7 +19,7 @@ _GZIP, _ZSTD, _PARQUET, _ARROW = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"AR
 def read_unpacked(file_path: Path, overlap_bytes: int) -> Iterator[bytes]:
     """Yield the contents of a file in pieces; each starts with the last bytes of the previous piece.
 
-    Because of this overlap, a match that spans two pieces is found.
+    The overlap ensures that a match spanning two pieces is found.
     """
     try:
         yield from _read_by_format(file_path, overlap_bytes)

@@ -46,7 +46,7 @@ def _newest_listed_version(store: Store, manifest_directory: str) -> int:
 
 
 def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: int) -> bool:
-    """Return whether newer versions were torn by a power loss and set aside, so never acknowledged."""
+    """Return whether newer versions were torn by a power loss and set aside, and so were never acknowledged."""
     return any(
         torn_version > newest_version
         for outcome in list_recovery_records(store)
@@ -56,7 +56,7 @@ def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: 
 
 
 def parse_torn_version(event_id: str, manifest_directory: str) -> int:
-    """Return the version of a manifest that an audit event set aside; 0 for any other manifest.
+    """Return the manifest version that an audit event set aside; 0 if the event concerns a different manifest.
 
     >>> parse_torn_version("torn-40d76f1f51639ec0-7-1", "Person")
     7

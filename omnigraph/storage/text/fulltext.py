@@ -27,7 +27,8 @@ from omnigraph.storage.table import Table
 from .ascii_tokens import tokenize_ascii
 
 TEXT_INDEX_KIND = "INVERTED"
-# Characters at which both Lance and the engine split. Where only one of them splits, the token stays whole here.
+# Characters at which both Lance and the engine split. Where only one of the two splits, the token stays whole
+# here.
 SEPARATOR_PATTERN = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
 # A token without any of these characters may contain nothing that Lance indexes.
 INDEXED_CHARACTERS = r"[\p{L}\p{N}]"
@@ -78,7 +79,7 @@ def text_segments(table: Table, column: str) -> list[TextSegment]:
 
 
 def write_text_index(store: Store, table: Table, column: str, index_name: str, fragment_ids: Sequence[int]) -> Index:
-    """Write a segment over some fragments, together with its tokens. No version names it yet."""
+    """Write a segment over some fragments, together with its tokens. No version names the segment yet."""
 
     def write_segment() -> Index:
         raw_segment = table.dataset.create_index_uncommitted(

@@ -44,7 +44,7 @@ class Watched(Run):
         try:
             how(graph)
         except ChangeCursorRejected as error:
-            if "deleted and created again" not in str(error):
+            if "deleted and recreated" not in str(error):
                 raise
             self.readers[branch] = Consumer(self.dice)
         except (ChangeSchemaBoundary, ChangeFeedGap):

@@ -226,9 +226,9 @@ def test_closing_the_handle_wakes_a_waiting_follower(graph: Graph) -> None:
 
 
 def test_follow_rejects_invalid_targets(shared: Graph) -> None:
-    with pytest.raises(UsageError, match="nothing to follow"):
+    with pytest.raises(UsageError, match="cannot follow changes"):
         shared.at("HEAD").changes.follow()
-    with pytest.raises(InputError, match="above 0"):
+    with pytest.raises(InputError, match="greater than 0"):
         shared.changes.follow(poll=0)
 
 
@@ -265,7 +265,7 @@ def test_cursor_is_rejected_for_a_recreated_branch(graph: Graph) -> None:
         next(following)
     again = graph.branches.create("side")
     again.insert("Firm", {"name": "new"})
-    with pytest.raises(ChangeCursorRejected, match="deleted and created again"):
+    with pytest.raises(ChangeCursorRejected, match="deleted and recreated"):
         again.changes.feed(cursor=cursor)
     with pytest.raises(BranchNotFound):
         side.changes.feed(cursor=cursor)
@@ -284,7 +284,7 @@ def test_cursor_survives_a_branch_rename(graph: Graph) -> None:
     assert renamed.changes.poll(page_token=page).blocks
     assert next(following).changes
     again = graph.branches.create("side")
-    with pytest.raises(ChangeCursorRejected, match="another branch has its name"):
+    with pytest.raises(ChangeCursorRejected, match="its name now belongs to a different branch"):
         again.changes.feed(cursor=cursor)
 
 

@@ -101,8 +101,8 @@ def test_poll_stops_at_a_schema_boundary(shell: Shell, graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--cursor", "x", "--start", "now"), 2, "--cursor and --start both say where to begin"),
-        (("--cursor", "x"), 1, "error: change cursor rejected: it is truncated or altered"),
+        (("--cursor", "x", "--start", "now"), 2, "--cursor and --start both set the start position"),
+        (("--cursor", "x"), 1, "error: change cursor rejected: the token is truncated or altered"),
         (("--start", "after:x"), 1, "error: commit 'x' is not in the first-parent history"),
         (("--start", "then"), 1, "error: unknown start 'then'; expected now, beginning or after:"),
         (("--type", "Persn"), 1, "hint: did you mean `Person`?"),

@@ -106,7 +106,7 @@ def test_pages_of_one_commit(graph: Graph) -> None:
     assert "next_page_token" not in pages[2].to_json()
     fresh = omnigraph.open(graph.uri, read_only=True)  # what remembers nothing says the same
     assert fresh.changes.commit_page("HEAD", limit=10, page_token=token).changes == pages[1].changes
-    with pytest.raises(ChangeCursorRejected, match="another commit"):
+    with pytest.raises(ChangeCursorRejected, match="a different commit"):
         graph.changes.commit_page("HEAD~1", page_token=token)
 
 
@@ -147,13 +147,13 @@ def test_tokens_are_rejected_outside_their_feed(graph: Graph, tmp_path: Path) ->
         *(refused(lambda f=f: graph.changes.poll(page_token=page, **f)) for f in filters[:3]),
     ]
     assert reasons == [
-        "it was made for another graph",
-        *["it was made for another branch"] * 2,
-        "it is a page token, not a cursor",
-        "it is a page token of one commit, not a cursor",
-        "it is a cursor, not a page token",
-        "it is a page token, not a page token of one commit",
-        *["it was made with another filter"] * 7,
+        "the token was created for a different graph",
+        *["the token was created for a different branch"] * 2,
+        "expected a cursor, got a page token",
+        "expected a cursor, got a page token for a single commit",
+        "expected a page token, got a cursor",
+        "expected a page token for a single commit, got a page token",
+        *["the token was created with a different filter"] * 7,
     ]
     same: list[Any] = [{"kinds": ["edge", "node"]}, {"ops": ["update", "insert", "delete"]}]
     assert all(told(graph.changes.feed(cursor=cursor, **one)) == FIVE for one in same)

@@ -27,8 +27,8 @@ def refusal(root: str, *, read_only: bool) -> str:
 @pytest.mark.parametrize(
     ("stamp", "words"),
     [
-        ("3", ["older storage format 3", "reads 100", "export", "load --mode overwrite"]),
-        ("4", ["older storage format 4", "history and branches do not"]),
+        ("3", ["older storage format 3", "reads format 100", "export", "load --mode overwrite"]),
+        ("4", ["older storage format 4", "history and branches are not"]),
         ("99", ["older storage format 99"]),
         ("101", ["storage format 101", "upgrade first"]),
         ("abc", ["'abc' is not a number"]),

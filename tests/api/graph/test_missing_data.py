@@ -59,7 +59,7 @@ def test_missing_log_chunk_is_reported(graph: Graph, monkeypatch: pytest.MonkeyP
         one.unlink()
     fresh = omnigraph.open(f"{Path(graph.uri).parent}/./g", read_only=True)
     assert len(people(fresh)) == 7
-    with pytest.raises(HistoryReclaimed, match="a chunk of the log"):
+    with pytest.raises(HistoryReclaimed, match="the log chunk that ends at commit"):
         fresh.log()
 
 

@@ -234,7 +234,7 @@ def test_copy_fails_if_source_files_keep_vanishing(
     source, target = store_pair(graph.uri, tmp_path / "copy")
     monkeypatch.setattr(copying, "_MAX_ATTEMPTS", 3)
     monkeypatch.setattr(LocalBackend, "read_blocks", staticmethod(Forgetful(source, "/data/", 99)))
-    with pytest.raises(ConcurrentCommit, match="kept vanishing"):
+    with pytest.raises(ConcurrentCommit, match="kept disappearing during the copy"):
         copy_graph(source, target)
     monkeypatch.undo()
     with pytest.raises(GraphNotInitialized):

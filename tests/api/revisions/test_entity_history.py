@@ -150,7 +150,7 @@ def test_entity_history_reports_reclaimed_commits(empty: Graph) -> None:
     assert told(found) == [("at 4", "update", ("age",))]
     assert found.gap is not None
     assert (found.complete, found.gap.message) == (False, "at 3")
-    assert repr(found) == (f"<EntityHistory: 1 version; a cleanup took what was before commit {found.gap.id}>")
+    assert repr(found) == (f"<EntityHistory: 1 version; a cleanup removed the history before commit {found.gap.id}>")
     still = empty.revisions.history("Person", "bob")  # who has not changed since: nothing, but not silently
     assert (list(still), still.complete) == ([], False)
     assert empty.revisions.history("Person", "ada", limit=1).complete

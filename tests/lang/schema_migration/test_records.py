@@ -122,7 +122,7 @@ TAMPERED = [
     (_extra, "nodes[0]: got members"),
     (_swap("nodes"), "nodes[0].type_id: got 3, expected 2"),
     (_swap("nodes.0.properties"), "nodes[0].properties[0].property_id: got 8, expected 7"),
-    (_swap("nodes.0.constraints"), "nodes[0].constraints[0]: got members kind, fields, expected kind, field"),
+    (_swap("nodes.0.constraints"), "nodes[0].constraints[0]: got members kind, fields; expected kind, field"),
     (_twice, "node:Venue is declared twice"),
     (_same_property, "edge:At.since is declared twice"),
     (_put("nodes.0.properties.4.type.enum_values", ["draft", "done"]), "enum_values[0]"),

@@ -234,14 +234,14 @@ def test_open_handles_keep_working(store: Store) -> None:
 
 
 def test_policy_is_required() -> None:
-    with pytest.raises(InputError, match="cleanup needs to know what to keep") as caught:
+    with pytest.raises(InputError, match="cleanup needs a retention policy") as caught:
         make_policy()
     assert "keep=10" in (caught.value.hint or "")
     for keep_, older in ((-1, None), (True, None), (None, "7x"), (None, "-3d"), (None, -1)):
         with pytest.raises(InputError):
             make_policy(keep_, older)
     for bare in ("7", "90"):
-        with pytest.raises(InputError, match=f"'{bare}' has no unit: {bare}d[?] {bare}s[?]"):
+        with pytest.raises(InputError, match=f"'{bare}' has no unit: did you mean {bare}d or {bare}s[?]"):
             make_policy(older_than=bare)
     assert make_policy(older_than="90s").older_than == timedelta(seconds=90)
     assert make_policy(keep=1, grace="0").grace == make_policy(keep=1, grace=0).grace == timedelta()

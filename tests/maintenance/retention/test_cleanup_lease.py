@@ -159,7 +159,9 @@ def test_a_killed_cleanup_is_finished_by_the_next_after_its_lease(store: Store, 
     assert store.objects.list("__gc") == []
 
 
-@pytest.mark.parametrize(("behind", "reason"), [(DECIDED, "another cleanup ended this one"), (REMOVING, "took over")])
+@pytest.mark.parametrize(
+    ("behind", "reason"), [(DECIDED, "another cleanup finished this one"), (REMOVING, "took over")]
+)
 def test_suspended_cleanup_removes_nothing_after_a_takeover(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: str, reason: str
 ) -> None:

@@ -239,7 +239,7 @@ def test_commands_list_a_pending_operation(shell: Program, tmp_path: Path) -> No
     (pending,) = intents.list_intents(open_store(str(root))).pending
     listed = shell("recovery", "list", str(root))
     assert listed.out == f"{pending.id}  pending  insert  main  -\n"
-    assert "the next write recovers them" in listed.err
+    assert "will be recovered by the next write" in listed.err
     (told,) = json.loads(shell("recovery", "list", str(root), "--json").out)["pending"]
     assert told["operation_id"] == pending.id
 
@@ -248,7 +248,7 @@ def test_commands_report_set_aside_operations(graph: Graph, shell: Program) -> N
     put(graph._handle.store, BROKEN["branch without a name"](graph))
     recover_now(graph._handle.store)
     listed = shell("recovery", "list", graph.uri)
-    assert f"{ID}  set_aside  branch_create  main  -  operation {ID} does not say" in listed.out
+    assert f"{ID}  set_aside  branch_create  main  -  operation {ID} does not record what it creates" in listed.out
     told = json.loads(shell("recovery", "list", graph.uri, "--json").out)
     assert [one["operation_id"] for one in told["set_aside"]] == [ID]
     assert [one["recovery_kind"] for one in told["recoveries"]] == ["set_aside"]

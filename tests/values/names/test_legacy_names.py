@@ -104,7 +104,7 @@ def test_name_valid_only_on_s3_is_readable_there(s3: S3) -> None:
 
 def test_stream_with_a_legacy_name_continues(graph: Graph) -> None:
     name = " padded " + "s" * 300
-    with pytest.raises(InputError, match="cannot name a stream"):
+    with pytest.raises(InputError, match="cannot be used as a stream name"):
         graph.spark.stream_load(None, "Person", name=name, checkpoint="c")
     tokens = {name: "query:1"}
     publish(open_branch(graph._handle.store, "main"), lambda _: PublishPlan("load", streams=tokens))
@@ -113,7 +113,7 @@ def test_stream_with_a_legacy_name_continues(graph: Graph) -> None:
 
 
 def test_schema_with_legacy_names_can_be_used_and_changed(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match="cannot name a type: it takes 300 bytes"):
+    with pytest.raises(CatalogError, match="cannot be used as a type name: it takes 300 bytes"):
         omnigraph.init(tmp_path / "new", SCHEMA)
     assert not (tmp_path / "new").exists()
     catalog = compile_schema(SCHEMA, existing_names={LONG_TYPE, LONG_PROPERTY})

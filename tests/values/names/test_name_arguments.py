@@ -121,7 +121,7 @@ def test_unknown_name_is_not_found(graph: Graph, door: Door) -> None:
 @pytest.mark.parametrize("value", [None, 5, *NOT_TEXT])
 def test_new_names_must_be_strings(graph: Graph, value: Any) -> None:
     for door in NEW.values():
-        with pytest.raises(InputError, match="name must be text, got "):
+        with pytest.raises(InputError, match="name must be a string, got "):
             door(graph, value)
 
 

@@ -22,8 +22,8 @@ def test_branch_and_tag_names_are_validated(name: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("x" * (MAX_NAME_BYTES + 1), "it takes 201 bytes, and at most 200 are allowed"),
-        ("x/" * 50 + "x", "it takes 201 bytes, and at most 200 are allowed; '/' counts as 3"),
+        ("x" * (MAX_NAME_BYTES + 1), "it takes 201 bytes, but at most 200 are allowed"),
+        ("x/" * 50 + "x", "it takes 201 bytes, but at most 200 are allowed; '/' counts as 3"),
         (".", "no part of a name may begin or end with '.'"),
         ("a/.", "no part of a name may begin or end with '.'"),
         (".a", "no part of a name may begin or end with '.'"),
@@ -42,12 +42,12 @@ def test_branch_and_tag_names_are_validated(name: str, kind: str) -> None:
         ("__x", "reserved"),
         ("Main", "'main' is reserved"),
         ("head", "'HEAD' is reserved"),
-        ("0000000001.json", "files inside a graph have names of this form"),
-        ("01J8ZC9Q3M0000000000000000", "looks like the id of a commit"),
+        ("0000000001.json", "names of this form are reserved for files in a graph"),
+        ("01J8ZC9Q3M0000000000000000", "it looks like a commit id"),
     ],
 )
 def test_name_error_states_the_reason(name: str, fault: str) -> None:
-    with pytest.raises(InputError, match="cannot name a tag: ") as refused:
+    with pytest.raises(InputError, match="cannot be used as a tag name: ") as refused:
         check_new_ref_name(name, "tag")
     assert fault in refused.value.message
     assert fault in (refused.value.reason or "")

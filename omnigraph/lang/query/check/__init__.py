@@ -35,7 +35,7 @@ class CheckedQuery:
 
 
 def check_query(query: m.Query, catalog: Catalog, source: SourceText) -> CheckedQuery:
-    """Check a query; never raises. `source` is the text that its spans refer to."""
+    """Check a query; never raises. `source` is the text that the query's spans refer to."""
     report = CheckReport(source)
     parameters = check_parameters(report, query.parameters)
     scope = Scope(catalog, report, {parameter.name: parameter.type for parameter in parameters})
@@ -62,7 +62,7 @@ def _check_read(scope: Scope, read_body: m.ReadBody) -> CheckedRead:
         and not scope.report.errors
     ):
         keyword_span = Span(read_body.span.start, read_body.span.start + len("match"))
-        scope.report.error(keyword_span, "`match` binds no variable")
+        scope.report.error(keyword_span, "`match` must bind at least one variable")
     columns = check_columns(scope, read_body.projections)
     checked_order = check_order(scope, read_body, columns)
     return CheckedRead(

@@ -1,6 +1,6 @@
 """Assignments of insert and update: `age: $a`, `from: "ann"`, `bio: null`.
 
-Owns which values a property accepts. Literals are converted here, and parameters when the statement
+This module defines which values a property accepts. Literals are converted here, and parameters when the statement
 runs.
 """
 
@@ -77,16 +77,14 @@ def _check_assignment(
         return []
     if typed_value.type is not None and is_assignable(typed_value.type, property_type):
         return [plan.Assign(assignment.name.text, typed_value.value)]
-    message = (
-        f"`{assignment.name.text}` is {property_type.display()} and cannot be assigned {typed_value.describe_type()}"
-    )
+    message = f"`{assignment.name.text}`: expected {property_type.display()}, found {typed_value.describe_type()}"
     scope.report.error(typed_value.span, message, "T7", hint=_endpoint_hint(property_type))
     return []
 
 
 def _endpoint_hint(property_type: PropertyType) -> str | None:
     """Return a hint about the endpoint of an edge; only endpoints have exactly this type object, `STRING`."""
-    return 'an endpoint is the id of a node, a string such as "7"' if property_type is STRING else None
+    return 'an endpoint must be a node id, which is a string such as "7"' if property_type is STRING else None
 
 
 def _date_literal_hint(property_type: PropertyType, typed_value: TypedValue) -> str | None:

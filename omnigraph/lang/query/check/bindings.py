@@ -1,6 +1,6 @@
 """Bindings: `$p: Person { name: "Ann" }`.
 
-Owns the types of bound nodes and the meaning of inline predicates: equality for scalars, membership
+This module determines the types of bound nodes and the meaning of inline predicates: equality for scalars, membership
 for lists, `is null` for null.
 """
 
@@ -43,8 +43,8 @@ def check_bindable(scope: Scope, variable: m.Variable) -> bool:
         message = f"`${variable.name}` is an edge and cannot be used as a node"
         scope.report.error(variable.span, message, "T23")
     elif bound_variable is not None and bound_variable.optional and variable.name not in scope.inherited_names:
-        message = f"`${variable.name}` is bound in an `optional` and may be null"
-        hint = "move this clause into that `optional`, or into another one"
+        message = f"`${variable.name}` is bound in an `optional` block and may be null"
+        hint = "move this clause into that `optional` block or into a new one"
         scope.report.error(variable.span, message, hint=hint)
     else:
         return True
@@ -142,7 +142,7 @@ def _resolve_inline_value(scope: Scope, expression: m.Expression) -> TypedValue 
     parameter_value = expressions.resolve_parameter(scope, expression)
     if parameter_value is None:
         message = f"`${expression.name}` is not a parameter"
-        hint = "use a literal or a parameter in braces; compare variables in a separate clause"
+        hint = "use a literal or a parameter inside the braces; compare variables in a separate clause"
         scope.report.error(expression.span, message, "T14", hint=hint)
     return parameter_value
 
@@ -152,13 +152,13 @@ def _value_mismatch(typed_value: TypedValue, property_type: PropertyType) -> str
     if property_type.scalar is ScalarType.BLOB:
         return "a Blob cannot be matched"
     if typed_value.is_null:
-        return None if property_type.nullable else "required, so it is never null"
+        return None if property_type.nullable else "a required property is never null"
     if property_type.is_vector:
-        return "a Vector cannot be matched; rank with `nearest`"
+        return "a Vector cannot be matched; use `nearest` to rank rows by it"
     if typed_value.type is None or typed_value.type.is_list or not is_comparable(typed_value.type, property_type):
-        list_note = ", which the list must contain" if property_type.is_list else ""
+        list_note = " to look for in the list" if property_type.is_list else ""
         expected_type = property_type.element_type().display()
-        return f"expected one {expected_type}{list_note}, found {typed_value.describe_type()}"
+        return f"expected a single {expected_type}{list_note}, found {typed_value.describe_type()}"
     if isinstance(typed_value.value, plan.Constant) and property_type.enum_values is not None:
         stored_constant = literals.fit_constant(typed_value.value, property_type)
         return stored_constant if isinstance(stored_constant, str) else None

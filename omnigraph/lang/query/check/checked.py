@@ -1,6 +1,6 @@
 """A checked `match`: its clauses in textual order, with every name resolved, but not yet in execution order.
 
-Owns the form that the checker passes to lowering. Variables have their plan names.
+This module defines the form of a query that the checker passes to lowering. Variables have their plan names.
 """
 
 from dataclasses import field

@@ -1,7 +1,7 @@
 """The clauses of a `match`, in textual order, with nested `not` and `optional`.
 
-Owns the dispatch of clauses to their checks, and the visibility of names in nested lists. Lowering decides later
-in which order clauses run.
+This module owns the dispatch of clauses to their checks, and the visibility of names in nested lists. Lowering
+later decides the order in which clauses run.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -94,7 +94,7 @@ def _check_linked_match(
         not inner_scope.inherited_names & directly_named_variables(clauses)
         and scope.report.error_count == errors_before
     ):
-        message = "no clause inside refers to a variable bound before it"
+        message = "no clause in this block refers to a variable bound outside the block"
         scope.report.error(keyword_span, message, "T9")
     return inner_match
 

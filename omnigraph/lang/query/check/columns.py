@@ -1,6 +1,6 @@
 """The result columns of a read: values, aggregates and scores.
 
-Owns which expressions may be returned, the argument and result types of aggregates, and the group
+This module defines which expressions may be returned, the argument and result types of aggregates, and the group
 keys.
 """
 
@@ -28,7 +28,7 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
         result_name = column_name(projection)
         if result_name in seen_names:
             span = projection.alias.span if projection.alias is not None else projection.span
-            hint = "name one of them with `as`"
+            hint = "rename one of the columns with `as`"
             scope.report.error(span, f"two columns are named `{result_name}`", hint=hint)
         seen_names.add(result_name)
         if _check_group_key(scope, typed_value, aggregated):
@@ -77,7 +77,7 @@ def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
 def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
     if isinstance(aggregate.argument, m.Aggregate | m.Call):
         inner_call = f"`{aggregate.argument.function}(…)`"
-        message = f"`{aggregate.function}` cannot take {inner_call}"
+        message = f"`{aggregate.function}` does not accept {inner_call} as an argument"
         scope.report.error(aggregate.argument.span, message, "T8")
         return None
     return resolve_column_value(scope, aggregate.argument)
@@ -116,7 +116,7 @@ def _result_type(function: m.AggregateFunction, argument: TypedValue) -> Propert
 def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
     if typed_value.type is None or typed_value.type.scalar is not ScalarType.BLOB:
         return True
-    scope.report.error(typed_value.span, "a Blob cannot be read by a query", "T24")
+    scope.report.error(typed_value.span, "a query cannot read a Blob", "T24")
     return False
 
 
@@ -127,6 +127,6 @@ def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) ->
         return True
     if isinstance(typed_value.value, plan.Parameter) and not typed_value.is_now:
         return True
-    message = "in a query with aggregates, any other column must be a property or a variable"
+    message = "in a query with aggregates, every other column must be a property or a variable"
     scope.report.error(typed_value.span, message, "T9")
     return False

@@ -1,6 +1,6 @@
 """Conditions: comparisons, membership, `is null`, and their combination.
 
-Owns which operands are compatible. Operands are named differently in `match` and in the `where` of
+This module defines which operands are compatible. Operands are named differently in `match` and in the `where` of
 a mutation, so the caller passes in `ConditionRules`.
 """
 
@@ -116,7 +116,7 @@ def _check_text_test(
         return plan.TextTest(left_operand.value, "list_contains", right_operand.value)
     for operand in (left_operand, right_operand):
         if not is_text(operand.type):
-            expected_text = "a String or a list" if operand is left_operand and operator == "contains" else "String"
+            expected_text = "a String or a list" if operand is left_operand and operator == "contains" else "a String"
             message = f"`{operator}` needs {expected_text} here, not {operand.describe_type()}"
             rules.report.error(operand.span, message, rules.mismatch_code(operand))
             return None
@@ -133,7 +133,7 @@ def _check_membership(rules: ConditionRules, membership: m.Membership) -> plan.P
     if not _check_testable(rules, operand) or not _check_not_list(rules, operand, list_operand):
         return None
     if list_operand.type is None or not list_operand.type.is_list or not list_operand.is_constant:
-        hint = None if list_operand.is_constant else "for a list property write `list contains value`"
+        hint = None if list_operand.is_constant else "for a list property, write `list contains value`"
         message = f"`in` needs a list literal or a list parameter, not {list_operand.describe_type()}"
         rules.report.error(list_operand.span, message, rules.mismatch_code(list_operand), hint=hint)
         return None

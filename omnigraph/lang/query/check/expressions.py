@@ -1,6 +1,6 @@
 """Resolve expressions to plan values with their types.
 
-Owns the meaning of variables, property accesses, literals and `now()`. Aggregates, rankings and column
+This module defines the meaning of variables, property accesses, literals and `now()`. Aggregates, rankings and column
 names are meaningful only in some places and are resolved there.
 """
 
@@ -142,7 +142,7 @@ def _resolve_edge_field(scope: Scope, field: m.Field, bound_variable: EdgeVariab
         problem = "have no property"
     if declarations:
         problem = "do not share the property"
-        hint = "it must have the same type in all of them" if len(field_types) > 1 else None
+        hint = "the property must have the same type in every edge type" if len(field_types) > 1 else None
     message = f"{' and '.join(bound_variable.edge_types)} {problem} `{field.name}`"
     scope.report.error(field.span, message, "T6", hint=hint)
     return None

@@ -1,7 +1,7 @@
 """Constants: their values, and whether a value fits a declared type.
 
-Does not depend on variables. Fitting a constant returns its stored form, so that later layers never have to convert a
-literal again.
+This module does not depend on variables. Fitting a constant returns its stored form, so later layers never have to
+convert a literal again.
 """
 
 import math
@@ -50,7 +50,7 @@ def fit_constant(constant: plan.Constant, target_type: PropertyType) -> plan.Con
     'expected I64, found String'
     """
     if constant.value is None:
-        message = f"null does not fit {target_type.display()}"
+        message = f"expected {target_type.display()}, found null"
         return plan.Constant(None, target_type) if target_type.nullable else message
     if not _kind_fits(constant, target_type):
         return f"expected {target_type.display()}, found {constant.type.display()}"
@@ -90,8 +90,8 @@ def _parse_scalar(literal: m.Literal) -> object | None:
 _INVALID_MESSAGES = {
     "int": ("{} does not fit in 64 bits", None),
     "float": ("{} is too large for F64", None),
-    "date": ('"{}" is not a valid date', "write it like 2024-02-29"),
-    "datetime": ('"{}" is not a valid datetime', "write it like 2024-02-29T12:00:00Z"),
+    "date": ('"{}" is not a valid date', "use the format 2024-02-29"),
+    "datetime": ('"{}" is not a valid datetime', "use the format 2024-02-29T12:00:00Z"),
 }
 
 

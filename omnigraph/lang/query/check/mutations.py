@@ -1,6 +1,6 @@
 """Mutations: insert, update, delete.
 
-Owns targets, assignments and the `where` of a statement (T10 to T14, T16, T3, T7, D2). Constraints
+This module checks the target, the assignments and the `where` of a statement (T10 to T14, T16, T3, T7, D2). Constraints
 on data, such as keys and ranges, are checked when the statement runs.
 """
 
@@ -23,11 +23,11 @@ def check_write(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> pl
 
 
 def _check_no_mixed_deletes(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> None:
-    """Reject a mix of deletes, which act on the committed state, and statements that also see earlier ones."""
+    """Reject a mix of deletes, which act on the committed state, and statements that also see earlier writes."""
     deletes = [statement for statement in write_body.statements if isinstance(statement, m.Delete)]
     if deletes and len(deletes) < len(write_body.statements):
         message = f"query `{query_name.text}` mixes `delete` with `insert` or `update`"
-        hint = "use two queries, on a branch if they must take effect together"
+        hint = "use two queries; run them on a branch if they must take effect together"
         scope.report.error(deletes[0].type_name.span, message, "D2", hint=hint)
 
 
@@ -58,7 +58,7 @@ def _check_insert(scope: Scope, insert: m.Insert, target_type: NodeType | EdgeTy
     if target_type is None:
         return None
     if not insert.assignments:
-        scope.report.error(insert.type_name.span, "an insert without assignments", "T10")
+        scope.report.error(insert.type_name.span, "an insert must have at least one assignment", "T10")
     assigned_names = {assignment.name.text for assignment in insert.assignments}
     missing_names = _missing_required(target_type, assigned_names) if insert.assignments else []
     if missing_names:
@@ -94,11 +94,11 @@ def _check_update(scope: Scope, update: m.Update, target_type: NodeType | EdgeTy
     if target_type is None:
         return None
     if not update.assignments:
-        scope.report.error(update.type_name.span, "an update without assignments", "T10")
+        scope.report.error(update.type_name.span, "an update must have at least one assignment", "T10")
     for assignment in update.assignments:
         if assignment.name.text in (target_type.key or ()):
             key_name = assignment.name.text
-            message = f"`{key_name}` is part of the key of {target_type.name} and cannot change"
+            message = f"`{key_name}` is part of the key of {target_type.name} and cannot be changed"
             hint = "delete the node and insert it again"
             scope.report.error(assignment.name.span, message, hint=hint)
     return plan.UpdateRows(target_type.name, checked_assignments, row_predicate) if row_predicate is not None else None

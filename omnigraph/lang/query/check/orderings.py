@@ -1,6 +1,6 @@
 """Order, limit and offset of a read.
 
-Owns sort keys, the choice of a ranking, and what a ranking requires (T17, T18, T21). A ranking is
+This module checks sort keys, the choice of a ranking, and the requirements of a ranking (T17, T18, T21). A ranking is
 the first key and determines the order; the keys after it only break ties.
 """
 

@@ -1,6 +1,6 @@
 """Declared parameters: names and defaults.
 
-Owns the rules for a declaration. Values passed at run time are bound elsewhere.
+This module defines the rules for declaring a parameter. Values passed at run time are bound elsewhere.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -37,7 +37,7 @@ def _check_parameter_name(report: CheckReport, parameter: m.Parameter, is_duplic
     parameter_name = parameter.name
     name_span = Span(parameter.span.start, parameter.span.start + len(parameter_name) + 1)
     if parameter_name == plan.NOW_PARAMETER:
-        message = f"`${plan.NOW_PARAMETER}` is reserved for the time of the request"
+        message = f"`${plan.NOW_PARAMETER}` is reserved for the request time"
         report.error(name_span, message, hint="write `now()`")
     elif parameter_name == ANONYMOUS:
         report.error(name_span, "`$_` is anonymous and cannot be a parameter")

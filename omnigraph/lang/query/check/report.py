@@ -1,6 +1,6 @@
 """Collect the diagnostics of one query.
 
-Owns the list of diagnostics, each at a span of the source. It never raises: a check
+This module owns the list of diagnostics, each at a span of the source. Reporting never raises: a check
 reports an error and continues, so that one run finds every mistake.
 """
 

@@ -1,6 +1,6 @@
 """The `where` clause of update and delete: conditions on the properties of one row.
 
-Owns what a bare word means there: a property, `id`, or an endpoint of an edge.
+This module defines what a bare word means in such a clause: a property, `id`, or an endpoint of an edge.
 """
 
 from typing import cast

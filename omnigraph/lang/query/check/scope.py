@@ -1,6 +1,6 @@
 """The meaning of names at one point in a query.
 
-Owns variables, parameters and their visibility in `not` and `optional`. A name whose declaration
+This module owns variables, parameters and their visibility in `not` and `optional`. A name whose declaration
 was invalid remains as a `BrokenVariable`, so that each mistake is reported once.
 """
 
@@ -107,7 +107,7 @@ def entity_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType | 
 
 
 def implementers(catalog: Catalog, type_name: str) -> tuple[str, ...]:
-    """Return the node types that implement an interface; none for a node type."""
+    """Return the node types that implement an interface; the result is empty for a node type."""
     if catalog.node(type_name) is not None:
         return ()
     return tuple(node.name for node in catalog.nodes if type_name in node.implements)

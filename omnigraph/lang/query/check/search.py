@@ -1,6 +1,7 @@
 """Text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest`, `rrf`.
 
-Owns the rules for their arguments (T15, T19, T20, T21). The caller decides where they are allowed.
+This module defines the rules for the arguments of these functions (T15, T19, T20, T21). The caller decides where
+the functions are allowed.
 """
 
 from typing import Literal as OneOf
@@ -119,7 +120,7 @@ def _resolve_query_vector(
     if typed_query.type is not None and typed_query.type.as_nullable(False) == vector_type:
         return typed_query.value
     message = f"`nearest` needs {vector_type.display()} or String here, not {typed_query.describe_type()}"
-    hint = f"declare the parameter: `query q($v: {vector_type.display()})`"
+    hint = f"declare the parameter as in `query q($v: {vector_type.display()})`"
     scope.report.error(typed_query.span, message, "T15", hint=hint)
     return None
 
@@ -186,7 +187,7 @@ def _resolve_text_query(scope: Scope, call: m.Call) -> TypedValue | None:
     typed_query = _resolve_constant_query(scope, call)
     if typed_query is None or (is_text(typed_query.type) and not typed_query.is_null):
         return typed_query
-    message = f"`{call.function}` searches for a String, not {typed_query.describe_type()}"
+    message = f"`{call.function}` needs a String to search for, not {typed_query.describe_type()}"
     scope.report.error(typed_query.span, message, misuse_code(call))
     return None
 

@@ -1,7 +1,7 @@
 """Traversals: `$a knows $b`, `$a <knows> $b`, `$a $w:knows $b`, `$a knows{1,3} $b`.
 
-Owns edges, directions, hop bounds, and the endpoint types that follow from them. The direction depends on
-the variables that are bound when a clause is reached, so clauses must be checked in textual order.
+This module checks edges, directions and hop bounds, and determines the resulting endpoint types. The direction
+depends on the variables that are bound when a clause is reached, so clauses must be checked in textual order.
 """
 
 from omnigraph.lang.query import model as m
@@ -64,7 +64,7 @@ def _resolve_edges(scope: Scope, traversal: m.Traversal) -> tuple[EdgeType, ...]
             hint = did_you_mean(edge_word.text, known_words)
             scope.report.error(edge_word.span, f"unknown edge `{edge_word.text}`", "T4", hint=hint)
         elif edge in resolved_edges:
-            scope.report.error(edge_word.span, f"`{edge_word.text}` is named twice")
+            scope.report.error(edge_word.span, f"`{edge_word.text}` is listed twice")
         else:
             resolved_edges.append(edge)
     return tuple(resolved_edges) if len(resolved_edges) == len(traversal.edges) else None
@@ -110,7 +110,7 @@ def _check_edge_variable(scope: Scope, traversal: m.Traversal) -> bool:
     elif variable_name in scope.variables:
         problem = f"`${variable_name}` is already bound"
     elif traversal.hops is not None and (traversal.hops.low, traversal.hops.high) != (1, 1):
-        problem = "an edge variable is a single edge and cannot be combined with hop bounds"
+        problem = "an edge variable refers to a single edge and cannot be combined with hop bounds"
     if problem is not None:
         scope.report.error(variable.span, problem, code)
     return problem is None
@@ -135,7 +135,7 @@ def _resolve_endpoint_types(scope: Scope, traversal: m.Traversal, edges: tuple[E
         if resolved_types and not _joins_same_types(endpoint_types, resolved_types[0]):
             message = (
                 f"{_describe_join(edge_word.text, endpoint_types)},"
-                f" {_describe_join(traversal.edges[0].text, resolved_types[0])}"
+                f" but {_describe_join(traversal.edges[0].text, resolved_types[0])}"
             )
             scope.report.error(edge_word.span, message, "T5")
             return None
@@ -148,14 +148,14 @@ def _joins_same_types(left: _EndpointTypes, right: _EndpointTypes) -> bool:
 
 
 def _describe_join(edge_word: str, endpoint_types: _EndpointTypes) -> str:
-    return f"`{edge_word}` joins {endpoint_types.source} and {endpoint_types.target}"
+    return f"`{edge_word}` connects {endpoint_types.source} and {endpoint_types.target}"
 
 
 def _check_symmetric(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]) -> bool:
     for edge, edge_word in zip(edges, traversal.edges, strict=True):
         if edge.source != edge.target:
             message = f"{edge.name} goes from {edge.source} to {edge.target}; "
-            message += "only an edge within one type can be undirected"
+            message += "only an edge between nodes of the same type can be undirected"
             scope.report.error(edge_word.span, message, "T22")
             return False
     return True

@@ -1,7 +1,7 @@
 """Values with their types, and which types are compatible.
 
-Owns the record of a resolved expression and its properties. Depends on neither variables nor clauses,
-and reports no errors.
+This module owns the record of a resolved expression and its properties. The module depends on neither variables nor
+clauses, and reports no errors.
 """
 
 from omnigraph.errors.diagnostics import Span

@@ -1,6 +1,6 @@
 """Build the catalog of a parsed schema: run all checks in order and collect every error.
 
-Each check has its own module; this one defines the sequence. Errors never stop it: declarations that could not
+Each check has its own module; this one defines the sequence. Errors never stop the checks: declarations that could not
 be read are left out, and errors that only result from the omission are not reported.
 """
 

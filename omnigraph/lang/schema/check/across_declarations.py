@@ -1,6 +1,6 @@
 """Checks across all declarations.
 
-Owns duplicate names, undeclared endpoints, and edges whose names differ only in case.
+This module reports duplicate names, undeclared endpoints, and edges whose names differ only in case.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ def check_unique_names(
         earlier_name = first_by_name.setdefault(name.text, name)
         if earlier_name is not name:
             message = f"duplicate {declaration_kind} `{name.text}`"
-            hint = f"it is already declared on line {findings.line_number(earlier_name.span)}"
+            hint = f"first declared on line {findings.line_number(earlier_name.span)}"
             findings.add(CheckStage.CATALOG, name.span, message, hint)
 
 
@@ -31,7 +31,7 @@ def check_edge_name_case(edges: Iterable[model.EdgeDeclaration], findings: Schem
         earlier_name = first_by_lower_case.setdefault(name.text.lower(), name)
         if earlier_name.text != name.text:
             message = f"the edges `{earlier_name.text}` and `{name.text}` differ only in case"
-            hint = f"queries match `{name.text[:1].lower()}{name.text[1:]}` ignoring case"
+            hint = f"queries ignore case, so `{name.text[:1].lower()}{name.text[1:]}` would be ambiguous"
             findings.add(CheckStage.CATALOG, name.span, message, hint)
 
 

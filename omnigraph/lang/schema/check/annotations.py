@@ -1,6 +1,6 @@
 """Read the annotations of a header or a property.
 
-Owns where annotations are allowed, how often, and with which arguments. Unknown annotations are stored
+This module defines where annotations are allowed, how often, and with which arguments. Unknown annotations are stored
 verbatim. `constraints` checks columns, and `embeds` checks the sources of `@embed`.
 """
 
@@ -89,7 +89,7 @@ def _drop_repeated_annotations(
         annotation_name = annotation.name.text
         if annotation_name in seen_names and annotation_name in KNOWN_ANNOTATIONS - _REPEATABLE:
             _reject_annotation(
-                findings, annotation.span, f"`@{annotation_name}` is given more than once", "keep one of them"
+                findings, annotation.span, f"`@{annotation_name}` is specified more than once", "keep only one"
             )
         elif check_arguments(annotation, findings):
             valid_annotations.append(annotation)
@@ -108,7 +108,7 @@ def _check_allowed_on_header(annotation: model.Annotation, findings: SchemaFindi
         hint = f"write {' or '.join(allowed_forms)}"
         _reject_annotation(findings, annotation.span, f"`@{annotation_name}` is not allowed on a header", hint)
     elif annotation_name == "default" and annotation.arguments:
-        _reject_annotation(findings, annotation.span, "`@default` belongs to a property, not to a header")
+        _reject_annotation(findings, annotation.span, "`@default` belongs on a property, not on a header")
     else:
         return True
     return False
@@ -117,7 +117,7 @@ def _check_allowed_on_header(annotation: model.Annotation, findings: SchemaFindi
 def _check_allowed_on_property(annotation: model.Annotation, findings: SchemaFindings) -> bool:
     if annotation.name.text != "instruction":
         return True
-    message = "`@instruction` belongs on a node or edge, never on a property"
+    message = "`@instruction` belongs on a node or edge, not on a property"
     _reject_annotation(findings, annotation.span, message, "use `@description` here")
     return False
 
@@ -144,7 +144,7 @@ def _read_rename_hint(annotations: list[model.Annotation], findings: SchemaFindi
     if annotation is None:
         return None
     if annotation.options:
-        _reject_annotation(findings, annotation.options[0].name.span, "`@rename_from` takes the old name only")
+        _reject_annotation(findings, annotation.options[0].name.span, "`@rename_from` takes only the old name")
     return read_required_text(annotation, findings, hint='write `@rename_from("OldName")`')
 
 
@@ -183,14 +183,12 @@ def _read_embedding(
         return None
     property_name = declared_property.name.text
     if type_kind == "edge":
-        _reject_annotation(
-            findings, annotation.span, f"`@embed` on `{property_name}`: only nodes have embeddings, not edges"
-        )
+        _reject_annotation(findings, annotation.span, f"`@embed` on `{property_name}`: edges cannot have embeddings")
         return None
     if not declared_property.type.is_vector and not declared_property.type_rejected:
         declared_type = declared_property.type.display()
         message = f"`@embed` needs a vector property; `{property_name}` is {declared_type}"
-        _reject_annotation(findings, annotation.span, message, f"declare it as `{property_name}: Vector(…)`")
+        _reject_annotation(findings, annotation.span, message, f"declare the property as `{property_name}: Vector(…)`")
     source = read_required_text(annotation, findings, hint='write `@embed("title")`')
     model_name = _read_embedding_model(annotation, findings)
     return catalog.EmbeddingDefinition(source, model_name) if source is not None else None
@@ -201,7 +199,7 @@ def _read_embedding_model(annotation: model.Annotation, findings: SchemaFindings
     for option in annotation.options:
         if option.name.text != "model":
             message = f"`@embed` has no option `{option.name.text}`"
-            _reject_annotation(findings, option.name.span, message, "its only option is `model`")
+            _reject_annotation(findings, option.name.span, message, "the only option is `model`")
         elif option.value.kind != "string" or not option.value.text.strip():
             _reject_annotation(findings, option.value.span, "`model` must be a quoted name")
         else:

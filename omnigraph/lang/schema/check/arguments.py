@@ -11,7 +11,7 @@ def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> b
     """Return whether the arguments of an annotation are well formed; report an error if not."""
     annotation_name = annotation.name.text
     if annotation.options and not annotation.arguments:
-        message = f"`@{annotation_name}`: a named argument must follow a positional one"
+        message = f"`@{annotation_name}`: a positional argument must come before any named argument"
         findings.add(CheckStage.ANNOTATION, annotation.options[0].name.span, message)
         return False
     if annotation_name in _FREE_FORM_ANNOTATIONS:
@@ -34,7 +34,7 @@ def read_required_text(annotation: model.Annotation, findings: SchemaFindings, h
         return None
     argument_text = annotation.arguments[0].text
     if not argument_text.strip():
-        message = f"the value of `@{annotation_name}` is blank"
+        message = f"the value of `@{annotation_name}` must not be blank"
         findings.add(CheckStage.ANNOTATION, annotation.arguments[0].span, message, hint)
         return None
     return argument_text
@@ -44,12 +44,12 @@ def _check_literal_form(annotation_name: str, literal: model.Literal, findings: 
     literal_text = literal.text
     if literal.kind in ("int", "float"):
         if literal_text.startswith("-") or "e" in literal_text.lower():
-            message = f"`@{annotation_name}`: only `@range` bounds and `@default` take a sign or exponent"
-            findings.add(CheckStage.ANNOTATION, literal.span, message, f'put it in quotes: `"{literal_text}"`')
+            message = f"`@{annotation_name}`: only `@range` bounds and `@default` values may have a sign or an exponent"
+            findings.add(CheckStage.ANNOTATION, literal.span, message, f'put the value in quotes: `"{literal_text}"`')
             return False
     elif literal.kind in ("word", "code") and not is_identifier(literal_text):
         message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lower-case name"
-        findings.add(CheckStage.ANNOTATION, literal.span, message, f'put it in quotes: `"{literal_text}"`')
+        findings.add(CheckStage.ANNOTATION, literal.span, message, f'put the value in quotes: `"{literal_text}"`')
         return False
     return True
 

@@ -26,7 +26,8 @@ def resolve_columns(draft: TypeDraft, constraint: model.Constraint, findings: Sc
     """Return the distinct columns of `@key`, `@unique` or `@index`; report unknown ones."""
     if not constraint.arguments:
         hint = f"write `@{constraint.kind}(property, …)`"
-        findings.add(CheckStage.CONSTRAINT, constraint.span, f"`@{constraint.kind}` names no property", hint)
+        message = f"`@{constraint.kind}` must name at least one property"
+        findings.add(CheckStage.CONSTRAINT, constraint.span, message, hint)
     columns_by_name: dict[str, ConstraintColumn] = {}
     for argument in constraint.arguments:
         column = resolve_column(draft, constraint, argument, findings)
@@ -67,6 +68,6 @@ def _read_column_name(
         if argument.kind in ("word", "bool") and is_identifier(argument.text):
             return argument.text
         hint = "write the property name without quotes" if argument.kind == "string" else None
-    message = f"`@{constraint.kind}` expects the name of a property"
+    message = f"`@{constraint.kind}` expects a property name"
     findings.add(CheckStage.CONSTRAINT, argument.span, message, hint)
     return None

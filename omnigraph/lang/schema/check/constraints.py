@@ -1,7 +1,7 @@
 """Constraints `@key`, `@unique` and `@index`, in a body or inline after a property.
 
-Owns which columns they may use. `indexes` checks the options of an index, and `value_rules` checks
-`@range` and `@check`.
+This module defines which columns a constraint may use. `indexes` checks the options of an index, and `value_rules`
+checks `@range` and `@check`.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -92,7 +92,7 @@ def _check_column_type(constraint_kind: str, column: ConstraintColumn, findings:
 
 def _describe_type_mismatch(constraint_kind: str, property_type: PropertyType) -> str | None:
     if property_type.scalar is ScalarType.BLOB:
-        return "it is a blob, and blobs are never compared"
+        return "it is a blob, and blobs cannot be compared"
     if property_type.is_list:
         return "it is a list"
     if property_type.is_vector and constraint_kind != "index":
@@ -126,10 +126,10 @@ def _check_single_key(draft: TypeDraft, findings: SchemaFindings) -> None:
     ]
     if draft.kind != "node" or len(key_spans) + len(inherited_keys) < 2:
         return
-    message = f"multiple `@key` constraints on {draft.label}; a node has at most one"
-    hint = "for a key of several properties write `@key(a, b)`"
+    message = f"multiple `@key` constraints on {draft.label}; a node can have at most one"
+    hint = "for a key with several properties, write `@key(a, b)`"
     if inherited_keys:
-        hint = f"one comes from interface `{inherited_keys[0].definition.satisfies[0][0]}`"
+        hint = f"one `@key` is inherited from interface `{inherited_keys[0].definition.satisfies[0][0]}`"
     reported_span = max(key_spans, key=lambda key_span: key_span.start, default=draft.name.span)
     findings.add(CheckStage.CONSTRAINT, reported_span, message, hint)
 
@@ -137,7 +137,7 @@ def _check_single_key(draft: TypeDraft, findings: SchemaFindings) -> None:
 def _reject_key_on_edge(draft: TypeDraft, constraint_kind: str, span: Span, findings: SchemaFindings) -> bool:
     if constraint_kind != "key" or draft.kind != "edge":
         return False
-    message = f"`@key` is only for nodes; {draft.label} has its own id"
-    hint = "`@unique(src, dst)` allows one such edge between two nodes"
+    message = f"`@key` is only allowed on nodes; {draft.label} already has its own id"
+    hint = "use `@unique(src, dst)` to allow only one such edge between two nodes"
     findings.add(CheckStage.CONSTRAINT, span, message, hint)
     return True

@@ -61,7 +61,7 @@ def _describe_type_problem(declared_property: model.Property, literal: model.Lit
     expected_type = declared_property.type.as_nullable(nullable=False).display()
     message = f"`@default` on `{declared_property.name.text}`: expected {expected_type}, got {actual}"
     needs_quotes = declared_property.type.scalar in (ScalarType.STRING, ScalarType.DATE, ScalarType.DATETIME)
-    hint = f'put it in quotes: `"{literal.text}"`' if needs_quotes and literal.kind != "string" else None
+    hint = f'put the value in quotes: `"{literal.text}"`' if needs_quotes and literal.kind != "string" else None
     return message, hint
 
 

@@ -30,7 +30,7 @@ def _check_embedding_source(
     source_type = source_draft.definition.type
     if source_draft.has_valid_type and (source_type.scalar is not ScalarType.STRING or source_type.is_list):
         message = (
-            f"`@embed` on `{vector_draft.definition.name}`: its source must be a String property, "
+            f"`@embed` on `{vector_draft.definition.name}`: the source must be a String property, "
             f"but `{source_name}` is {source_type.display()}"
         )
         findings.add(CheckStage.ANNOTATION, span, message)

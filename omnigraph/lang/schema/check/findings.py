@@ -1,6 +1,6 @@
 """Collect the errors of all schema checks.
 
-Owns the order in which errors are shown: by check stage, then by position. The first error
+This module defines the order in which errors are shown: by check stage, then by position. The first error
 determines the error class, so the order of the stages is part of the language.
 """
 

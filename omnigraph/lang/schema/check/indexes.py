@@ -37,14 +37,14 @@ def _find_option_problem(
     known_options = _OPTION_NAMES if constraint.kind == "index" else ()
     if option_name not in known_options:
         hint = did_you_mean(
-            option_name, known_options, f"options are {', '.join(known_options)}" if known_options else None
+            option_name, known_options, f"available options: {', '.join(known_options)}" if known_options else None
         )
         return f"`@{constraint.kind}` has no option `{option_name}`", hint
     if option.value.kind not in ("word", "string") or not option_value.strip():
         return f"`@index`: `{option_name}` expects a word, not `{option_value}`", None
     allowed_values = {"kind": INDEX_KINDS, "metric": VECTOR_METRICS}.get(option_name, (option_value,))
     if option_value not in allowed_values:
-        hint = did_you_mean(option_value, allowed_values, f"expected {', '.join(allowed_values)}")
+        hint = did_you_mean(option_value, allowed_values, f"expected one of {', '.join(allowed_values)}")
         return f"`@index`: unknown {option_name} `{option_value}`", hint
     if option_name == "kind":
         return _find_kind_problem(option_value, columns)
@@ -53,13 +53,13 @@ def _find_option_problem(
 
 def _find_kind_problem(index_kind: str, columns: list[ConstraintColumn]) -> _OptionProblem | None:
     if index_kind in (*_TEXT_KINDS, "vector") and len(columns) > 1:
-        return f"`@index`: an index of kind `{index_kind}` has exactly one column", None
+        return f"`@index`: an index of kind `{index_kind}` must have exactly one column", None
     for column in columns:
         if column.type is not None and not _supports_type(index_kind, column.type):
             usable_kinds = [
                 candidate_kind for candidate_kind in INDEX_KINDS if _supports_type(candidate_kind, column.type)
             ]
-            column_label = f"`{column.name}`: {column.type.display()}"
+            column_label = f"`{column.name}` of type {column.type.display()}"
             message = f"`@index`: kind `{index_kind}` does not support {column_label}"
             return message, f"supported kinds: {', '.join(usable_kinds)}" if usable_kinds else None
     return None
@@ -84,5 +84,5 @@ def _find_detail_problem(
     types_fit = all(column.type is None or _supports_type(required_kind, column.type) for column in columns)
     if types_fit and declared_kind == required_kind and len(columns) < 2:
         return None
-    requirement = "a Vector property" if option_name == "metric" else "a full-text index of a String property"
+    requirement = "a Vector property" if option_name == "metric" else "a full-text index on a String property"
     return f"`@index`: `{option_name}` requires {requirement}", None

@@ -1,6 +1,6 @@
 """Expand the interfaces that a node implements.
 
-Owns the expansion of `implements`. The order of the interfaces never affects the result: if two interfaces
+This module owns the expansion of `implements`. The order of the interfaces never affects the result: if two interfaces
 declare the same property, the declarations must be identical.
 """
 
@@ -41,7 +41,7 @@ def expand_interfaces(
 
 def _describe_known_interfaces(interface_drafts: _InterfaceDrafts) -> str:
     if not interface_drafts:
-        return "this schema declares no interface"
+        return "this schema does not declare any interfaces"
     return f"known interfaces: {', '.join(sorted(interface_drafts))}"
 
 
@@ -94,7 +94,7 @@ def _compare_properties(
             f"{node_draft.label}: property `{property_name}` differs between the interfaces "
             f"`{existing_property.definition.satisfies[0][0]}` and `{interface.name.text}`"
         )
-        hint = f"give both the same annotations, or declare `{property_name}` in the node"
+        hint = f"use the same annotations in both interfaces, or declare `{property_name}` in the node"
         findings.add(CheckStage.SHAPE, node_draft.name.span, message, hint)
 
 

@@ -18,7 +18,7 @@ def find_own_properties(
             owner = f"{type_kind} `{declaration.name.text}`"
             message = f"duplicate property `{property_name}` in {owner}"
             first_line = findings.line_number(first_declaration.name.span)
-            hint = f"it is already declared on line {first_line}"
+            hint = f"first declared on line {first_line}"
             findings.add(CheckStage.PROPERTY, declared_property.name.span, message, hint)
     return list(first_by_name.values())
 
@@ -35,9 +35,9 @@ def _check_reserved_name(name: model.Name, type_kind: catalog.TypeKind, findings
     if name_text in names.RESERVED_ROW_COLUMNS:
         reason = "the storage layer uses this name"
     elif name_text == "id":
-        reason = "every entity has its own `id`"
+        reason = "every entity already has an `id`"
     elif type_kind == "edge" and name_text in names.RESERVED_EDGE_NAMES:
         reason = "it names an endpoint of the edge"
     if reason is not None:
-        message = f"`{name_text}` is reserved and cannot name a property: {reason}"
-        findings.add(CheckStage.PROPERTY, name.span, message, "choose another name")
+        message = f"`{name_text}` is reserved and cannot be used as a property name: {reason}"
+        findings.add(CheckStage.PROPERTY, name.span, message, "choose a different name")

@@ -14,8 +14,9 @@ def read_value_rule(
 ) -> catalog.Constraint | None:
     """Return the rule for a `@range` or `@check`, or None if it is rejected."""
     if draft.kind == "edge":
-        message = f"`@{constraint.kind}` is not allowed on edges: {draft.label}"
-        findings.add(CheckStage.CONSTRAINT, constraint.span, message, "only nodes have value rules")
+        message = f"`@{constraint.kind}` is not allowed on {draft.label}"
+        hint = "only nodes can have `@range` and `@check` constraints"
+        findings.add(CheckStage.CONSTRAINT, constraint.span, message, hint)
         return None
     for option in constraint.options:
         message = f"`@{constraint.kind}` has no option `{option.name.text}`"
@@ -36,7 +37,7 @@ def _read_range(draft: TypeDraft, constraint: model.Constraint, findings: Schema
     lower_bound, upper_bound = (_read_bound(bound_literal, findings) for bound_literal in (bounds.low, bounds.high))
     if lower_bound is not None and upper_bound is not None and lower_bound > upper_bound:
         message = f"`@range`: the lower bound {lower_bound} is greater than the upper bound {upper_bound}"
-        findings.add(CheckStage.CONSTRAINT, bounds.span, message, "no value can satisfy it")
+        findings.add(CheckStage.CONSTRAINT, bounds.span, message, "no value can satisfy this range")
     if column is None or not _check_column_kind(column, constraint, "numeric", findings):
         return None
     return catalog.Range(column.name, lower_bound, upper_bound)
@@ -92,7 +93,7 @@ def _check_pattern(pattern: model.Literal, findings: SchemaFindings) -> None:
         error_detail = error.args[0]
         reason = str(error_detail, "utf-8", "replace") if isinstance(error_detail, bytes) else "not Unicode text"
         span, message = _locate_pattern_error(pattern, reason, findings)
-        hint = "patterns are RE2: no look-around, no back-references"
+        hint = "patterns use RE2 syntax, which has no look-around or back-references"
         findings.add(CheckStage.CONSTRAINT, span, f"`@check`: {message}", hint)
 
 

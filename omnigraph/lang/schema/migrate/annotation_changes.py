@@ -1,4 +1,4 @@
-"""Compare annotations: descriptions and instructions may change at any time, all other annotations may not."""
+"""Compare annotations: descriptions and instructions may change at any time, but all other annotations may not."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from omnigraph.lang.schema.catalog import StoredAnnotation
 
 from .steps import MigrationStep, make_unsupported_change
 
-# Only people read these; any other annotation may have a meaning for programs.
+# Only people read these annotations; any other annotation may have a meaning for programs.
 READER_ANNOTATIONS = frozenset({"description", "instruction"})
 
 
@@ -20,7 +20,7 @@ def reader_texts_differ(
 def refuse_annotation_changes(
     entity_label: str, old_annotations: tuple[StoredAnnotation, ...], new_annotations: tuple[StoredAnnotation, ...]
 ) -> Iterator[MigrationStep]:
-    """Refuse a change to any other annotation, naming all that differ."""
+    """Refuse changes to any other annotations, and name all that differ."""
     old_opaque = _opaque_annotations(old_annotations)
     new_opaque = _opaque_annotations(new_annotations)
     if old_opaque != new_opaque:
@@ -28,7 +28,8 @@ def refuse_annotation_changes(
             f"@{annotation_name}"
             for annotation_name in sorted({annotation.name for annotation in old_opaque ^ new_opaque})
         )
-        yield make_unsupported_change("OG-BC-105", entity_label, f"{changed_names} changed, but its meaning is unknown")
+        reason = f"annotations without a known meaning cannot be changed: {changed_names}"
+        yield make_unsupported_change("OG-BC-105", entity_label, reason)
 
 
 def _reader_annotations(annotations: tuple[StoredAnnotation, ...]) -> set[StoredAnnotation]:

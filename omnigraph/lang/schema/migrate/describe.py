@@ -32,7 +32,7 @@ from .steps import (
 
 
 def describe_step(step: MigrationStep) -> str:
-    """Return one line about a step: what changes, what it risks, its code.
+    """Return one line about a step: what changes, what it risks, and its code.
 
     >>> describe_step(RenameType(type_kind="node", old="Lamp", new="Light"))
     'rename node type Lamp to Light'
@@ -64,8 +64,8 @@ def _describe_type_step(step: MigrationStep) -> str:
 def _describe_edge_step(step: ChangeCardinality | ChangeEndpoints) -> str:
     edge_name, old_text, new_text = step.type_name, step.old.display(), step.new.display()
     if isinstance(step, ChangeEndpoints):
-        return f"change endpoints of edge type {edge_name} from {old_text} to {new_text}"
-    return f"change @card of edge type {edge_name} from {old_text} to {new_text}"
+        return f"change the endpoints of edge type {edge_name} from {old_text} to {new_text}"
+    return f"change the @card of edge type {edge_name} from {old_text} to {new_text}"
 
 
 def _type_suffix(type_kind: str) -> str:
@@ -90,7 +90,7 @@ def _describe_property_change(step: PropertyStep, property_label: str) -> str:
     match step:
         case AddProperty(property_type=property_type, default=default):
             fill_note = (
-                "" if default is None else f", {_format_fill_value(property_type, default)} in existing entities"
+                "" if default is None else f", set to {_format_fill_value(property_type, default)} in existing entities"
             )
             return f"add property {property_label}: {property_type.display()}{fill_note}"
         case DropProperty(mode=drop_mode):

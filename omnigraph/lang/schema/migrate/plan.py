@@ -27,7 +27,7 @@ class MigrationPlan:
     ir: SchemaIR
 
     def to_json(self) -> JsonObject:
-        """Return the plan for programs: `supported`, `step_count`, `steps`, `warnings`."""
+        """Return the plan in machine-readable form: `supported`, `step_count`, `steps`, `warnings`."""
         return {
             "supported": self.supported,
             "step_count": len(self.steps),
@@ -73,4 +73,5 @@ def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[
     """Refuse a difference that no comparison detected, because it must never count as "nothing to do"."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
-    return (make_unsupported_change("OG-BC-106", "schema", "the schemas differ, but no step expresses how"),)
+    reason = "the schemas differ in a way that no migration step covers"
+    return (make_unsupported_change("OG-BC-106", "schema", reason),)

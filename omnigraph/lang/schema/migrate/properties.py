@@ -40,7 +40,7 @@ _WIDER_TYPES = {
 
 
 def property_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Return the steps for all properties: remaining and new ones by name, then dropped ones."""
+    """Return the steps for all properties: first remaining and new ones by name, then dropped ones."""
     inline_steps = inline_constraint_steps(type_pair)
     for definition in type_pair.new_type.properties:
         old_definition = type_pair.surviving_properties.get(definition.name)
@@ -60,11 +60,11 @@ def property_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
 def _add_property_steps(type_pair: TypePair, definition: PropertyDefinition) -> Iterator[MigrationStep]:
     default_text = None if definition.default is None else definition.default.text
     if type_pair.has_rows and not definition.type.nullable and default_text is None:
-        reason = f"required {definition.type.display()} has no value for existing entities"
-        advice = "make it nullable or give it a @default"
+        reason = f"a required {definition.type.display()} property has no value in existing entities"
+        advice = "make the property nullable or give it a @default"
         yield make_unsupported_change("OG-MF-103", type_pair.entity_label(definition.name), f"{reason}; {advice}")
         return
-    # Existing entities are null in a new nullable property; its default applies to new ones only.
+    # A new nullable property is null in existing entities; its default applies only to new entities.
     fill_value = default_text if type_pair.has_rows and not definition.type.nullable else None
     yield AddProperty(
         **type_pair.step_members, property_name=definition.name, property_type=definition.type, default=fill_value
@@ -120,7 +120,7 @@ def _type_change_steps(
         yield make_unsupported_change("OG-MF-106", type_pair.entity_label(property_name), reason)
         return
     if old_type.scalar is not new_type.scalar:
-        # Relaxing and tightening are separate steps: this one keeps the nullability.
+        # Relaxing and tightening are separate steps; widening keeps the nullability.
         yield WidenProperty(**step_members, old=old_type, new=new_type.as_nullable(old_type.nullable))
     if new_type.nullable and not old_type.nullable:
         yield RelaxProperty(**step_members)
@@ -156,7 +156,7 @@ def _changes_key_spelling(type_pair: TypePair, old_type: PropertyType, new_defin
 
 def _refusal_suffix(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> str:
     if old_type.scalar is not new_definition.type.scalar and _changes_key_spelling(type_pair, old_type, new_definition):
-        return " in a key: the spelling of ids would change"
+        return " in a key, because existing ids would change"
     return ""
 
 
@@ -174,7 +174,7 @@ def _embedding_steps(
     else:
         code = "OG-VE-102"
         change = f"@embed model {old_embedding.model!r} becomes {new_definition.embed.model!r}"
-    reason = f"{change}: existing vectors would have another meaning"
+    reason = f"{change}: existing vectors would have a different meaning"
     yield make_unsupported_change(code, type_pair.entity_label(new_definition.name), reason)
 
 
@@ -191,6 +191,6 @@ def _translate_embedding(
         and not type_pair.has_rows
         and property_names.isdisjoint((old_embedding.source, new_embedding.source))
     ):
-        # The source of an interface's vector belongs to the nodes; those are compared separately.
+        # The source of an interface's vector belongs to the nodes, which are compared separately.
         return replace(old_embedding, source=new_embedding.source)
     return replace(old_embedding, source=type_pair.new_names.get(old_embedding.source, old_embedding.source))

@@ -1,6 +1,6 @@
 """The steps of a migration: one frozen record per kind, and their JSON form.
 
-Owns only the step definitions. `types`, `properties` and `constraints` decide which change needs which
+This module contains only the step definitions. `types`, `properties` and `constraints` decide which change needs which
 step, and `evolve` executes the steps. Field names of steps are JSON member names.
 """
 
@@ -60,7 +60,7 @@ class EndpointTypes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationStep:
-    """One change. `tier` states what it risks; `code` names a finding of the catalogue.
+    """One change. `tier` states what the step risks; `code` names a finding in the catalogue.
 
     `safe` steps always succeed, `validated` steps succeed only if a scan finds no entity that violates the new
     rule, and `destructive` steps lose data.
@@ -88,7 +88,7 @@ class MigrationStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeStep(MigrationStep):
-    """A change of one entire type."""
+    """A change to an entire type."""
 
     type_kind: TypeKind
     name: str
@@ -129,7 +129,7 @@ class DropType(TypeStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyStep(MigrationStep):
-    """A change of one property, identified by its new name."""
+    """A change to one property, identified by its new name."""
 
     type_kind: TypeKind
     type_name: str
@@ -214,7 +214,7 @@ class ChangeDefault(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestateConstraint(PropertyStep):
-    """A constraint moves between the property and the body of its type, without other effect."""
+    """A constraint moves between the property and the body of its type, with no other effect."""
 
     kind: ClassVar[str] = "restate_constraint"
     constraint: Constraint
@@ -231,7 +231,7 @@ class UpdatePropertyMetadata(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintStep(MigrationStep):
-    """A change of one constraint or index of a type."""
+    """A change to one constraint or index of a type."""
 
     type_kind: TypeKind
     type_name: str
@@ -295,7 +295,7 @@ class UnsupportedChange(MigrationStep):
 
 
 def rating_members(code: str | None) -> dict[str, Any]:
-    """Return the step members that are determined by its code; empty for a step without a finding.
+    """Return the step members that its code determines; the result is empty for a step without a finding.
 
     >>> rating_members("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}

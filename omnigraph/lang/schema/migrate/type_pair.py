@@ -1,6 +1,6 @@
 """One type before and after a migration: the input of every comparison.
 
-Owns the translation of old names to new ones, so that a rename never counts as a change.
+This module translates old names to new ones, so that a rename never counts as a change.
 """
 
 from collections.abc import Iterable

@@ -118,7 +118,7 @@ def _drop_type_step(
     if isinstance(dropped_type, InterfaceType):
         implementing_nodes = remaining_nodes(old_ir, new_ir, dropped_type)
         if implementing_nodes:
-            reason = f"it is implemented by {', '.join(implementing_nodes)}"
+            reason = f"the interface is still implemented by {', '.join(implementing_nodes)}"
             return make_unsupported_change("OG-BC-104", f"interface:{dropped_type.name}", reason)
     rating = rating_members(_DROP_CODES.get(dropped_type.kind))
     if rating and drop_mode == "hard":
