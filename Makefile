@@ -85,7 +85,7 @@ dist: $(READY) ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist
 
 tables: $(READY) ## Regenerate the parser tables from the grammars
-	$(BIN)/python -m omnigraph.lang.tables
+	$(BIN)/python -m omnigraph.lang.saved_parsers
 
 clean: ## Remove what the other targets made, except .venv
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

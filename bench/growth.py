@@ -22,7 +22,7 @@ from typing import Any
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 from tests.cost.measurements import METHODS, spoken
 from tests.rig.independent_writers import apart
@@ -108,7 +108,7 @@ def written_at_once(folder: str, count: int) -> Graph:
 
 def requests(place: Place, graph: Graph) -> Iterator[str]:
     """What is asked of S3 at this age: lookups, and inserts of a handle that is warm or cold."""
-    uri = f"s3://{place.server.bucket}/graph-{ids.new_nonce()}"
+    uri = f"s3://{place.server.bucket}/graph-{clock_and_ids.new_nonce()}"
     bring(place.server, Path(graph.uri), uri)
 
     def lookup(_: int) -> None:

@@ -22,13 +22,13 @@ from omnigraph.ingest.load import load
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.maintenance.index_maintenance import ensure_indices
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.storage.find import find
+from omnigraph.storage.find_rows import find
 from omnigraph.storage.stage_rows import stage_append, stage_change
 from omnigraph.storage.table import StagedChange, commit
-from omnigraph.values.ids import new_ulid
+from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey
 
 SCHEMA = """

@@ -91,8 +91,8 @@ class Ours:
         """Stage both tables as Arrow and publish them, then make the indexes."""
         import omnigraph
         from omnigraph.maintenance.index_maintenance import ensure_indices
-        from omnigraph.publish.plan import PublishPlan
         from omnigraph.publish.publish import publish
+        from omnigraph.publish.write_plan import PublishPlan
         from omnigraph.publish.write_txn import WriteTxn
         from omnigraph.storage.stage_rows import stage_append
 

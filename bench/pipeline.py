@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 import omnigraph
 from omnigraph.ingest.input_files import find_input_files
 from omnigraph.ingest.input_pieces import read_piece_blocks
-from omnigraph.ingest.intake import Intake
 from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import ProblemCollector
+from omnigraph.ingest.record_intake import Intake
 from omnigraph.spark.endpoint_lookup import EndpointLookup, NodeIdSource, find_lost_endpoints, remove_scratch_folders
 from omnigraph.spark.export import export_on_spark
 from omnigraph.spark.load import BulkLoad, LoadAttempt, load_on_spark
@@ -34,7 +34,7 @@ from omnigraph.spark.session import spark_session
 from omnigraph.spark.stage import LoadJob
 from omnigraph.spark.staged_fragments import StagedFragment, pack_positions
 from omnigraph.storage.fragments import describe_fragments
-from omnigraph.values.ids import new_ulid
+from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey
 
 SCHEMA = """

@@ -37,7 +37,7 @@ import click
 lap("import click")
 import lark
 lap("import lark")
-from omnigraph.lang.tables import load_parser
+from omnigraph.lang.saved_parsers import load_parser
 load_parser("schema"), load_parser("query")
 lap("load the parser tables")
 from omnigraph.errors.diagnostics import SourceText

@@ -49,7 +49,7 @@ def _rate(ask: Callable[[int], Any], count: int, threads: int) -> float:
 def overhead(engine: Any, given: Inputs) -> float:
     """Milliseconds of a prepared query beyond the engine's own run of it, the median of pairs."""
     from bench.peers_engines import QUERIES
-    from omnigraph.engine.run import run_read
+    from omnigraph.engine.run_query import run_read
     from omnigraph.lang.query import compile_queries
 
     graph = engine.graph

@@ -43,7 +43,7 @@ RETURNED = {
     "omnigraph.maintenance.status": ("Status", "DatasetStatus"),
     "omnigraph.maintenance.repair_report": ("Repair", "DatasetRepair"),
     "omnigraph.maintenance.copy": ("CopySummary",),
-    "omnigraph.spark.frames": ("SparkGraph",),
+    "omnigraph.spark.snapshot_frames": ("SparkGraph",),
 }
 # Names of types in signatures, and the modules that define them.
 ALIASES = {
@@ -54,7 +54,7 @@ ALIASES = {
     "Duration": "omnigraph.maintenance.retention.policy",
     "Engine": "omnigraph.api.engine_choice",
     "Format": "omnigraph.api.loads",
-    "Granularity": "omnigraph.merging.sides",
+    "Granularity": "omnigraph.merging.table_merge",
     "LoadMode": "omnigraph.ingest.load",
     "Location": "omnigraph.api.opening",
     "OnError": "omnigraph.ingest.load",

@@ -30,7 +30,7 @@ from omnigraph.history.revisions import Revision
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.tags import Tag
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.merging.sides import Granularity
+from omnigraph.merging.table_merge import Granularity
 
 if TYPE_CHECKING:
     from omnigraph.api.async_graph import AsyncGraph

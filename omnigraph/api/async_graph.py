@@ -31,7 +31,7 @@ from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.maintenance.limits import LimitWarning
+from omnigraph.maintenance.health_thresholds import LimitWarning
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability
 

@@ -18,10 +18,10 @@ from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.revisions import Revision, check_revision_type, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import find_branch_with_commit
-from omnigraph.merging.sides import Granularity
+from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.rename import rename_branch
-from omnigraph.values.names import strip_name
+from omnigraph.values.name_rules import strip_name
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph

@@ -13,12 +13,12 @@ from omnigraph.api.results.diff import Diff, DiffFilterNames, compare_snapshots
 from omnigraph.errors import BranchNotFound
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import sort_newest_first
+from omnigraph.history.commit_log import sort_newest_first
 from omnigraph.history.merge_bases import find_common_base
 from omnigraph.history.revisions import resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import list_tags
-from omnigraph.values.names import require_text
+from omnigraph.values.name_rules import require_text
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph

@@ -87,9 +87,9 @@ def _translate_error(error: BaseException, store: "Store | None", publishes_befo
         return None
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | StopIteration):
         return None
-    from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
     from omnigraph.storage.failures import AbsentError
     from omnigraph.storage.lance_errors import lance_storage_error
+    from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
 
     has_published = store is not None and store.effects.publish_count != publishes_before
     effect: Effect = "unknown" if has_published else "none"

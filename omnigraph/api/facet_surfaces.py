@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.optimize_report import OptimizeReport
     from omnigraph.maintenance.repair_report import Repair
     from omnigraph.maintenance.retention.absence import Absence
-    from omnigraph.maintenance.retention.collect import CleanupProgress
+    from omnigraph.maintenance.retention.collect_garbage import CleanupProgress
     from omnigraph.maintenance.retention.policy import Duration
     from omnigraph.maintenance.retention.report import Cleanup
     from omnigraph.maintenance.status import Status
-    from omnigraph.merging.sides import Granularity
     from omnigraph.merging.strategy import Strategy
+    from omnigraph.merging.table_merge import Granularity
     from omnigraph.publish.intent import PendingIntent, SetAsideIntent
-    from omnigraph.spark.frames import SparkGraph
+    from omnigraph.spark.snapshot_frames import SparkGraph
 
 
 class BranchesSurface(Protocol):

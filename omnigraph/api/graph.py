@@ -33,7 +33,7 @@ from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
     from omnigraph.api.surface import GraphSurface
-    from omnigraph.maintenance.limits import LimitWarning
+    from omnigraph.maintenance.health_thresholds import LimitWarning
 
 Answer = TypeVar("Answer")
 Path = str | PathLike[str]

@@ -23,12 +23,12 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.recover import install_recovery_hook
 from omnigraph.storage.store import Store
-from omnigraph.values.names import strip_name
+from omnigraph.values.name_rules import strip_name
 from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.history.manifest import LoadedManifest
-    from omnigraph.maintenance.limits import LimitWarning
+    from omnigraph.maintenance.health_thresholds import LimitWarning
 
 _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 

@@ -17,8 +17,8 @@ from omnigraph.ingest.input_files import ColumnMappings, InputFile, are_files, f
 from omnigraph.ingest.input_pieces import InputFiles
 from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, load
 from omnigraph.ingest.rejects import write_rejects
-from omnigraph.publish.plan import CommitMetadata
 from omnigraph.publish.requirements import Requirement
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 
 _log = logging.getLogger("omnigraph")
@@ -128,7 +128,7 @@ def _load_on_spark(
 ) -> LoadOutcome:
     from omnigraph.spark.load import BulkLoad, load_on_spark
     from omnigraph.spark.session import spark_session
-    from omnigraph.spark.steps import progress_callback
+    from omnigraph.spark.step_progress import progress_callback
 
     session = options.session
     if session is None:

@@ -22,7 +22,7 @@ from omnigraph.history.refs import find_ref
 from omnigraph.ingest.load import LoadMode, OnError
 from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
-from omnigraph.values.names import strip_name
+from omnigraph.values.name_rules import strip_name
 
 Format = Literal["ndjson", "csv", "parquet"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 LOGGER = logging.getLogger("omnigraph")
 LOGGER.addHandler(logging.NullHandler())
@@ -37,7 +37,7 @@ class OperationEvent:
     @property
     def id(self) -> str:
         """The id shared by all events of one operation; generated on first use."""
-        self._event_id = self._event_id or ids.new_ulid()
+        self._event_id = self._event_id or clock_and_ids.new_ulid()
         return self._event_id
 
     def log_tables(self, event_name: str, table_rows: Iterable[Mapping[str, Any]]) -> None:

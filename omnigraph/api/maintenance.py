@@ -19,7 +19,7 @@ from omnigraph.api.operations import Operations
 from omnigraph.api.results.receipt import Receipt
 from omnigraph.maintenance.copy import CopyProgress, CopySummary
 from omnigraph.maintenance.retention.absence import Absence
-from omnigraph.maintenance.retention.collect import CleanupProgress
+from omnigraph.maintenance.retention.collect_garbage import CleanupProgress
 from omnigraph.maintenance.retention.policy import Duration, make_policy
 from omnigraph.maintenance.retention.report import Cleanup
 from omnigraph.publish.read_lease import protect_snapshot

@@ -16,7 +16,7 @@ from omnigraph.api.results.receipt import Receipt
 from omnigraph.api.write_options import WriteOptions, resolve_actor
 from omnigraph.errors import InputError
 from omnigraph.maintenance.copy import CopyProgress, CopySummary, copy_graph
-from omnigraph.maintenance.retention import collect
+from omnigraph.maintenance.retention import collect_garbage
 from omnigraph.maintenance.retention.absence import Absence, find_traces
 from omnigraph.maintenance.retention.report import Cleanup
 from omnigraph.storage.store import open_store
@@ -83,14 +83,14 @@ def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
 
 def preview_cleanup(handle: Handle, policy: "RetentionPolicy", engine: EngineChoice, *, erase: bool) -> Cleanup:
     """Report what a cleanup would remove."""
-    return collect.preview_cleanup(handle.store, policy, *choose_cleanup_executor(engine), erase=erase)
+    return collect_garbage.preview_cleanup(handle.store, policy, *choose_cleanup_executor(engine), erase=erase)
 
 
 def run_cleanup(
     handle: Handle,
     policy: "RetentionPolicy",
     engine: EngineChoice,
-    progress: collect.CleanupProgress | None,
+    progress: collect_garbage.CleanupProgress | None,
     *,
     erase: bool,
 ) -> Cleanup:
@@ -102,7 +102,7 @@ def run_cleanup(
             from omnigraph.maintenance.retention.erase import rewrite_deleted_data
 
             rewrite_deleted_data(handle.store)
-        report = collect.cleanup(handle.store, policy, progress, *executors)
+        report = collect_garbage.cleanup(handle.store, policy, progress, *executors)
         _drop_stale_caches(handle)
         if erase and not handle.pinned:
             handle.refresh()
@@ -115,7 +115,7 @@ def run_cleanup(
 
 def search_traces(handle: Handle, type_name: str, entity_id: str, also: Paths) -> Absence:
     """Search every file of the graph, the caches and any additional folders for an entity."""
-    from omnigraph.engine.cache import cache_directory
+    from omnigraph.engine.query_caches import cache_directory
 
     handle.require_open()
     cache = cache_directory()
@@ -197,6 +197,6 @@ def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") ->
 def _drop_stale_caches(handle: Handle) -> None:
     """Drop the cached neighbour lists of removed versions, in memory and on disk."""
     from omnigraph.engine.adjacency.topology_cache import drop_root
-    from omnigraph.engine.cache import shared_caches
+    from omnigraph.engine.query_caches import shared_caches
 
     drop_root(shared_caches(), handle.store)

@@ -22,13 +22,13 @@ from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_
 from omnigraph.merging import conflicts as found_conflicts
 from omnigraph.merging.lost_edges import LostEdge
 from omnigraph.merging.merge import MAX_ATTEMPTS, MergeReport, MergeRequest, merge_captured, only_maintained
-from omnigraph.merging.offloaded import OffloadedDelta
+from omnigraph.merging.offloaded_table import OffloadedDelta
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.planner import MergePlan, MergePlanner
 from omnigraph.merging.strategy import ConflictAnswer, record_answers, resolve_conflicts
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import TableDelta
-from omnigraph.storage.find import find
+from omnigraph.storage.find_rows import find
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:

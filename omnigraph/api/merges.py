@@ -13,13 +13,13 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import manifest_snapshot
-from omnigraph.merging.limits import MergeLimits
 from omnigraph.merging.merge import MergeReport, MergeRequest, open_merge
 from omnigraph.merging.merge import merge as merge_heads
+from omnigraph.merging.merge_limits import MergeLimits
 from omnigraph.merging.planner import MergeOptions
 from omnigraph.merging.replay import ReplayKind, replay
-from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
+from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish.branch_lifecycle import delete_branch
 
 BranchPair = tuple[str | None, str | None]  # source and target; None means the branch of the handle

@@ -17,15 +17,15 @@ from omnigraph.api.write_options import resolve_actor
 from omnigraph.errors import AlreadyExists, BranchNotFound, SchemaUnsupported
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
+from omnigraph.history.checksum_verification import FirstUseVerifier
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.missing_manifest import absent_manifest_error
 from omnigraph.history.schemas import StoredSchema
-from omnigraph.history.verification import FirstUseVerifier
 from omnigraph.publish.recover import recover_when_due
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 Location = str | PathLike[str]
 StorageOptions = Mapping[str, object]
@@ -49,14 +49,14 @@ def init(  # noqa: PLR0913 - all but two are keywords
     `storage_options` configure an object store; they override the `AWS_*` variables.
     """
     from omnigraph.lang.schema import compile_schema
-    from omnigraph.lang.schema.identity import new_identity
+    from omnigraph.lang.schema.assign_identity import new_identity
     from omnigraph.publish.init import init_graph
 
     text, name = read_schema_text(schema)
     catalog = compile_schema(text, name)
     actor = resolve_actor(actor)
     store = open_store(os.fspath(uri), durability=durability, storage_options=storage_options)
-    contract = StoredSchema(text, new_identity(catalog, ids.new_ulid()))
+    contract = StoredSchema(text, new_identity(catalog, clock_and_ids.new_ulid()))
     try:
         branch_state = init_graph(store, contract, force=force, actor=actor)
     except AlreadyExists:

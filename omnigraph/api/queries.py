@@ -27,7 +27,7 @@ from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import OperationEvent, log_operation
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
-from omnigraph.engine.limits import QueryLimits
+from omnigraph.engine.query_limits import QueryLimits
 from omnigraph.errors import EntityNotFound, InputError
 from omnigraph.errors.diagnostics import SourceText
 from omnigraph.history.missing_files import explain_missing_batches, explain_missing_files
@@ -144,7 +144,7 @@ def table(handle: Handle, name: str, *, kind: str | None = None) -> Any:
 
 def run_query(handle: Handle, call: QueryCall) -> Result:
     """Run a query and return all of its rows."""
-    from omnigraph.engine.run import run_read
+    from omnigraph.engine.run_query import run_read
 
     with log_operation("query", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
@@ -166,7 +166,7 @@ def run_query(handle: Handle, call: QueryCall) -> Result:
 
 def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
     """Run a query and return its rows batch by batch."""
-    from omnigraph.engine.run import stream_read
+    from omnigraph.engine.run_query import stream_read
 
     with log_operation("stream", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
@@ -204,7 +204,7 @@ def require_node(handle: Handle, type_name: str, key: Any) -> Node:
     """Return a node by its key; raise `EntityNotFound`, which is a `KeyError`, if there is none."""
     existing = node(handle, type_name, key)
     if existing is None:
-        raise EntityNotFound(f"{type_name} '{key}' not found")
+        raise EntityNotFound(f"no {type_name} '{key}' found")
     return existing
 
 

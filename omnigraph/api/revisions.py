@@ -17,8 +17,8 @@ from omnigraph.history.revisions import Revision, resolve_commit
 from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.merging.merge import MergeRequest
 from omnigraph.merging.planner import MergeOptions
-from omnigraph.merging.sides import Granularity
 from omnigraph.merging.strategy import Strategy
+from omnigraph.merging.table_merge import Granularity
 from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.facet import Facet
 from omnigraph.ingest.load import LoadMode
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 
 if TYPE_CHECKING:
-    from omnigraph.spark.frames import SparkGraph
+    from omnigraph.spark.snapshot_frames import SparkGraph
 
 
 class Spark(Facet):
@@ -24,8 +24,8 @@ class Spark(Facet):
 
         Without a session, the active one is used, or a local one is started.
         """
-        from omnigraph.spark.frames import SparkGraph
         from omnigraph.spark.session import spark_session
+        from omnigraph.spark.snapshot_frames import SparkGraph
 
         if session is None:
             session = spark_session(master=master, remote=remote)

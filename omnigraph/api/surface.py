@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from omnigraph.history.revisions import Revision
     from omnigraph.history.tags import Tag
     from omnigraph.ingest.load import LoadMode, OnError
-    from omnigraph.maintenance.limits import LimitWarning
-    from omnigraph.merging.limits import MergeLimits
-    from omnigraph.merging.sides import Granularity
+    from omnigraph.maintenance.health_thresholds import LimitWarning
+    from omnigraph.merging.merge_limits import MergeLimits
     from omnigraph.merging.strategy import Strategy
+    from omnigraph.merging.table_merge import Granularity
 
     Path = str | PathLike[str]
 

@@ -32,7 +32,7 @@ from omnigraph.api.log_events import log_operation
 from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.results.result import Result
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_load_request, describe_plain_value
-from omnigraph.engine.run import run_read
+from omnigraph.engine.run_query import run_read
 from omnigraph.engine.writes.mutate import (
     WriteOperation,
     load_operation,
@@ -54,8 +54,8 @@ from omnigraph.publish.idempotency import find_commit_by_key
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
-from omnigraph.values.names import require_text
+from omnigraph.values import clock_and_ids
+from omnigraph.values.name_rules import require_text
 from omnigraph.values.table_key import TableKey
 
 RecordWrite = Callable[[Commit | None, UnchangedReads], Commit | None]
@@ -102,7 +102,13 @@ class Transaction(Guarded):
         if self._work is not None or self.receipt is not None:
             raise UsageError(reason="a transaction object can be used only once")
         branch_state = self._branch_state
-        txn = WriteTxn(branch_state.store, branch_state.name, branch_state.refresh(), ids.new_ulid(), ids.now_micros())
+        txn = WriteTxn(
+            branch_state.store,
+            branch_state.name,
+            branch_state.refresh(),
+            clock_and_ids.new_ulid(),
+            clock_and_ids.now_micros(),
+        )
         self._work = _Work(txn, open_overlay(txn))
         return self
 

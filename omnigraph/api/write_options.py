@@ -14,9 +14,9 @@ from typing import Any
 
 from omnigraph.api.request_digest import digest_request
 from omnigraph.errors import Cancelled, InputError
-from omnigraph.publish.plan import CommitMetadata
 from omnigraph.publish.read_set import UnchangedReads
 from omnigraph.publish.requirements import ExpectedHead, Requirement
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.publish.write_txn import WriteTxn
 
 _RESERVED_PREFIX = "omnigraph:"

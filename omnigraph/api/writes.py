@@ -31,7 +31,7 @@ from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_p
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.values.names import require_text
+from omnigraph.values.name_rules import require_text
 
 if TYPE_CHECKING:
     from omnigraph.api.transactions import Transaction

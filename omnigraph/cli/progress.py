@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from .options import settings
 
@@ -34,7 +34,7 @@ class ProgressBar:
 
     def __init__(self, label: str, *, silent: bool) -> None:
         self.label, self.silent = label, silent
-        self.next_update, self.shown_width = ids.monotonic() + _INITIAL_DELAY, 0
+        self.next_update, self.shown_width = clock_and_ids.monotonic() + _INITIAL_DELAY, 0
 
     def __call__(self, completed: int, total: int) -> None:
         """Show how much of the total is done."""
@@ -52,8 +52,8 @@ class ProgressBar:
             self.shown_width = 0
 
     def _display_text(self, text: str) -> None:
-        if not self.silent and ids.monotonic() >= self.next_update:
-            self.next_update = ids.monotonic() + _UPDATE_INTERVAL
+        if not self.silent and clock_and_ids.monotonic() >= self.next_update:
+            self.next_update = clock_and_ids.monotonic() + _UPDATE_INTERVAL
             self.shown_width = max(self.shown_width, len(text))
             click.echo(f"\r{text.ljust(self.shown_width)}", nl=False, err=True)
 

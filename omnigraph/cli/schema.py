@@ -70,7 +70,7 @@ def check(context: click.Context, paths: tuple[str, ...], strict: bool) -> None:
 
 def _check_file(path: str) -> tuple[dict[str, Any], SourceText, tuple[Diagnostic, ...]]:
     from omnigraph.lang.schema import examine_schema
-    from omnigraph.lang.schema.shape import shape_hash
+    from omnigraph.lang.schema.canonical_shape import shape_hash
 
     try:
         source = files.read_source(path)

@@ -47,7 +47,7 @@ def _snapshot_document(opened_snapshot: "Snapshot") -> dict[str, Any]:
 
 def _dataset_document(opened_snapshot: "Snapshot", type_key: TableKey) -> dict[str, Any]:
     """Describe one type: the published version, the version that plain Lance tools see, and index coverage."""
-    from omnigraph.storage.index import index_coverage, kinds_by_index_key
+    from omnigraph.storage.column_index import index_coverage, kinds_by_index_key
     from omnigraph.storage.table_head import list_attached_versions
 
     entry, table = opened_snapshot.tables[type_key], opened_snapshot.table(type_key)

@@ -8,7 +8,7 @@ from typing import Any
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 
-from .context import ExecutionContext
+from .execution_context import ExecutionContext
 from .physical_operators import DistinctExpand, DistinctValueScan, EdgeExists, NoNeighbour
 
 _EQUALITY_SELECTIVITY, _RANGE_SELECTIVITY = (0.01, 0.3)  # the fraction of rows that a predicate is expected to keep

@@ -15,14 +15,13 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.print_plan import operator_text, value_text
-from omnigraph.storage.index import indexes_used_by
+from omnigraph.storage.column_index import indexes_used_by
 from omnigraph.values.coerce import ParameterMode
 from omnigraph.values.table_key import TableKey
 
 from .adjacency.neighbours import may_probe
-from .context import ExecutionContext, OperatorStats
 from .estimate import estimate_rows
-from .limits import QueryLimits
+from .execution_context import ExecutionContext, OperatorStats
 from .operators.scan import plan_text_lookup, split_filters
 from .physical_operators import (
     DistinctExpand,
@@ -33,7 +32,8 @@ from .physical_operators import (
     NoNeighbour,
     WeightByDegree,
 )
-from .run import bind_params, execute_plan, prepare_read
+from .query_limits import QueryLimits
+from .run_query import bind_params, execute_plan, prepare_read
 from .search.nearest import vector_index_name
 
 _WALK_LABELS = {NoNeighbour: "no match", DistinctExpand: "distinct targets", WeightByDegree: "count only"}

@@ -13,9 +13,9 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, SchemaRow
 from omnigraph.history.schemas import StoredSchema, write_schema
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.requirements import Requirement, SameContent, SameSchema, check_requirements
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.values.table_key import TableKey
 

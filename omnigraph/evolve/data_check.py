@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import SchemaViolation
+from omnigraph.lang.schema.canonical_shape import constraint_columns
 from omnigraph.lang.schema.catalog import Check, Constraint, EdgeType, NodeType, Range, Unique
 from omnigraph.lang.schema.migrate.steps import (
     AddConstraint,
@@ -24,7 +25,6 @@ from omnigraph.lang.schema.migrate.steps import (
     PropertyStep,
     TightenProperty,
 )
-from omnigraph.lang.schema.shape import constraint_columns
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.cardinality import cardinality_violation
 from omnigraph.rules.delta import build_table_delta
@@ -32,7 +32,7 @@ from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.unique import repeated_records
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.arrow import table_key
-from omnigraph.storage.find import read_batches
+from omnigraph.storage.find_rows import read_batches
 from omnigraph.storage.table import Table
 from omnigraph.values.table_key import TableKey
 

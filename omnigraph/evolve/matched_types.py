@@ -14,7 +14,7 @@ from omnigraph.ingest.defaults import backfill_value
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage.arrow import table_key, table_schema
-from omnigraph.storage.reshape import TargetColumn
+from omnigraph.storage.change_columns import TargetColumn
 from omnigraph.values.table_key import TableKey
 
 

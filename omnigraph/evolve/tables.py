@@ -15,13 +15,13 @@ from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.publish.requirements import SameVersion
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.arrow import table_key, table_schema
+from omnigraph.storage.change_columns import reshape_table
 from omnigraph.storage.checksums import FileChecksum
-from omnigraph.storage.find import read_batches
+from omnigraph.storage.find_rows import read_batches
 from omnigraph.storage.fragments import stage_appended_fragments, write_fragment
 from omnigraph.storage.layout import table_directory
-from omnigraph.storage.reshape import reshape_table
 from omnigraph.storage.table import Table, commit, create_table
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 from .matched_types import TypeTransition, added_types, dropped_types, type_transitions
@@ -131,7 +131,7 @@ def _stage_added(
 
 
 def _create_empty_table(txn: WriteTxn, schema_ir: SchemaIR, entity_type: NodeType | EdgeType) -> Table:
-    location = table_directory(table_key(entity_type), ids.new_ulid())
+    location = table_directory(table_key(entity_type), clock_and_ids.new_ulid())
     return create_table(txn.store, location, table_schema(schema_ir, entity_type))
 
 

@@ -16,9 +16,9 @@ from weakref import WeakValueDictionary
 from omnigraph.errors import GraphNotInitialized, HistoryReclaimed, ReadSetConflict
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
-from .log import HistoryLog
+from .commit_log import HistoryLog
 from .manifest import LoadedManifest, change_token, is_newest, read_manifest
 from .missing_manifest import lost_versions_error
 
@@ -150,7 +150,7 @@ class BranchState:
     @staticmethod
     def back_off(conflict_count: int) -> None:
         """Back off after a swap conflict, longer each time, with jitter."""
-        threading.Event().wait(min(0.5, 0.002 * 2**conflict_count) * ids.random_fraction())
+        threading.Event().wait(min(0.5, 0.002 * 2**conflict_count) * clock_and_ids.random_fraction())
 
 
 def _do_nothing() -> None:

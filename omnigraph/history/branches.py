@@ -14,7 +14,7 @@ from omnigraph.storage.torn_versions import TornVersionError
 
 from . import name_conflicts, refs
 from .branch_state import BranchState, GraphReplacedError, branch_state_of
-from .log import HistoryLog
+from .commit_log import HistoryLog
 from .manifest import LoadedManifest
 from .missing_table_files import missing_manifest_error
 from .refs import Ref

@@ -22,7 +22,7 @@ from omnigraph.errors import (
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key, unknown_type_error
 from omnigraph.storage.failures import DamagedError, to_storage_error
-from omnigraph.values.names import quote_name, require_names
+from omnigraph.values.name_rules import quote_name, require_names
 from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, TableEntry

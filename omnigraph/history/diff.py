@@ -14,17 +14,17 @@ import pyarrow.compute as pc
 from omnigraph.errors import ChangeSchemaBoundary, StorageError
 from omnigraph.storage.arrow import PROPERTY_ID_KEY
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.difference import compare_versions
 from omnigraph.storage.differing_rows import are_rows_equal, differing_rows, rows_by_id
-from omnigraph.storage.equality import same_rows
-from omnigraph.storage.find import read_rows
+from omnigraph.storage.find_rows import read_rows
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
+from omnigraph.storage.value_equality import same_rows
+from omnigraph.storage.version_difference import compare_versions
 from omnigraph.values.table_key import TableKey
 
+from .commit_log import HistoryLog
 from .entities import TableChanges
-from .log import HistoryLog
 from .missing_files import explain_missing_files
 from .snapshot import Snapshot
 from .version_path import VersionStep, find_version_path

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.storage.equality import same_values
+from omnigraph.storage.value_equality import same_values
 from omnigraph.values.table_key import TableKey
 
 Op = Literal["insert", "update", "delete"]

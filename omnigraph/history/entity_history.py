@@ -15,15 +15,15 @@ import pyarrow as pa
 from omnigraph.errors import EntityNotFound, HistoryReclaimed, StorageError
 from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.equality import same_values
-from omnigraph.storage.find import find
+from omnigraph.storage.find_rows import find
 from omnigraph.storage.table import Table, open_table
+from omnigraph.storage.value_equality import same_values
 from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, TableEntry
+from .commit_log import sort_newest_first
 from .diff import align_columns, match_rows_by_id
 from .entities import EntityChange, Op
-from .log import sort_newest_first
 from .snapshot import Snapshot
 
 
@@ -118,7 +118,7 @@ class EntityTracer:
         current_row = self._row_at_commit(self._snapshot.commit_id)
         if current_row is None or not current_row.matched_rows.num_rows:
             type_name = self._table_key.type_name
-            raise EntityNotFound(f"{type_name} '{self._entity_id}' not found")
+            raise EntityNotFound(f"no {type_name} '{self._entity_id}' found")
         property_names = [
             property_name for property_name in current_row.matched_rows.column_names if property_name != "id"
         ]

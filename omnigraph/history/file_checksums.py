@@ -12,11 +12,11 @@ from omnigraph.errors import StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.checksums import FileChecksum, FileChecksums
 from omnigraph.storage.store import Store, version_file_names
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, TableEntry
-from .log import HistoryLog
+from .commit_log import HistoryLog
 from .state import GraphState
 
 MAX_INLINE_FILES = 32  # maximum files per commit row; the checksums of more files are sealed in an object
@@ -36,7 +36,7 @@ def record_checksums(store: Store, changed_tables: ChangedTables, files: FileChe
     packed_checksums = pack_checksums(changed_tables, files)
     if len(files) <= MAX_INLINE_FILES:
         return packed_checksums
-    object_name = f"{layout.CHECKSUMS}/{ids.new_ulid()}"
+    object_name = f"{layout.CHECKSUMS}/{clock_and_ids.new_ulid()}"
     store.objects.create_json(object_name, {"files": packed_checksums})
     return {_SEALED_MEMBER: object_name}
 

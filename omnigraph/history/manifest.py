@@ -7,10 +7,10 @@ This module owns the check of the format stamp and the verification before an ac
 from dataclasses import dataclass
 
 from omnigraph.errors import InputError, InternalError, StorageError
-from omnigraph.storage import cell as cells
 from omnigraph.storage import layout
-from omnigraph.storage.cell import ManifestCell
+from omnigraph.storage import manifest_cell as cells
 from omnigraph.storage.failures import DamagedError, panics_as_errors, to_storage_error
+from omnigraph.storage.manifest_cell import ManifestCell
 from omnigraph.storage.store import Store, version_file_names
 from omnigraph.storage.torn_versions import TornVersionError, find_torn_version
 

@@ -4,8 +4,8 @@ from collections import deque
 
 from omnigraph.errors import InputError
 from omnigraph.history.commit import Commit
+from omnigraph.history.commit_log import merge_bases
 from omnigraph.history.diff import snapshot_at
-from omnigraph.history.log import merge_bases
 from omnigraph.history.snapshot import Snapshot
 
 _FROM_TARGET, _FROM_SOURCE, _BELOW_COMMON = 1, 2, 4

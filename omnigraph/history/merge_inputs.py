@@ -12,8 +12,8 @@ from omnigraph.history.merge_bases import find_merge_bases
 
 from .branch_state import BranchState
 from .commit import Commit
+from .commit_log import sort_newest_first
 from .diff import snapshot_at
-from .log import sort_newest_first
 from .manifest import LoadedManifest
 from .snapshot import Snapshot, manifest_snapshot
 

@@ -1,6 +1,6 @@
 """Conflicts between branch names: determine which names cannot coexist with the existing ones.
 
-`omnigraph.values.names` validates a single name. This module does no I/O. Open names never overlap as
+`omnigraph.values.name_rules` validates a single name. This module does no I/O. Open names never overlap as
 paths and never differ only in case: `review` and `review/a` cannot both exist, and neither can
 `review` and `Review`, which would share a directory on a case-insensitive file system.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from omnigraph.errors import AlreadyExists
 from omnigraph.storage.layout import MAIN
-from omnigraph.values.names import check_new_ref_name, strip_name
+from omnigraph.values.name_rules import check_new_ref_name, strip_name
 
 __all__ = ["check_disjoint", "check_new_ref_name", "find_case_variant", "find_overlapping_names", "strip_name"]
 

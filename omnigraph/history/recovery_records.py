@@ -11,7 +11,7 @@ from typing import Any, Literal
 from omnigraph.errors import StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 RECOVERY_ACTOR = "omnigraph:recovery"
 FinalOutcomeKind = Literal["finished", "refused", "discarded", "dropped"]
@@ -66,7 +66,7 @@ def record_operation_dropped(store: Store, recovery_record: RecoveryRecord) -> N
 
 def build_unreadable_record(operation_id: str, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
     """Build the record of an operation for which only the id is known."""
-    return RecoveryRecord(operation_id, kind, "unknown", "", None, None, ids.now_micros(), error=error)
+    return RecoveryRecord(operation_id, kind, "unknown", "", None, None, clock_and_ids.now_micros(), error=error)
 
 
 def _store_record(store: Store, record_id: str, recovery_record: RecoveryRecord) -> None:
@@ -75,14 +75,16 @@ def _store_record(store: Store, record_id: str, recovery_record: RecoveryRecord)
 
 def record_torn_version(store: Store, event_id: str, branch_name: str) -> RecoveryRecord:
     """Record that a torn manifest version was set aside."""
-    recovery_record = RecoveryRecord(event_id, "set_aside", "set_aside", branch_name, None, None, ids.now_micros())
+    recovery_record = RecoveryRecord(
+        event_id, "set_aside", "set_aside", branch_name, None, None, clock_and_ids.now_micros()
+    )
     store.objects.create_json(f"{layout.AUDIT}/{event_id}.json", recovery_record.to_json())
     return recovery_record
 
 
 def record_repair(store: Store, commit_id: str, branch_name: str, actor: str | None) -> RecoveryRecord:
     """Record that rows from external writers were adopted, under the id of the adopting commit."""
-    recorded_at = ids.now_micros()
+    recorded_at = clock_and_ids.now_micros()
     recovery_record = RecoveryRecord(commit_id, "repaired", "repair", branch_name, actor, commit_id, recorded_at)
     store.objects.create_json(f"{layout.AUDIT}/{commit_id}.json", recovery_record.to_json())
     return recovery_record
@@ -92,7 +94,7 @@ def record_external_changes_seen(
     store: Store, branch_name: str, actor: str | None, table_heads: Mapping[str, int]
 ) -> RecoveryRecord:
     """Record that commits by external writers were reported but cannot be repaired."""
-    event_id, recorded_at = ids.new_ulid(), ids.now_micros()
+    event_id, recorded_at = clock_and_ids.new_ulid(), clock_and_ids.now_micros()
     recovery_record = RecoveryRecord(
         event_id, "seen", "repair", branch_name, actor, None, recorded_at, dict(table_heads)
     )

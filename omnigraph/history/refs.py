@@ -15,10 +15,10 @@ from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
-from omnigraph.values.names import quote_name
+from omnigraph.values import clock_and_ids
+from omnigraph.values.name_rules import quote_name
 
-from .origin import RefKind
+from .origin_record import RefKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def read_ref(store: Store, name: str, number: int, ref_directory: str = layout.R
     if facts is None:
         return None
     ulid = facts.get("ulid")
-    if not isinstance(ulid, str) or not ids.is_ulid(ulid) or not facts.keys() >= _ORIGIN_MEMBERS:
+    if not isinstance(ulid, str) or not clock_and_ids.is_ulid(ulid) or not facts.keys() >= _ORIGIN_MEMBERS:
         raise _damaged_ref_error(name, object_name, ref_directory)
     return Ref(name, ulid, number, facts["parent"], facts["fork_commit"], ref_directory)
 

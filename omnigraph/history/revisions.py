@@ -11,10 +11,10 @@ from omnigraph.errors import BranchNotFound, InputError, NotFound, SnapshotNotFo
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
-from omnigraph.values.describe import describe
-from omnigraph.values.ids import is_ulid
-from omnigraph.values.names import quote_name, require_text
+from omnigraph.values import clock_and_ids
+from omnigraph.values.clock_and_ids import is_ulid
+from omnigraph.values.describe_value import describe
+from omnigraph.values.name_rules import quote_name, require_text
 
 from . import refs
 from .branch_state import BranchState
@@ -33,7 +33,7 @@ def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Sna
     """Resolve a revision to a snapshot; `HEAD` stands for `head_snapshot`."""
     check_revision_type(revision)
     if isinstance(revision, timedelta):
-        return load_snapshot(store, branch_state, ids.now() - abs(revision))
+        return load_snapshot(store, branch_state, clock_and_ids.now() - abs(revision))
     if not isinstance(revision, str):
         return load_snapshot(store, branch_state, revision)
     name, tilde, step_count = revision.strip().partition("~")

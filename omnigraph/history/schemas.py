@@ -11,7 +11,7 @@ from omnigraph.errors import HistoryReclaimed, LanguageError, SchemaMismatch, St
 from omnigraph.lang.schema.ir import SchemaIR, hash_ir
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 from .commit import SchemaRow
@@ -51,7 +51,7 @@ _schema_cache: dict[tuple[str, SchemaRow], StoredSchema] = {}
 def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
     """Store a schema and return the row that references it in the state."""
     digest = hash_ir(stored_schema.ir)
-    object_name = layout.schema_name(digest.removeprefix("sha256:")[:24], ids.new_ulid())
+    object_name = layout.schema_name(digest.removeprefix("sha256:")[:24], clock_and_ids.new_ulid())
     # Encoded as a string, because member order matters in a schema and control objects sort their members.
     encoded_ir = json.dumps(stored_schema.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
     erased_member = {"erased": list(stored_schema.erased_directories)} if stored_schema.erased_directories else {}

@@ -12,13 +12,13 @@ from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
-from omnigraph.values.ids import is_ulid
+from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.table_key import TableKey
 
 from .branch_state import BranchState
 from .branches import list_branches, open_branch
 from .commit import Commit, SchemaRow, TableEntry
-from .log import HistoryLog
+from .commit_log import HistoryLog
 from .manifest import LoadedManifest
 from .missing_table_files import missing_files_error
 from .schemas import StoredSchema, dropped_history_error, read_erased_directories, read_schema

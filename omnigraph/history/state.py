@@ -19,7 +19,7 @@ from omnigraph.errors import InternalError
 from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, SchemaRow, TableEntry
-from .origin import Origin
+from .origin_record import Origin
 
 # Lance trains a compressor on strings above 32 KiB, which takes longer than writing them.
 _NO_COMPRESSION = {"lance-encoding:compression": "none"}

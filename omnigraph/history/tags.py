@@ -15,7 +15,7 @@ from omnigraph.storage.store import Store
 
 from . import name_conflicts, refs
 from .branch_state import BranchState, branch_state_of
-from .log import HistoryLog
+from .commit_log import HistoryLog
 from .manifest import LoadedManifest, read_manifest
 from .missing_table_files import missing_manifest_error
 from .refs import Ref

@@ -15,7 +15,7 @@ from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import ScalarType
 
 from .columns import FaultCallback, build_column
-from .limits import LoadLimits
+from .load_limits import LoadLimits
 
 
 def cast_column(

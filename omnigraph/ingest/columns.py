@@ -18,7 +18,7 @@ from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import BlobUri, PropertyType, ScalarType, coerce_loaded
 from omnigraph.values.dates import FIRST_DAY, FIRST_MILLIS, LAST_DAY, LAST_MILLIS
 
-from .limits import LoadLimits, check_limit
+from .load_limits import LoadLimits, check_limit
 
 FaultCallback = Callable[[int, ClientError], object]
 

@@ -16,12 +16,12 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage.arrow import table_key
-from omnigraph.storage.find import read_rows, take_with_blobs
+from omnigraph.storage.find_rows import read_rows, take_with_blobs
 from omnigraph.storage.scan import ROW_ID
 from omnigraph.storage.table import Table
 from omnigraph.values import PropertyType, ScalarType, encode_export
 from omnigraph.values.dates import format_date, format_datetime
-from omnigraph.values.names import require_names
+from omnigraph.values.name_rules import require_names
 
 _ROWS_PER_PIECE = 8192
 _INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}

@@ -19,7 +19,7 @@ from omnigraph.storage.arrow import arrow_type, table_key
 from omnigraph.values import PropertyType, ScalarType
 
 from .columns import build_column, check_value_size
-from .intake import Intake, RecordFaults, TypeBuffer, fault_recorder
+from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder
 
 _RECORD_START = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\]+)"')
 _NEWLINE, _OPEN_BRACE, _CLOSE_BRACE, _CARRIAGE_RETURN = b"\n{}\r"

@@ -17,8 +17,8 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import resolve_type
 
 from .casts import cast_column
-from .envelope import string_id_hint, take_record, with_line_number
-from .intake import Intake, RecordFaults, TypeBuffer, fault_recorder, unknown_property_errors
+from .record_envelope import string_id_hint, take_record, with_line_number
+from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder, unknown_property_errors
 
 _ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
 FILE_HINT = "pass a CSV or Parquet file as Type=file"

@@ -16,9 +16,9 @@ from omnigraph.lang.schema.type_names import resolve_type
 
 from .files import cut_blocks, detect_compression, iter_blocks
 from .input_files import COMPRESSED_SUFFIXES, InputFile, ReadErrorContext, open_input_file
-from .intake import Intake
 from .ndjson import read_blocks
 from .problem import LoadProblem, relocate_problem
+from .record_intake import Intake
 from .table_files import iter_tables, read_group_sizes
 
 RECORD_BITS = 40  # bits for the number of a record within its piece

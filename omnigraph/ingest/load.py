@@ -16,24 +16,24 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.schemas import read_schema
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
 from omnigraph.publish.requirements import Requirement, SameSchema
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.rules.check import check_delta
+from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.values.table_key import TableKey
 
 from .files import iter_blocks
 from .frames import is_text_source, take_records
-from .intake import Intake, TypeBuffer
-from .limits import LoadLimits
+from .load_limits import LoadLimits
 from .ndjson import read_blocks
 from .problem import LoadProblem, ProblemCollector
+from .record_intake import Intake, TypeBuffer
 from .stage import stage
-from .unchanged import without_unchanged
+from .unchanged_rows import without_unchanged
 
 LoadMode = Literal["append", "merge", "overwrite"]
 OnError = Literal["raise", "report"]

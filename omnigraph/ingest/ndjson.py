@@ -14,11 +14,11 @@ import orjson
 
 from omnigraph.errors import ClientError, InputError
 
-from .envelope import take_record, with_line_number
 from .fast_ndjson import take_block
 from .files import split_block
-from .intake import Intake
-from .limits import LoadLimits, check_limit
+from .load_limits import LoadLimits, check_limit
+from .record_envelope import take_record, with_line_number
+from .record_intake import Intake
 
 _STRING_LITERAL = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRUCTURAL_BYTES = b"{}[],:"

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.history.checksum_verification import make_intact_test
 from omnigraph.history.schemas import read_schema
-from omnigraph.history.verification import make_intact_test
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.requirements import Requirement
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.declared_indexes import scalar_indexes
 from omnigraph.rules.delta import Delta, TableDelta

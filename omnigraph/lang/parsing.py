@@ -12,7 +12,7 @@ from omnigraph.errors import ParseError
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.records.frozen import record
 
-from . import scan
+from . import coarse_scan
 
 MAX_SOURCE_CHARACTERS = 4 * 1024 * 1024  # far larger than any schema, small enough to parse quickly
 _BYTE_ORDER_MARK = "\ufeff"
@@ -41,7 +41,7 @@ class Language:
     """
 
     name: str
-    declaration_opening: scan.DeclarationOpening
+    declaration_opening: coarse_scan.DeclarationOpening
     build_declaration: Callable[[Any, int], object]
     terminal_names: Mapping[str, str]
     declaration_form: str
@@ -111,14 +111,14 @@ def parse_declarations(language: Language, source: SourceText) -> ParsedDeclarat
 
 
 def _split_source(language: Language, source: SourceText) -> list[tuple[int, int]]:
-    return scan.split_declarations(source.text, language.declaration_opening, 0, len(source.text))
+    return coarse_scan.split_declarations(source.text, language.declaration_opening, 0, len(source.text))
 
 
 def _split_swallowed(language: Language, source: SourceText, piece_start: int, piece_end: int) -> list[tuple[int, int]]:
     """Return the declarations that an unclosed quote may have swallowed."""
-    return scan.split_declarations(source.text, language.declaration_opening, piece_start, piece_end, recovering=True)[
-        1:
-    ]
+    return coarse_scan.split_declarations(
+        source.text, language.declaration_opening, piece_start, piece_end, recovering=True
+    )[1:]
 
 
 def _check_readable(source: SourceText) -> Diagnostic | None:
@@ -139,11 +139,11 @@ def _check_readable(source: SourceText) -> Diagnostic | None:
 
 
 def _parse_declaration(language: Language, source: SourceText, piece_start: int, piece_end: int) -> Any:
-    extent = scan.measure_extent(source.text, piece_start, piece_end)
+    extent = coarse_scan.measure_extent(source.text, piece_start, piece_end)
     if extent is None:
         return None
     if extent.too_deep_bracket is not None:
-        message = f"brackets are nested more than {scan.MAX_BRACKET_DEPTH} levels deep"
+        message = f"brackets are nested more than {coarse_scan.MAX_BRACKET_DEPTH} levels deep"
         return Diagnostic.at_span(source, extent.too_deep_bracket, message)
     return _build_declaration(language, source, extent.content_span)
 
@@ -151,7 +151,7 @@ def _parse_declaration(language: Language, source: SourceText, piece_start: int,
 def _build_declaration(language: Language, source: SourceText, declaration_span: Span) -> Any:
     from lark.exceptions import UnexpectedInput, VisitError
 
-    from .tables import load_parser
+    from .saved_parsers import load_parser
 
     try:
         syntax_tree = load_parser(language.name).parse(source.text[declaration_span.start : declaration_span.end])
@@ -170,7 +170,8 @@ def _describe_syntax_error(
 ) -> Diagnostic:
     error_offset = _error_offset(declaration_span, parser_error)
     lexeme = next(
-        scan.lexemes(source.text, error_offset, declaration_span.end), scan.Lexeme("end", error_offset, error_offset)
+        coarse_scan.lexemes(source.text, error_offset, declaration_span.end),
+        coarse_scan.Lexeme("end", error_offset, error_offset),
     )
     if lexeme.kind == "broken":
         unclosed_kind = "string" if source.text[lexeme.start] == '"' else "comment"
@@ -191,7 +192,7 @@ def _hint_unclosed_bracket(source: SourceText, declaration_span: Span, error_spa
     if error_span.start < declaration_span.end:
         return None
     open_brackets: list[int] = []
-    for lexeme in scan.lexemes(source.text, declaration_span.start, declaration_span.end):
+    for lexeme in coarse_scan.lexemes(source.text, declaration_span.start, declaration_span.end):
         if lexeme.kind == "open":
             open_brackets.append(lexeme.start)
         elif lexeme.kind == "close" and open_brackets:

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 
 from omnigraph.errors import HistoryReclaimed, OmnigraphError
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry, TableMap
-from omnigraph.history.log import HistoryLog, read_chunk
+from omnigraph.history.commit_log import HistoryLog, read_chunk
 from omnigraph.history.schemas import StoredSchema, read_schema_uncached
 from omnigraph.history.state import GraphState, LogChunk
 from omnigraph.storage.store import Store
 from omnigraph.values.table_key import TableKey
 
+from .branch_heads import RESTORE_HINT, RefHead
 from .file_integrity import FileIntegrity, TableVersion, VersionCondition
 from .finding import FindingKind, IntegrityFinding
-from .heads import RESTORE_HINT, RefHead
-from .indexes import REBUILD_HINT
+from .index_check import REBUILD_HINT
 
 _BUILD_HINT = "run `omnigraph ensure-indices` to rebuild it"
 

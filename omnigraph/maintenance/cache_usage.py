@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from omnigraph.engine.cache import shared_caches
+from omnigraph.engine.query_caches import shared_caches
 
 
 def read_cache_usage() -> tuple[int, str | None, int]:

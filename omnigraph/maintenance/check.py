@@ -24,6 +24,7 @@ from omnigraph.storage.table import open_table
 from omnigraph.storage.table_head import without_caches
 from omnigraph.values.table_key import TableKey
 
+from .branch_heads import RESTORE_HINT, RefHead, read_heads, reread_head
 from .branch_log import (
     BranchLog,
     check_reclaimed_versions,
@@ -35,11 +36,10 @@ from .branch_log import (
 from .drift import adopted_versions, read_drift, reported_versions
 from .file_integrity import FileIntegrity, TableVersion
 from .finding import Checkup, IntegrityFinding
-from .heads import RESTORE_HINT, RefHead, read_heads, reread_head
-from .indexes import check_indexes
+from .index_check import check_indexes
 from .lost_versions import check_lost_versions, find_lost_versions
 from .name_findings import check_unnamed, find_unnamed_manifests, unnamed_heads
-from .operations import check_operations
+from .operation_findings import check_operations
 from .row_validation import TableValidator
 
 _MAX_ATTEMPTS = 10

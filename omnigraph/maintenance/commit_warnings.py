@@ -12,12 +12,12 @@ from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import GraphState
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.declared_indexes import fulltext_indexes, scalar_indexes
-from omnigraph.storage.index import index_coverage
+from omnigraph.storage.column_index import index_coverage
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 from omnigraph.values.table_key import TableKey
 
-from .limits import UNINDEXED, LimitWarning, log_warnings, table_warnings
+from .health_thresholds import UNINDEXED, LimitWarning, log_warnings, table_warnings
 
 
 def commit_warnings(store: Store, state: GraphState, commit: Commit) -> list[LimitWarning]:

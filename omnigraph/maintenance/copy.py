@@ -23,11 +23,11 @@ from omnigraph.history.file_checksums import collect_checksums
 from omnigraph.history.manifest import LoadedManifest, read_manifest
 from omnigraph.publish.intent import set_aside_files
 from omnigraph.storage import layout
-from omnigraph.storage.cell import cell_files
-from omnigraph.storage.probe import probe_create_if_absent
+from omnigraph.storage.manifest_cell import cell_files
 from omnigraph.storage.store import Store, version_file_names
+from omnigraph.storage.store_probe import probe_create_if_absent
 from omnigraph.storage.transfer import transfer
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from .copy_verification import find_missing_objects
 
@@ -75,7 +75,7 @@ def copy_graph(
     read_manifest(source)
     _check_target(source, target)
     probe_create_if_absent(target)
-    if not target.objects.create_json(layout.CLAIM, {"copied_at": ids.now_micros(), "actor_id": actor}):
+    if not target.objects.create_json(layout.CLAIM, {"copied_at": clock_and_ids.now_micros(), "actor_id": actor}):
         raise InitializationClaimed(uri=target.root.uri)
     copy_transfer = _CopyTransfer(source, target, progress or (lambda *_: None))
     for _ in range(_MAX_ATTEMPTS):

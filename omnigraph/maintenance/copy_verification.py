@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.log import read_chunk
+from omnigraph.history.commit_log import read_chunk
 from omnigraph.history.state import GraphState
 from omnigraph.storage.store import Store, version_file_names
 from omnigraph.storage.transfer import version_files

@@ -16,14 +16,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from omnigraph.engine.cache import cache_directory
+from omnigraph.engine.query_caches import cache_directory
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.manifest import manifest_exists, read_manifest
 from omnigraph.publish.intent import store_time
 from omnigraph.storage.layout import STAMP
-from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.store import Store, open_store
-from omnigraph.values import ids
+from omnigraph.storage.store_probe import probe_create_if_absent
+from omnigraph.values import clock_and_ids
 
 DiagnosisOutcome = Literal["ok", "warning", "error"]
 MAX_CLOCK_SKEW = timedelta(seconds=30)  # half of a lease; beyond it, ages shown to users look wrong
@@ -145,7 +145,7 @@ def _check_store_guarantees(store: Store) -> EnvironmentDiagnosis:
 
 def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
     """Compare the store's clock, which determines the age of objects, with this machine's clock."""
-    local_micros = ids.now_micros()
+    local_micros = clock_and_ids.now_micros()
     store_clock = store_time(store)
     skew = timedelta(microseconds=int(store_clock.timestamp() * 1_000_000) - local_micros)
     difference = f"{skew.total_seconds():+.1f} s compared with this machine"

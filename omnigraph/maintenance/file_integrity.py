@@ -20,7 +20,7 @@ from omnigraph.storage.raw_files import read_raw_batches, read_row_count
 from omnigraph.storage.store import Store, version_file_names
 from omnigraph.storage.table import open_unchecked_version
 from omnigraph.storage.transfer import VersionFiles, version_files
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 FileFault = tuple[str, str]  # file name, and what is wrong with the file
 TableVersion = tuple[str, int]
@@ -64,7 +64,7 @@ class FileIntegrity:
         existing_files = {file_name for directory in directories for file_name in self._list_table(directory)}
         unverified_files = (self.checksums.keys() & existing_files) - self.verified_files.keys()
         selected_files = [
-            candidate for candidate in sorted(unverified_files) if share >= 1 or ids.random_fraction() < share
+            candidate for candidate in sorted(unverified_files) if share >= 1 or clock_and_ids.random_fraction() < share
         ]
         mismatches = executor.verify_files(
             self.store, {file_name: self.checksums[file_name] for file_name in selected_files}

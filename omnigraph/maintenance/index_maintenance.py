@@ -16,12 +16,12 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.maintenance.executors.local import LocalExecutor
 from omnigraph.maintenance.executors.protocol import Executor
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.declared_indexes import all_indexes, shadowed_ngram_indexes, vector_indexes
+from omnigraph.storage.column_index import index_coverage, plan_indexes, stage_built_segments, why_not_covered
 from omnigraph.storage.failures import as_storage_errors
-from omnigraph.storage.index import index_coverage, plan_indexes, stage_built_segments, why_not_covered
 from omnigraph.storage.index_fallback import find_lost_segments
 from omnigraph.storage.table import StagedChange, Table, can_replay
 from omnigraph.values.table_key import TableKey

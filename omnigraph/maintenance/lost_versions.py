@@ -13,7 +13,7 @@ from typing import Literal
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.history import refs
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest, read_manifest
 from omnigraph.history.recovery_records import list_recovery_records
 from omnigraph.history.state import GraphState

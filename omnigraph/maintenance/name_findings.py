@@ -13,8 +13,8 @@ from omnigraph.publish.unnamed_manifests import UnnamedManifest, find_manifests_
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
+from .branch_heads import RESTORE_HINT, RefHead
 from .finding import FindingSeverity, IntegrityFinding
-from .heads import RESTORE_HINT, RefHead
 
 _RESTORE_HINT = "run `omnigraph repair --confirm` to restore it; until then cleanup keeps its data"
 _CHOOSE_NAME_HINT = (

@@ -14,19 +14,20 @@ from typing import Any
 
 from omnigraph.errors import ConcurrentCommit, ServerError, StorageError
 from omnigraph.history.branch_state import BranchState
+from omnigraph.history.checksum_verification import check_intact, find_damaged_files
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.manifest import is_newest
 from omnigraph.history.missing_table_files import find_damaged_tables
-from omnigraph.history.verification import check_intact, find_damaged_files
 from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.maintenance.executors.local import LocalExecutor
 from omnigraph.maintenance.executors.protocol import Executor
 from omnigraph.publish.maintenance_retry import FIRST_RETRY_FRAGMENTS, shrink_on_retry
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.requirements import SameVersion
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.checksums import FileChecksums
+from omnigraph.storage.column_index import index_coverage
 from omnigraph.storage.compact import (
     plan_compaction,
     stage_compaction,
@@ -36,10 +37,9 @@ from omnigraph.storage.compact import (
 )
 from omnigraph.storage.failures import AbsentError, DamagedError, as_storage_errors
 from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
-from omnigraph.storage.index import index_coverage
 from omnigraph.storage.table import StagedChange, Table, commit
 from omnigraph.storage.transfer import version_files
-from omnigraph.values.names import require_names
+from omnigraph.values.name_rules import require_names
 from omnigraph.values.table_key import TableKey
 
 from .index_maintenance import MAINTENANCE_ACTOR, ensure_indices, index_kinds_of, stage_missing_indexes

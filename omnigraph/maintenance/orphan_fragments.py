@@ -13,7 +13,7 @@ from typing import Any
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.state import READ_COLUMNS, GraphState, StateMismatch, from_rows
-from omnigraph.publish.trim import fragments_of_version
+from omnigraph.publish.trim_versions import fragments_of_version
 from omnigraph.storage import layout
 from omnigraph.storage.file_roles import attached_version_number, subdirectory_of
 from omnigraph.storage.object_backend import ListedObject

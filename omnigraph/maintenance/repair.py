@@ -15,19 +15,19 @@ import pyarrow.compute as pc
 from omnigraph.errors import ConstraintViolation, OmnigraphError, UsageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.recovery_records import list_recovery_records, record_external_changes_seen, record_repair
 from omnigraph.history.schemas import StoredSchema, read_schema
 from omnigraph.history.state import GraphState
-from omnigraph.ingest.ids import check_ids_match_keys, key_ids
+from omnigraph.ingest.assign_ids import check_ids_match_keys, key_ids
 from omnigraph.ingest.stage import stage
 from omnigraph.lang.schema.catalog import NodeType
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.requirements import SameSchema
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.rules.check import check_delta
+from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import Delta, TableDelta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.storage.blobs import row_schema
@@ -35,10 +35,10 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.table_head import FIRST_VERSION, read_head_rows, without_caches
 from omnigraph.values.table_key import TableKey
 
+from .branch_heads import read_heads
 from .branch_log import read_branch_log
 from .check import check_graph
 from .drift import REBASED_DETAIL, Drift, DriftClassification, adopted_versions, read_drift, reported_versions
-from .heads import read_heads
 from .lost_versions import find_lost_versions
 from .repair_report import DatasetRepair, Repair, RepairAction
 from .restore_names import NameChoice, repair_names

@@ -15,11 +15,11 @@ from omnigraph.history import name_conflicts, refs
 from omnigraph.history.branch_state import branch_state_of
 from omnigraph.history.delete_queue import check_head_not_queued
 from omnigraph.history.manifest import manifest_exists
-from omnigraph.history.origin import RefKind
+from omnigraph.history.origin_record import RefKind
 from omnigraph.history.recovery_records import RecoveryRecord
 from omnigraph.history.refs import Ref
 from omnigraph.publish.branch_lifecycle import conflicting_names, next_ref_number
-from omnigraph.publish.closing import publish_closing_version
+from omnigraph.publish.closing_version import publish_closing_version
 from omnigraph.publish.tag_lifecycle import free_tag_number
 from omnigraph.publish.unnamed_manifests import (
     REF_DIRECTORIES,
@@ -31,7 +31,7 @@ from omnigraph.publish.unnamed_manifests import (
 )
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 NameAction = Literal["preview", "restored", "closed", "dropped", "refused", "no_op"]
 
@@ -242,7 +242,7 @@ class _NameRepairRun:
                 name_conflicts.check_disjoint(ref.name, conflicting_names(self.store, ref.name, ref_numbers))
             self._check_only_name(ref, current_names)
         except AlreadyExists:
-            refs.withdraw_name(self.store, ref, ids.new_ulid())
+            refs.withdraw_name(self.store, ref, clock_and_ids.new_ulid())
             raise
 
     def _check_only_name(self, ref: Ref, current_names: RefListing) -> None:
@@ -269,7 +269,7 @@ class _NameRepairRun:
 
 def record_repair_event(store: Store, operation: str, branch: str, commit_id: str | None, actor: str | None) -> None:
     """Write the audit object of a repair that makes no commit."""
-    event_id, created_at = ids.new_ulid(), ids.now_micros()
+    event_id, created_at = clock_and_ids.new_ulid(), clock_and_ids.now_micros()
     outcome = RecoveryRecord(event_id, "repaired", operation, branch, actor, commit_id, created_at)
     store.objects.create_json(f"{layout.AUDIT}/{event_id}.json", outcome.to_json())
 

@@ -20,12 +20,12 @@ from omnigraph.history.refs import Ref
 from omnigraph.history.state import GraphState
 from omnigraph.publish.unnamed_manifests import REF_DIRECTORIES
 from omnigraph.storage import layout
-from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.failures import DamagedError
+from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
-from .heads import ref_label
+from .branch_heads import ref_label
 from .lost_versions import LostVersionEvidence
 from .orphan_fragments import OrphanFragment, list_manifest_files, read_newer_fragments
 from .restore_names import record_repair_event
@@ -168,7 +168,7 @@ def _republish_commit(store: Store, base: LoadedManifest, commit: Commit, state:
     commit_state = state_at_commit(store, state, commit.id)
     check_state_retained(store, commit_state, commit.id)
     while base.version + 1 < commit.manifest_version:
-        head = replace(base.state.head, nonce=ids.new_nonce())
+        head = replace(base.state.head, nonce=clock_and_ids.new_nonce())
         base = _swap_manifest(store, base, replace(base.state, head=head))
     head = replace(base.state.head, commit_id=commit.id, nonce=None)
     return _swap_manifest(store, base, replace(commit_state, head=head, origin=base.state.origin))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.schemas import StoredSchema
-from omnigraph.ingest.ids import key_ids
+from omnigraph.ingest.assign_ids import key_ids
 from omnigraph.lang.schema.catalog import EdgeType, Key, NodeType, Unique
 from omnigraph.rules.cardinality import cardinality_violation
 from omnigraph.rules.delta import build_table_delta
@@ -23,7 +23,7 @@ from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.unique import repeated_records
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.arrow import table_key, table_schema
-from omnigraph.storage.find import read_batches
+from omnigraph.storage.find_rows import read_batches
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, open_table
 from omnigraph.values.table_key import TableKey

@@ -17,19 +17,19 @@ from omnigraph.history.state import GraphState
 from omnigraph.publish.intent import list_intents
 from omnigraph.publish.set_aside import list_set_aside_operations
 from omnigraph.storage import layout
-from omnigraph.storage.cell import cell_files
 from omnigraph.storage.failures import AbsentError, panics_as_errors
 from omnigraph.storage.file_roles import MANIFEST_ROOTS, TABLE_ROOTS, owning_directory, subdirectory_of
+from omnigraph.storage.manifest_cell import cell_files
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_unchecked_version
 from omnigraph.storage.transfer import version_files
 from omnigraph.values.table_key import TableKey
 
+from .branch_heads import RefHead, read_heads
 from .cache_usage import read_cache_usage
 from .commit_warnings import count_log_commits, count_unindexed_rows
-from .heads import RefHead, read_heads
-from .limits import (
+from .health_thresholds import (
     LimitWarning,
     cache_warnings,
     damage_warnings,

@@ -17,8 +17,8 @@ from omnigraph.storage.fragments import fragment_bytes, list_fragment_ids
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table, data_files
 
-from . import limits
-from .limits import LimitWarning, cache_warnings
+from . import health_thresholds
+from .health_thresholds import LimitWarning, cache_warnings
 
 CACHE_CHECK_INTERVAL = 64  # writes of this process between two cache checks
 # Manifest versions of a branch, by any writer, between two checks of its tables.
@@ -40,7 +40,7 @@ def periodic_warnings(store: Store, manifest: LoadedManifest, commit: Commit) ->
 
 
 def _cache_warnings() -> Iterator[LimitWarning]:
-    if "omnigraph.engine.cache" in sys.modules:  # otherwise this process has cached nothing
+    if "omnigraph.engine.query_caches" in sys.modules:  # otherwise this process has cached nothing
         from .cache_usage import read_cache_usage
 
         used_bytes, _, cache_budget = read_cache_usage()
@@ -55,12 +55,14 @@ def _table_warnings(store: Store, manifest: LoadedManifest, commit: Commit) -> I
             continue
         table = Table(entry.location, dataset)
         referenced_bytes = fragment_bytes(table, list_fragment_ids(table))
-        limit = max(limits.UNRECLAIMED, referenced_bytes)
+        limit = max(health_thresholds.UNRECLAIMED, referenced_bytes)
         unreferenced_files = _list_unreferenced(store, table)
         if sum(unreferenced_files.values()) > limit:  # other branches may reference some of them
             for file_name in _list_branch_files(store, entry.location):
                 unreferenced_files.pop(file_name, None)
-        yield from limits.unreferenced_data_warnings(store.root.uri, type_key, sum(unreferenced_files.values()), limit)
+        yield from health_thresholds.unreferenced_data_warnings(
+            store.root.uri, type_key, sum(unreferenced_files.values()), limit
+        )
 
 
 def _list_unreferenced(store: Store, table: Table) -> dict[str, int]:
@@ -76,7 +78,7 @@ def _list_unreferenced(store: Store, table: Table) -> dict[str, int]:
 def _list_branch_files(store: Store, location: str) -> Iterator[str]:
     from omnigraph.storage.transfer import version_files
 
-    from .heads import read_heads
+    from .branch_heads import read_heads
 
     entries = (entry for head in read_heads(store, []) for entry in head.manifest.state.tables.values())
     for version in {entry.lance_version for entry in entries if entry.location == location}:

@@ -1,5 +1,5 @@
 """Three-way merges, which combine the changes of both sides into one change to the target or report conflicts.
 
 A merged graph is validated by `rules`, like any other write. Read `merge.py`, `planner.py` and
-`sides.py` first.
+`table_merge.py` first.
 """

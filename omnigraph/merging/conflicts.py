@@ -15,7 +15,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.rules.violation import Violation
 from omnigraph.values.table_key import TableKey
 
-from .sides import ContestedEntity, TableSides
+from .table_merge import ContestedEntity, TableSides
 
 EntityKey = tuple[TableKey, str]  # table key and id
 _MAX_VALUE_LENGTH = 60  # maximum number of characters of a value in a message

@@ -13,7 +13,7 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType
 from omnigraph.values.table_key import TableKey
 
 from .conflicts import EntityKey
-from .sides import Choice, TableSides
+from .table_merge import Choice, TableSides
 
 EntityDecisions = Mapping[EntityKey, Any]  # a side, or a row
 _SIDES: tuple[Choice, Choice] = ("ours", "theirs")

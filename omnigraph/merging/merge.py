@@ -20,7 +20,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, capture_merge_inputs
 from omnigraph.history.schemas import COPY_DATA_HINT, schema_mismatch_error, schemas_agree
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import Delta
 
 from .lost_edges import LostEdge

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.storage.equality import same_rows
+from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
-from .sides import TableSides
+from .table_merge import TableSides
 
 
 class ParallelEdgePair(NamedTuple):

@@ -15,22 +15,22 @@ from omnigraph.ingest.defaults import backfill_values
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.requirements import Requirement
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.rules.check import check_delta
+from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import Delta, TableDelta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.violation import Violation
-from omnigraph.storage.difference import compare_versions
+from omnigraph.storage.version_difference import compare_versions
 from omnigraph.values.table_key import TableKey
 
 from .conflicts import DetectedConflict, EntityKey, conflict_of_entity, conflict_of_violation
-from .limits import MergeLimits, check_delta_size
 from .lost_edges import LostEdge, find_lost_edges
-from .offloaded import OffloadedDelta, OffloadedSides, OffloadEngine, unchanged_sides
+from .merge_limits import MergeLimits, check_delta_size
+from .offloaded_table import OffloadedDelta, OffloadedSides, OffloadEngine, unchanged_sides
 from .parallel_edges import ParallelEdgePair, find_parallel_edges
 from .recursive_base import sides_from_recursive_base
-from .sides import Granularity, TableSides
 from .table_delta import Decisions, make_table_delta
+from .table_merge import Granularity, TableSides
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from omnigraph.history.delete_queue import check_versions_retained
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.refs import find_ref
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.requirements import SameHead
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import Delta
 from omnigraph.values.table_key import TableKey
 
-from .offloaded import stage_delta
+from .offloaded_table import stage_delta
 
 
 def publish_merge(

@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.history.commit import Commit
+from omnigraph.history.commit_log import merge_bases
 from omnigraph.history.diff import align_columns, find_old_key, match_rows_by_id, snapshot_at
-from omnigraph.history.log import merge_bases
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.missing_files import explain_missing_files
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.defaults import backfill_values
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.equality import same_rows
-from omnigraph.storage.find import find
+from omnigraph.storage.find_rows import find
+from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
-from .sides import Granularity, TableSides, changed_ids
+from .table_merge import Granularity, TableSides, changed_ids
 
 _NO_TABLE = TableKey("")  # the table key for rows that were merged in memory
 _BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and the ids whose base value is uncertain

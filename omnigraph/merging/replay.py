@@ -21,12 +21,12 @@ from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.schemas import schemas_agree
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.ingest.stage import stage_tables
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.requirements import ExpectedHead, SameLookupResult, SameSchema
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import TableDelta
-from omnigraph.storage.find import find
+from omnigraph.storage.find_rows import find
 from omnigraph.values.table_key import TableKey
 
 from .merge import MergeReport, MergeRequest, merge_details

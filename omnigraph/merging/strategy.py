@@ -14,7 +14,7 @@ from omnigraph.errors import EntityConflict, InputError
 from omnigraph.ingest.columns import stored_column
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.storage.equality import same_rows
+from omnigraph.storage.value_equality import same_rows
 from omnigraph.values import coerce_parameter
 
 from .conflicts import DetectedConflict, EntityKey

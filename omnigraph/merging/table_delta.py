@@ -11,8 +11,8 @@ from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, TableDelta
 from omnigraph.rules.lookup import RecordingLookup
 
 from .conflicts import EntityKey
-from .offloaded import OffloadedSides, OffloadEngine, make_offloaded_delta
-from .sides import Choice, TableSides
+from .offloaded_table import OffloadedSides, OffloadEngine, make_offloaded_delta
+from .table_merge import Choice, TableSides
 
 Decision: TypeAlias = Choice | Any  # a side, or the row that replaces both
 

@@ -24,20 +24,20 @@ from omnigraph.history.branch_state import BranchState, branch_state_of
 from omnigraph.history.branches import open_branch, state_at_commit
 from omnigraph.history.delete_queue import check_head_not_queued, check_state_retained
 from omnigraph.history.manifest import LoadedManifest, create_manifest, manifest_exists, read_manifest, sync_manifest
-from omnigraph.history.origin import Origin
+from omnigraph.history.origin_record import Origin
 from omnigraph.history.refs import Ref
 from omnigraph.history.schemas import dropped_history_error, read_erased_directories
 from omnigraph.history.state import BranchHead, GraphState
 from omnigraph.publish import intent as intents
-from omnigraph.publish.closing import publish_closing_version
+from omnigraph.publish.closing_version import publish_closing_version
 from omnigraph.publish.intent import Intent
 from omnigraph.publish.intent_outcomes import record_outcome
 from omnigraph.publish.recovery_failure import judge_failure
 from omnigraph.storage import layout
-from omnigraph.storage.cell import UnsyncedError
 from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect
+from omnigraph.storage.manifest_cell import UnsyncedError
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 _MAX_FORK_ATTEMPTS = 4
 
@@ -282,14 +282,14 @@ class _SourceMovedError(Exception):
 
 def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str, actor: str | None) -> Intent:
     return Intent(
-        id=ids.new_ulid(),
+        id=clock_and_ids.new_ulid(),
         operation="branch_create",
         branch=source_branch.name,
         branch_ulid=source_branch.ulid,
         base_commit=commit_id,
-        created_at=ids.now_micros(),
+        created_at=clock_and_ids.now_micros(),
         actor=actor,
-        created_ulid=ids.new_ulid(),
+        created_ulid=clock_and_ids.new_ulid(),
         facts={"name": branch_name},
     )
 

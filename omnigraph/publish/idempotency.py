@@ -9,12 +9,12 @@ from itertools import islice
 
 from omnigraph.errors import InputError
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.state import GraphState
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
-from .plan import CommitMetadata
+from .write_plan import CommitMetadata
 
 _WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # microseconds
 _MAX_COMMITS = 4096
@@ -34,7 +34,7 @@ def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetada
 
 def find_commit_by_key(store: Store, state: GraphState, key: str) -> Commit | None:
     """Return the commit that was written under a key, regardless of its request."""
-    oldest_time, expired_in_a_row = ids.now_micros() - _WINDOW_MICROS, 0
+    oldest_time, expired_in_a_row = clock_and_ids.now_micros() - _WINDOW_MICROS, 0
     first_parents = HistoryLog(store, state).first_parents(state.head.commit_id)
     for commit in islice(first_parents, _MAX_COMMITS):
         expired_in_a_row = expired_in_a_row + 1 if commit.published_at < oldest_time else 0

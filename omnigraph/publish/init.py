@@ -29,13 +29,13 @@ from omnigraph.history.state import BranchHead, GraphState
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.storage import arrow, layout
-from omnigraph.storage.cell import UnsyncedError
 from omnigraph.storage.failures import as_storage_errors, to_storage_error
 from omnigraph.storage.local_objects import sync_directory
-from omnigraph.storage.probe import probe_create_if_absent
+from omnigraph.storage.manifest_cell import UnsyncedError
 from omnigraph.storage.store import Store
+from omnigraph.storage.store_probe import probe_create_if_absent
 from omnigraph.storage.table import create_table
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def init_graph(store: Store, contract: StoredSchema, *, force: bool = False, act
     _claim_root(store, force)
     with _release_claim_on_error(store):
         _check_no_leftovers(store)
-    commit_id = ids.new_ulid()
+    commit_id = clock_and_ids.new_ulid()
     with as_storage_errors("none"):
         _sync_root_path(store, missing_directories)
         tables, packed_checksums = _create_tables(store, contract.ir, commit_id)
@@ -107,7 +107,7 @@ def _check_hash_collisions(ir: SchemaIR) -> None:
 def _claim_root(store: Store, force: bool) -> None:
     if force:
         store.objects.remove(layout.CLAIM)
-    if not store.objects.create_json(layout.CLAIM, {"claimed_at": ids.now_micros()}):
+    if not store.objects.create_json(layout.CLAIM, {"claimed_at": clock_and_ids.now_micros()}):
         raise InitializationClaimed(uri=store.root.uri)
 
 
@@ -141,7 +141,7 @@ def _create_tables(store: Store, ir: SchemaIR, commit_id: str) -> tuple[dict[Tab
     files: dict[str, FileChecksum] = {}
     for graph_type in _list_types(ir):
         table_key = arrow.table_key(graph_type)
-        location = layout.table_directory(table_key, ids.new_ulid())
+        location = layout.table_directory(table_key, clock_and_ids.new_ulid())
         table = create_table(store, location, arrow.table_schema(ir, graph_type))
         created_tables[table_key] = TableEntry(
             table_key, location, 1, table.version, commit_id, 0, None, table.highest_field_id
@@ -196,7 +196,7 @@ def _genesis_state(
     actor: str | None,
     packed_checksums: Mapping[str, Any],
 ) -> GraphState:
-    created_at = ids.now_micros()
+    created_at = clock_and_ids.now_micros()
     first_commit = Commit(
         id=commit_id,
         parents=(),

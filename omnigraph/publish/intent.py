@@ -17,7 +17,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from .intent_record import Intent, damaged_record_error
 
@@ -134,7 +134,7 @@ def arm(store: Store, intent: Intent) -> None:
 
 def renew(store: Store, intent: Intent) -> None:
     """Renew the lease to show that the owner is alive."""
-    store.objects.write_lease(layout.intent_name(intent.id, "lease"), {"nonce": ids.new_nonce()})
+    store.objects.write_lease(layout.intent_name(intent.id, "lease"), {"nonce": clock_and_ids.new_nonce()})
 
 
 def confirm(store: Store, intent: Intent, staged_plan: Mapping[str, Any]) -> None:
@@ -308,7 +308,7 @@ def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, 
 
 def store_time(store: Store) -> datetime:
     """Return the current time by the store's clock; ages are computed only from store times."""
-    tick_file = f"{layout.INTENTS}/clock-{ids.new_ulid()}.tick"
+    tick_file = f"{layout.INTENTS}/clock-{clock_and_ids.new_ulid()}.tick"
     store.objects.create_bytes(tick_file, b"")
     try:
         return next(

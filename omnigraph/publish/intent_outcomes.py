@@ -6,7 +6,7 @@ This module converts an intent into its recovery record. The `history` package l
 from omnigraph.history.recovery_records import OutcomeKind, RecoveryRecord, _store_record
 from omnigraph.publish.intent import Intent
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 
 def record_outcome(store: Store, intent: Intent, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
@@ -18,5 +18,5 @@ def record_outcome(store: Store, intent: Intent, kind: OutcomeKind, error: str |
 
 def build_recovery_record(intent: Intent, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
     """Build the recovery record of an operation, dated now."""
-    operation_facts = (intent.operation, intent.branch, intent.actor, intent.commit_id, ids.now_micros())
+    operation_facts = (intent.operation, intent.branch, intent.actor, intent.commit_id, clock_and_ids.now_micros())
     return RecoveryRecord(intent.id, kind, *operation_facts, error=error)

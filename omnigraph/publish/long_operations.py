@@ -14,18 +14,18 @@ from typing import Any
 from omnigraph.errors import ClientError, ConcurrentCommit, ReadSetConflict, RecoveryRequired, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest
 from omnigraph.history.missing_table_files import report_missing_files
 from omnigraph.history.recovery_records import OutcomeKind
 from omnigraph.history.state import GraphState
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.requirements import check_requirements
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import can_replay
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 from . import intent as intents
@@ -172,13 +172,13 @@ def _build_intent(
     table_keys: tuple[TableKey, ...],
 ) -> Intent:
     return Intent(
-        id=ids.new_ulid(),
+        id=clock_and_ids.new_ulid(),
         operation=operation,
         branch=branch_state.name,
         branch_ulid=branch_state.ulid,
         base_commit=base_manifest.state.head.commit_id,
-        created_at=ids.now_micros(),
-        commit_id=ids.new_ulid(),
+        created_at=clock_and_ids.now_micros(),
+        commit_id=clock_and_ids.new_ulid(),
         actor=commit_metadata.actor,
         message=commit_metadata.message,
         tables=table_keys,

@@ -6,7 +6,7 @@ idle. This module only decides how much to try; it never waits and never blocks 
 
 from collections.abc import Callable
 
-from omnigraph.publish.plan import PreparePlan, PublishPlan
+from omnigraph.publish.write_plan import PreparePlan, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 
 FIRST_RETRY_FRAGMENTS = 32  # fragments rewritten on the second attempt; each further attempt halves the number

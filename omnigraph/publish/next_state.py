@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.history.commit_log import HistoryLog, append_commits
 from omnigraph.history.file_checksums import record_checksums
-from omnigraph.history.log import HistoryLog, append_commits
 from omnigraph.history.state import GraphState
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.checksums import FileChecksums
 from omnigraph.storage.table import can_replay
 from omnigraph.storage.table import commit as commit_table
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 
@@ -97,7 +97,7 @@ def build_commit(
         branch=txn.branch,
         manifest_version=txn.base.version + 1,
         created_at=txn.created_at,
-        published_at=ids.now_micros(),
+        published_at=clock_and_ids.now_micros(),
         actor=metadata.actor,
         message=metadata.message,
         schema=plan.schema,

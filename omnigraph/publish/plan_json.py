@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.requirements import (
     AbsentIds,
     AbsentTable,
@@ -21,6 +20,7 @@ from omnigraph.publish.requirements import (
     SameSchema,
     SameVersion,
 )
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.checksums import FileChecksum
 from omnigraph.storage.staged_json import staged_from_json, staged_to_json

@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING
 from omnigraph.errors import ClientError, ConcurrentCommit, Conflict, HistoryReclaimed, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import is_newest, sync_manifest
 from omnigraph.history.missing_table_files import report_missing_files
 from omnigraph.publish.next_state import DetachedTable, build_commit, build_next_state, rebase_tables
-from omnigraph.publish.plan import CommitMetadata, PreparePlan, PublishPlan
 from omnigraph.publish.requirements import Requirement, check_requirements
 from omnigraph.publish.swap import MAX_SWAP_ATTEMPTS, WriteRequest, require_open_branch, swap_and_verify
+from omnigraph.publish.write_plan import CommitMetadata, PreparePlan, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.failures import as_storage_errors
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from .idempotency import find_replayed_commit
-from .trim import trim_when_due
+from .trim_versions import trim_when_due
 from .unresolved_swaps import UnresolvedSwap
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _publish_with_retries(
 ) -> Commit | None:
     # All attempts share one commit id, so that a late swap from an earlier attempt is recognized in the
     # log as this same write, which can then never be published twice.
-    commit_id, created_at = identity or (ids.new_ulid(), ids.now_micros())
+    commit_id, created_at = identity or (clock_and_ids.new_ulid(), clock_and_ids.now_micros())
     unresolved_swap = UnresolvedSwap(f"commit {commit_id}")
     request = WriteRequest(branch_state, prepare, metadata or CommitMetadata(), conditions, unresolved_swap)
     branch_state.recover_if_needed()  # recover crashed operations first, outside the writer slot
@@ -90,13 +90,13 @@ def _publish_with_retries(
         missing_files_context,
         as_storage_errors("none"),
     ):
-        deadline = ids.monotonic() + PREPARATION_BUDGET_SECONDS
+        deadline = clock_and_ids.monotonic() + PREPARATION_BUDGET_SECONDS
         for lost_attempts in range(MAX_PREPARATIONS):
             txn = replace(txn, base=branch_state.last_known(), is_retry=lost_attempts > 0)
             outcome = _attempt(request, txn)
             if not isinstance(outcome, _PrepareAgain):
                 return outcome
-            if ids.monotonic() > deadline:
+            if clock_and_ids.monotonic() > deadline:
                 break
             branch_state.back_off(lost_attempts)
         raise ConcurrentCommit(f"branch {branch_state.name} was too busy; nothing was written")

@@ -14,7 +14,7 @@ from omnigraph.history.delete_queue import check_versions_retained
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from . import intent as intents
 from .intent import Intent
@@ -27,12 +27,12 @@ LONG_READ_ROWS = 100_000  # entities; reading fewer takes far less time than a c
 def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
     """Build the intent for reading a snapshot of a branch, without writing it."""
     return Intent(
-        id=ids.new_ulid(),
+        id=clock_and_ids.new_ulid(),
         operation=READ_OPERATION,
         branch=branch_state.name,
         branch_ulid=branch_state.ulid,
         base_commit=snapshot.commit_id,
-        created_at=ids.now_micros(),
+        created_at=clock_and_ids.now_micros(),
         actor=actor,
     )
 

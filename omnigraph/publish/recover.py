@@ -20,13 +20,13 @@ from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from . import intent as intents
 from .intent import IntentListing, PendingIntent, UnreadableIntent
 from .recovery_failure import judge_failure
 from .set_aside import set_operation_aside
-from .settle import can_settle, settle_operation
+from .settle_operation import can_settle, settle_operation
 
 RecoveryResult = TypeVar("RecoveryResult")
 UNFINISHED_FILE_AGE = timedelta(hours=1)  # age at which a temporary file that was never renamed is removed
@@ -76,7 +76,7 @@ def recover_when_due(store: Store, *, interval: float | None = None) -> list[Rec
     root_identity = store.root.identity
     if not _begin_recovery(root_identity, RECOVERY_INTERVAL_SECONDS if interval is None else interval):
         return []
-    started_at: float | None = ids.monotonic()
+    started_at: float | None = clock_and_ids.monotonic()
     try:
         return recover(store)
     except BaseException:
@@ -93,7 +93,7 @@ def install_recovery_hook(branch_state: BranchState) -> None:
 
 def _begin_recovery(root_identity: str, interval_seconds: float) -> bool:
     """Return whether recovery is due and the caller must run it; a recovery in progress is never waited for."""
-    now = ids.monotonic()
+    now = clock_and_ids.monotonic()
     with _lock:
         last_started = _last_recovery.get(root_identity)
         is_recent = last_started is not None and 0 <= now - last_started < interval_seconds

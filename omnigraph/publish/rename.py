@@ -19,7 +19,7 @@ from omnigraph.publish.branch_lifecycle import conflicting_names, next_ref_numbe
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from . import intent as intents
 from .intent import Intent
@@ -158,12 +158,12 @@ def _build_rename_intent(
     old_ref: Ref, new_name: str, new_number: int, head_commit_id: str, actor: str | None
 ) -> Intent:
     return Intent(
-        id=ids.new_ulid(),
+        id=clock_and_ids.new_ulid(),
         operation=RENAME,
         branch=old_ref.name,
         branch_ulid=old_ref.ulid,
         base_commit=head_commit_id,
-        created_at=ids.now_micros(),
+        created_at=clock_and_ids.now_micros(),
         actor=actor,
         facts={
             "name": new_name,

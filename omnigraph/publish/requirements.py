@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from omnigraph.errors import KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.storage.find import find, json_values, rows_digest
+from omnigraph.storage.find_rows import find, json_values, rows_digest
 from omnigraph.storage.scan import find_rows
 from omnigraph.values.table_key import TableKey
 

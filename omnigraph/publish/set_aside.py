@@ -24,8 +24,8 @@ from omnigraph.storage.store import Store
 from . import intent as intents
 from .intent import PendingIntent, SetAsideIntent, UnreadableIntent
 from .intent_record import NewerReleaseError
-from .settle import settle_operation
-from .withdraw import withdraw_operation
+from .settle_operation import settle_operation
+from .withdraw_operation import withdraw_operation
 
 
 def set_operation_aside(

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from omnigraph.errors import HistoryReclaimed, ReadSetConflict, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest, is_from_replaced_graph, is_newest, swap_state, sync_manifest
 from omnigraph.history.state import GraphState
-from omnigraph.publish.plan import CommitMetadata, PreparePlan
 from omnigraph.publish.requirements import Requirement
 from omnigraph.publish.unresolved_swaps import UnresolvedSwap, local_disk_error
-from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
+from omnigraph.publish.write_plan import CommitMetadata, PreparePlan
 from omnigraph.storage.failures import AbsentError, failures_as_unknown_effect, to_storage_error
+from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.store import Store
 
 MAX_SWAP_ATTEMPTS = 5  # swaps of one plan, each on a newer base, before it is prepared again

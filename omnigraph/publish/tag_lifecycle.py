@@ -13,7 +13,7 @@ from omnigraph.publish.intent import Intent
 from omnigraph.storage import layout
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 
 def create_tag(
@@ -78,14 +78,14 @@ def _build_tag_intent(
     tag_name: str, source_branch: BranchState, commit_id: str, actor: str | None, message: str | None
 ) -> Intent:
     return Intent(
-        id=ids.new_ulid(),
+        id=clock_and_ids.new_ulid(),
         operation=branch_lifecycle.TAG_CREATE,
         branch=source_branch.name,
         branch_ulid=source_branch.ulid,
         base_commit=commit_id,
-        created_at=ids.now_micros(),
+        created_at=clock_and_ids.now_micros(),
         actor=actor,
         message=message,
-        created_ulid=ids.new_ulid(),
+        created_ulid=clock_and_ids.new_ulid(),
         facts={"name": tag_name},
     )

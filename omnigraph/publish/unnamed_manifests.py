@@ -12,7 +12,7 @@ from typing import Any, Literal
 from omnigraph.errors import GraphNotInitialized, StorageError
 from omnigraph.history import refs
 from omnigraph.history.manifest import LoadedManifest, read_manifest
-from omnigraph.history.origin import RefKind
+from omnigraph.history.origin_record import RefKind
 from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.layout import intent_name

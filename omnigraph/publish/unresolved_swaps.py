@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.history.manifest import LoadedManifest
-from omnigraph.storage.cell import SwapOutcomeUnknown
+from omnigraph.storage.manifest_cell import SwapOutcomeUnknown
 from omnigraph.storage.store import Store
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph.publish.requirements import Requirement, SameContent, SameLookupResult
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.find import find, read_rows
+from omnigraph.storage.find_rows import find, read_rows
 from omnigraph.values.table_key import TableKey
 
 

@@ -10,9 +10,9 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.spark.report_rows import KEY_ROWS, TUPLE_ROWS
 from omnigraph.spark.rule_inputs import key_columns, make_key_rows, make_tuple_rows, tuple_columns
-from omnigraph.spark.scan import scan
 from omnigraph.spark.stage import LoadJob
 from omnigraph.spark.staged_fragments import StagedFragment, map_fragment_rows, map_staged_fragments
+from omnigraph.spark.table_scan import scan
 from omnigraph.spark.task_reports import TaskReport
 from omnigraph.spark.unique_tuples import unique_groups
 from omnigraph.values.table_key import TableKey

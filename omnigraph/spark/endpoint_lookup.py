@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from omnigraph.lang.schema.catalog import EdgeType
 from omnigraph.rules.delta import as_single_array
 from omnigraph.rules.endpoints import endpoint_columns
-from omnigraph.storage.find import find
-from omnigraph.storage.find import read_batches as stored_batches
+from omnigraph.storage.find_rows import find
+from omnigraph.storage.find_rows import read_batches as stored_batches
 from omnigraph.values.table_key import TableKey
 
 from .id_index import IdIndex, open_id_index

@@ -15,17 +15,17 @@ from typing import Any
 from omnigraph.errors import StorageError
 from omnigraph.maintenance.executors.protocol import ClaimCheck, RemovalCallback, VersionKey
 from omnigraph.storage.checksums import FileChecksum, FileChecksums
+from omnigraph.storage.column_index import IndexSegment, SegmentBuild, build_segment
 from omnigraph.storage.compact import run_task
 from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.file_removal import group_by_rank, remove_files
 from omnigraph.storage.file_verification import verify_files
-from omnigraph.storage.index import IndexSegment, SegmentBuild, build_segment
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 from omnigraph.storage.transfer import VersionFiles, version_files
 
-from .jobs import run_jobs
+from .executor_jobs import run_jobs
 from .pinned_graph import PinnedGraph, pin_graph
 from .session import parallelism
 

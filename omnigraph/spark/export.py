@@ -19,18 +19,18 @@ from omnigraph.ingest.export import lines_of_rows, select_types
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.storage.arrow import table_key
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.find import take_with_blobs
+from omnigraph.storage.find_rows import take_with_blobs
 from omnigraph.storage.fragments import fragment_row_counts, read_fragments
 from omnigraph.storage.plain_datasets import commit_plain_dataset, write_plain_fragments
-from omnigraph.values.ids import new_ulid
+from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey
 
 from .export_target import ExportTarget, parse_export_target
 from .pinned_graph import PinnedGraph, pin_graph
 from .read_leases import snapshot_lease
-from .scan import group_fragments, scan
 from .session import translate_spark_errors
-from .steps import StepTracker, progress_callback
+from .step_progress import StepTracker, progress_callback
+from .table_scan import group_fragments, scan
 from .versions import check_versions
 
 if TYPE_CHECKING:

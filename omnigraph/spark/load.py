@@ -21,25 +21,25 @@ from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.ingest.disk_space import estimate_input, require_disk_space
 from omnigraph.ingest.input_files import InputFile, total_bytes
 from omnigraph.ingest.input_pieces import InputPiece, cut_into_pieces, map_record_positions
-from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode, LoadOutcome, LoadSummary
+from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.problem import LoadProblem, ProblemCollector
 from omnigraph.publish.idempotency import find_replayed_commit
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.requirements import Requirement, SameContent, SameSchema, check_requirements
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.endpoints import endpoint_columns
 from omnigraph.rules.violation import Violation
-from omnigraph.spark.check import find_set_violations
 from omnigraph.spark.check_context import LoadCheckContext
+from omnigraph.spark.check_load import find_set_violations
 from omnigraph.storage.fragments import stage_appended_fragments, stage_changed_fragments, stage_overwriting_fragments
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
-from . import steps
+from . import step_progress
 from .endpoint_lookup import remove_scratch_folders
 from .pinned_graph import pin_graph
 from .session import parallelism, translate_spark_errors
@@ -91,7 +91,7 @@ class BulkLoad:
     fragment_bytes: int = FRAGMENT_BYTES
     streams: Mapping[str, str] = field(default_factory=dict)
     on_step: StepNameCallback = lambda _: None
-    progress: steps.StepProgressCallback | None = None
+    progress: step_progress.StepProgressCallback | None = None
 
 
 def load_on_spark(
@@ -129,7 +129,13 @@ def load_on_spark(
 
 
 def _begin_transaction(branch_state: BranchState) -> WriteTxn:
-    return WriteTxn(branch_state.store, branch_state.name, branch_state.refresh(), ids.new_ulid(), ids.now_micros())
+    return WriteTxn(
+        branch_state.store,
+        branch_state.name,
+        branch_state.refresh(),
+        clock_and_ids.new_ulid(),
+        clock_and_ids.now_micros(),
+    )
 
 
 class LoadAttempt:
@@ -146,9 +152,9 @@ class LoadAttempt:
         )
         self.problems: list[LoadProblem] = []
         self.record_counts: dict[TableKey, int] = {}
-        self.load_id = ids.new_ulid()
+        self.load_id = clock_and_ids.new_ulid()
         self.written_bytes = 0
-        self.step_tracker = steps.StepTracker(spark, bulk_load.progress)
+        self.step_tracker = step_progress.StepTracker(spark, bulk_load.progress)
 
     def publish(self, commit_metadata: CommitMetadata) -> Commit | None:
         """Stage and publish; a dry run only stages and checks."""

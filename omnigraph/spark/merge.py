@@ -24,20 +24,20 @@ from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.defaults import backfill_values
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.merging.offloaded import SOURCE_ROW_ID, OffloadedSides
-from omnigraph.merging.sides import Granularity
+from omnigraph.merging.offloaded_table import SOURCE_ROW_ID, OffloadedSides
+from omnigraph.merging.table_merge import Granularity
 from omnigraph.rules.delta import Positions
 from omnigraph.rules.unique import rule_columns
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.difference import compare_versions
-from omnigraph.storage.find import take_with_blobs
+from omnigraph.storage.find_rows import take_with_blobs
 from omnigraph.storage.fragments import fragment_row_counts
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
+from omnigraph.storage.version_difference import compare_versions
 from omnigraph.values.table_key import TableKey
 
 from .arrow_bytes import unpack_table
-from .compare import (
+from .merge_tasks import (
     BASE,
     ENTRY_DDL,
     OURS,
@@ -53,8 +53,8 @@ from .compare import (
     make_write_task,
 )
 from .pinned_graph import pin_graph
-from .scan import group_fragments
 from .session import spark_session, spark_session_if_available, translate_spark_errors
+from .table_scan import group_fragments
 from .versions import check_versions
 
 SPARK_MIN_ROWS = 2_000_000  # total number of changed rows on both sides from which Spark is used

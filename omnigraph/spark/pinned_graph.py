@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.storage.find import find, read_rows
+from omnigraph.storage.find_rows import find, read_rows
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.storage.table import Table, open_table
 

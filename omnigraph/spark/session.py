@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import ConfigError, ServerError
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -227,7 +227,7 @@ def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
 
     Only our own jobs are cancelled: a session passed in by the caller may run others.
     """
-    job_tag = f"omnigraph-{ids.new_ulid()}"
+    job_tag = f"omnigraph-{clock_and_ids.new_ulid()}"
     spark.addTag(job_tag)
     try:
         yield

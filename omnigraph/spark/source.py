@@ -28,8 +28,8 @@ from omnigraph.values.table_key import TableKey
 from .filters import SparkFilter, parse_filter
 from .pinned_graph import PinnedGraph, pin_graph
 from .read_leases import DataFrameLease, lease_for_table
-from .scan import group_fragments, select_columns
 from .spark_types import cast_to_spark, columns_of_type, spark_arrow_schema, spark_ddl
+from .table_scan import group_fragments, select_columns
 from .writer import GraphWriter, prepare_type_write
 
 if TYPE_CHECKING:

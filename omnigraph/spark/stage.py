@@ -15,17 +15,17 @@ import pyarrow as pa
 from omnigraph.errors import ClientError
 from omnigraph.ingest.frames import take_table
 from omnigraph.ingest.input_pieces import InputPiece, first_position, read_piece_blocks, read_piece_tables
-from omnigraph.ingest.intake import Intake, TypeBuffer
-from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode
+from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import ProblemCollector
-from omnigraph.ingest.unchanged import without_unchanged
+from omnigraph.ingest.record_intake import Intake, TypeBuffer
+from omnigraph.ingest.unchanged_rows import without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import resolve_type, type_for_key
 from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delta
-from omnigraph.rules.identity import resolve_existing
+from omnigraph.rules.existing_rows import resolve_existing
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.unique import unique_violations
 from omnigraph.storage.fragments import write_fragment

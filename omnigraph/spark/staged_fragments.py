@@ -17,7 +17,7 @@ from omnigraph.storage.fragments import read_staged_fragment
 from omnigraph.values.table_key import TableKey
 
 from .pinned_graph import PinnedGraph
-from .scan import group_fragments
+from .table_scan import group_fragments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

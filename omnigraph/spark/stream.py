@@ -16,9 +16,9 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.ingest.load import LoadMode, LoadOutcome
 from omnigraph.ingest.rejects import write_rejects
-from omnigraph.publish.plan import CommitMetadata
 from omnigraph.publish.recover import install_recovery_hook
-from omnigraph.values.names import check_new_stream_name, require_text
+from omnigraph.publish.write_plan import CommitMetadata
+from omnigraph.values.name_rules import check_new_stream_name, require_text
 
 from .load import BulkLoad, load_on_spark
 from .pinned_graph import PinnedGraph, pin_graph

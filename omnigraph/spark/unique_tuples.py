@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.ingest.ids import spell_column
+from omnigraph.ingest.assign_ids import spell_column
 from omnigraph.lang.schema.catalog import EdgeType, Key, NodeType, Unique
 from omnigraph.rules.delta import as_single_array
 from omnigraph.values import PropertyType, ScalarType

@@ -18,21 +18,21 @@ from omnigraph.errors import ClientError, KeyConflict, ReadSetConflict
 from omnigraph.history.branches import open_branch
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.frames import take_table
-from omnigraph.ingest.intake import Intake
-from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadMode
+from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.problem import LoadProblem, ProblemCollector, relocate_problem
-from omnigraph.ingest.unchanged import without_unchanged
+from omnigraph.ingest.record_intake import Intake
+from omnigraph.ingest.unchanged_rows import without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.requirements import Requirement, SameContent, SameSchema
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.rules.check import check_delta
+from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
-from omnigraph.rules.identity import resolve_existing
+from omnigraph.rules.existing_rows import resolve_existing
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.unique import rule_columns

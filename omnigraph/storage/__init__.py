@@ -1,7 +1,7 @@
 """Durable storage: Lance tables, control objects, and the gateway for durable effects.
 
 This is the only package that imports lance and obstore. Storage deals with tables, rows and files;
-the meaning of commits and branches belongs to `history`. Read `store.py`, `table.py` and `cell.py`
+the meaning of commits and branches belongs to `history`. Read `store.py`, `table.py` and `manifest_cell.py`
 first.
 """
 

@@ -13,17 +13,17 @@ from typing import Any
 import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from .blobs import is_blob_field
 from .checksums import FileChecksum
 from .failures import DamagedError
-from .fields import lance_columns
 from .fragments import read_fragments, write_fragment
 from .scan import ROW_ID
 from .sizes import FRAGMENT_ROWS
 from .store import Store
 from .table import StagedChange, Table, data_files, fragment_files, fragment_fingerprint, schema_fingerprint
+from .table_fields import lance_columns
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
@@ -103,7 +103,7 @@ def plan_compaction(
         if len(run_part) > 1 or is_due(run_part[0])
     ]
     if runs and max_fragments is not None:
-        runs = [_pick_window(runs[int(ids.random_fraction() * len(runs))], max_fragments)]
+        runs = [_pick_window(runs[int(clock_and_ids.random_fraction() * len(runs))], max_fragments)]
     return _make_tasks(table, runs)
 
 
@@ -234,7 +234,7 @@ def _deleted_share(fragment: Any) -> float:
 
 
 def _pick_window(run: list[Any], window_length: int) -> list[Any]:
-    window_start = int(ids.random_fraction() * max(1, len(run) - window_length + 1))
+    window_start = int(clock_and_ids.random_fraction() * max(1, len(run) - window_length + 1))
     return run[window_start : window_start + window_length]
 
 

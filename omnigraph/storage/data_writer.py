@@ -19,7 +19,7 @@ import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 from lance.fragment import write_fragments
 
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from .checksums import CHECKSUM_BLOCK_BYTES, FileChecksum, checksum_manifest
 from .deletion_list import write_offsets
@@ -105,7 +105,7 @@ def write_deletions(
     fragment_json = fragment.metadata.to_json()
     fragment_json["deletion_file"] = {
         "read_version": version,
-        "id": int(ids.new_nonce()[:16], 16),
+        "id": int(clock_and_ids.new_nonce()[:16], 16),
         "file_type": "array",
         "num_deleted_rows": len(deleted_offsets),
         "base_id": None,

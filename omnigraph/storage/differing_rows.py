@@ -11,15 +11,15 @@ import pyarrow.compute as pc
 from .blobs import is_blob_field, row_schema
 from .deletion_list import RowOffsets
 from .deletions import deleted_offsets
-from .difference import FragmentDifference, FragmentPair
-from .equality import same_rows
 from .failures import as_storage_errors
-from .find import read_batches, read_rows, take_with_blobs
+from .find_rows import read_batches, read_rows, take_with_blobs
 from .fragment_rows import StoredRowIds, fragment_row_ids, read_fragments, read_row_ids
 from .row_ids import row_ids_at
 from .scan import ROW_ID
 from .store import Store
 from .table import Table
+from .value_equality import same_rows
+from .version_difference import FragmentDifference, FragmentPair
 
 RowPositions = npt.NDArray[np.int64]
 

@@ -15,7 +15,7 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import BinaryIO
 
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from .failures import as_storage_errors
 from .object_backend import TRANSFER_BLOCK_BYTES, ListedObject
@@ -161,7 +161,7 @@ class LocalBackend:
             folder_stat = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - runs before every read
         except OSError:
             return None
-        is_settled = ids.system_clock_nanos() - folder_stat.st_mtime_ns > _MAX_TIME_GRANULARITY
+        is_settled = clock_and_ids.system_clock_nanos() - folder_stat.st_mtime_ns > _MAX_TIME_GRANULARITY
         return (folder_stat.st_dev, folder_stat.st_ino, folder_stat.st_mtime_ns) if is_settled else None
 
     def _stat_path(self, file_path: Path) -> Iterator[ListedObject]:
@@ -182,7 +182,7 @@ class LocalBackend:
     def _scratch_file(self, target_path: Path, blocks: Iterable[bytes]) -> Iterator[Path]:
         """Write a file beside its final name; remove it when the block ends, even after an error."""
         target_path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = target_path.with_name(f"{target_path.name}#{int(ids.new_nonce(), 16)}")
+        scratch = target_path.with_name(f"{target_path.name}#{int(clock_and_ids.new_nonce(), 16)}")
         try:
             with scratch.open("xb") as scratch_file:
                 for block in blocks:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import StorageError
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from .checksums import CHECKSUM_MEMBER, matches_own_checksum, with_own_checksum
 from .effects import Effects
@@ -57,7 +57,9 @@ class ControlObjects:
 
         A damaged object with that name is not ours, so the name counts as taken.
         """
-        own_members = with_own_checksum(object_name, {**members, "nonce": members.get("nonce") or ids.new_nonce()})
+        own_members = with_own_checksum(
+            object_name, {**members, "nonce": members.get("nonce") or clock_and_ids.new_nonce()}
+        )
         object_bytes = json.dumps(own_members, ensure_ascii=False, sort_keys=True).encode()
         if self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes)):
             return True

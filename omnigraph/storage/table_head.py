@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from .failures import AbsentError
-from .find import read_rows, rows_digest
+from .find_rows import read_rows, rows_digest
 from .store import DatasetCache, ObjectCache, Store, new_lance_session
 from .table import Table, fragment_fingerprint, schema_fingerprint
 

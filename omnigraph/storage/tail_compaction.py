@@ -12,8 +12,8 @@ from itertools import takewhile
 from typing import Any
 
 from .blobs import is_blob_field
+from .column_index import stage_index_extension
 from .compact import index_bound_fragments, stage_joined_fragments
-from .index import stage_index_extension
 from .store import Store
 from .table import StagedChange, Table, fragment_files
 

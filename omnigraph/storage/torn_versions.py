@@ -15,7 +15,7 @@ from pathlib import Path
 import lance
 
 from omnigraph.errors import StorageError
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 from .failures import as_storage_errors
 from .layout import ASIDE, fnv1a64
@@ -99,7 +99,7 @@ def set_aside_version(store: Store, location: str, version: int, record_event: C
         if find_torn_version(store, location) != version:
             return None
         record_event(f"torn-{fnv1a64(location)}-{version}-{version_path.stat().st_mtime_ns}")
-        aside_name = f"{ASIDE}/{ids.new_ulid()}-{version_path.name}"
+        aside_name = f"{ASIDE}/{clock_and_ids.new_ulid()}-{version_path.name}"
         store.effects.run(
             "remove", f"{location}/_versions/{version_path.name}", lambda: _move_file(store, version_path, aside_name)
         )

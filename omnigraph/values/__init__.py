@@ -5,13 +5,13 @@ bytes or `BlobUri`, tuples, and None. This package imports no data library, to k
 """
 
 from omnigraph.values.blobs import BlobUri, format_blob, parse_blob
+from omnigraph.values.canonical_form import canonical_spelling, narrow_to_f32, sha256_hex, spell_float
 from omnigraph.values.coerce import coerce_assigned, coerce_loaded, coerce_parameter
 from omnigraph.values.convert import RANGES
 from omnigraph.values.dates import format_date, format_datetime, parse_date, parse_datetime
-from omnigraph.values.describe import describe
+from omnigraph.values.describe_value import describe
 from omnigraph.values.encode import encode_export, encode_result
 from omnigraph.values.entity_ids import entity_id
-from omnigraph.values.spelling import canonical_spelling, narrow_to_f32, sha256_hex, spell_float
 from omnigraph.values.types import PropertyType, ScalarType
 
 __all__ = [

@@ -15,6 +15,7 @@ from typing import Any
 
 from omnigraph.records.frozen import record
 from omnigraph.values.blobs import BlobUri, parse_blob
+from omnigraph.values.canonical_form import narrow_to_f32
 from omnigraph.values.dates import (
     FIRST_DAY,
     FIRST_MILLIS,
@@ -25,8 +26,7 @@ from omnigraph.values.dates import (
     parse_date,
     parse_datetime,
 )
-from omnigraph.values.describe import describe
-from omnigraph.values.spelling import narrow_to_f32
+from omnigraph.values.describe_value import describe
 from omnigraph.values.types import PropertyType, ScalarType
 
 _INTEGER_TEXT = re.compile(r"-?[0-9]{1,40}")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from omnigraph.errors import InputError
-from omnigraph.values.spelling import canonical_spelling
+from omnigraph.values.canonical_form import canonical_spelling
 from omnigraph.values.types import PropertyType
 
 

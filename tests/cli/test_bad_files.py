@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.lang import parsing, scan
+from omnigraph.lang import coarse_scan, parsing
 from tests.cli.conftest import Program
 
 GOOD = {"a.pg": "node Lamp { watts: I32 }\n", "a.gq": ""}
@@ -56,8 +56,8 @@ BAD: dict[str, tuple[bytes, int, int]] = {
     "vertical-tab": (b"\n\x0b", 2, 1),
     "line-separator": ("/* \u2028 */ ?".encode(), 1, 9),
     "one-long-line": (b"x" * LARGE, 1, END + 1),
-    "brackets": (b"[" * 200, 1, scan.MAX_BRACKET_DEPTH + 1),
-    "many-brackets": (b"(" * 100_000, 1, scan.MAX_BRACKET_DEPTH + 1),
+    "brackets": (b"[" * 200, 1, coarse_scan.MAX_BRACKET_DEPTH + 1),
+    "many-brackets": (b"(" * 100_000, 1, coarse_scan.MAX_BRACKET_DEPTH + 1),
     "closing-brackets": (b"}" * 1000, 1, 1),
     "quotes": (b'"' * 1001, 1, 1),
     "open-comment": (b"// fine\n /* not fine", 2, 2),
@@ -112,7 +112,7 @@ def test_oversized_file_is_rejected_before_parsing(
     path.write_text(text * (LARGE // len(text)))
     Path("a.pg").write_text(GOOD["a.pg"])
     line, column = END // len(text) + 1, END % len(text) + 1
-    monkeypatch.setattr("omnigraph.lang.scan.lexemes", never)
+    monkeypatch.setattr("omnigraph.lang.coarse_scan.lexemes", never)
     ended = omnigraph("fmt", path)
     check(ended.err, ended.code, f"{path}:{line}:{column}")
     assert "the limit is 4,194,304" in ended.err
@@ -131,7 +131,7 @@ def test_file_without_declarations_is_accepted(omnigraph: Program, words: str, d
     assert "error:" not in ended.out + ended.err
 
 
-@pytest.mark.parametrize("depth", [scan.MAX_BRACKET_DEPTH - 3, 200])
+@pytest.mark.parametrize("depth", [coarse_scan.MAX_BRACKET_DEPTH - 3, 200])
 def test_deep_nesting_is_rejected(omnigraph: Program, depth: int) -> None:
     Path("a.pg").write_text(GOOD["a.pg"])
     condition = "(" * depth + "$l.watts > 1" + ")" * depth

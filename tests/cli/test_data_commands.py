@@ -326,7 +326,7 @@ def test_ctrl_c_ends_a_query_with_130(omnigraph: Program, graph: str) -> None:
     """The query runs again and again until the signal meets it, wherever that is."""
     library.open("g").insert("Person", [{"name": f"p{n}", "age": 1} for n in range(50)])
     code = (
-        "import sys, threading, os, signal, omnigraph.cli.main as m, omnigraph.engine.run as r\n"
+        "import sys, threading, os, signal, omnigraph.cli.main as m, omnigraph.engine.run_query as r\n"
         "real = r.execute_plan\n"
         "def execute(*a):\n"
         "    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"

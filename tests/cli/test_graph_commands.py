@@ -9,7 +9,7 @@ import click
 import pytest
 
 import omnigraph as library
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from tests.cli.conftest import Outcome, Program
 from tests.rig.plugin import S3
 from tests.rig.writes import SCHEMA, append, write

@@ -14,9 +14,9 @@ from typing import Any
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.history import log
-from omnigraph.publish.plan import CommitMetadata
-from omnigraph.values.ids import deterministic_ids
+from omnigraph.history import commit_log
+from omnigraph.publish.write_plan import CommitMetadata
+from omnigraph.values.clock_and_ids import deterministic_ids
 from tests.rig.writes import (
     CITY,
     LIVES_IN,
@@ -41,7 +41,7 @@ edge LivesIn: Person -> City { n: I64? }
 
 def make(root: Path) -> None:
     """Branches, sealed and merged chunks, every kind of write, and a name that is used twice."""
-    log.CHUNK_COMMITS, log.MAX_CHUNK_COMMITS = 2, 2 * 8 * 8
+    commit_log.CHUNK_COMMITS, commit_log.MAX_CHUNK_COMMITS = 2, 2 * 8 * 8
     with deterministic_ids(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), seed=100) as clock:
         graph = omnigraph.init(root, SCHEMA)
         line = graph._handle.branch_state

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
-from omnigraph.values.ids import deterministic_ids
+from omnigraph.values.clock_and_ids import deterministic_ids
 
 HERE = Path(__file__).parent / "graph-keys"
 WRITTEN_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.history.log import HistoryLog
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.history.commit_log import HistoryLog
+from omnigraph.publish.write_plan import CommitMetadata
 from tests.compat.make_graph import HERE, main, make, read
 from tests.rig.writes import append, check_invariants, delete, write
 
@@ -64,10 +64,10 @@ def test_archive_is_not_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.full
 def test_current_release_builds_the_same_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from omnigraph.history import log
+    from omnigraph.history import commit_log
 
     for name in ("CHUNK_COMMITS", "MAX_CHUNK_COMMITS"):
-        monkeypatch.setattr(log, name, getattr(log, name))
+        monkeypatch.setattr(commit_log, name, getattr(commit_log, name))
     make(tmp_path / "graph")
     found, expected = read(tmp_path / "graph"), json.loads((HERE / "expected.json").read_text())
     for name in expected:

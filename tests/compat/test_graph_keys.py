@@ -12,7 +12,7 @@ from omnigraph.api.request_digest import _FORM_NAMES, canonical_text
 from omnigraph.errors import InputError
 from omnigraph.lang.query import plan
 from omnigraph.values import PropertyType
-from omnigraph.values.ids import deterministic_ids
+from omnigraph.values.clock_and_ids import deterministic_ids
 from tests.compat.make_keyed_graph import HERE, STATEMENTS, WRITTEN_AT, repeat_writes
 
 

@@ -12,16 +12,16 @@ PACKAGE = Path(__file__).parent.parent.parent / "omnigraph"
 # (file, function, name): each use that is meant, and why it is harmless.
 ALLOWED = {
     # A new dataset: there is nothing yet that could be lost.
-    ("storage/cell.py", "_create_dataset", "commit"),
+    ("storage/manifest_cell.py", "_create_dataset", "commit"),
     ("storage/table.py", "create_table", "write_dataset"),
     # An empty local dataset with the fields of a table: files for S3 are written there first.
     ("storage/data_writer.py", "_create_local_mirror", "commit"),
     # A plain dataset of an export, outside of any graph, in a folder that was empty.
     ("storage/plain_datasets.py", "commit_plain_dataset", "commit"),
     # Arrow rows, before they become a dataset.
-    ("storage/cell.py", "create_cell", "replace_schema_metadata"),
+    ("storage/manifest_cell.py", "create_cell", "replace_schema_metadata"),
     # The two commits: the strict swap of a cell, and the detached version of a table.
-    ("storage/cell.py", "_commit_strictly", "commit"),
+    ("storage/manifest_cell.py", "_commit_strictly", "commit"),
     ("storage/table.py", "_commit_detached", "commit"),
     # A control object.
     ("storage/s3.py", "S3Backend.remove", "delete"),
@@ -82,7 +82,7 @@ def test_every_permission_is_still_used() -> None:
     ],
 )
 def test_a_planted_call_is_caught(defect: str) -> None:
-    assert forbidden_uses("engine/run.py", defect) != []
+    assert forbidden_uses("engine/run_query.py", defect) != []
 
 
 @pytest.mark.parametrize(

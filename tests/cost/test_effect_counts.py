@@ -7,8 +7,8 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.history import log
-from omnigraph.values.ids import deterministic_ids
+from omnigraph.history import commit_log
+from omnigraph.values.clock_and_ids import deterministic_ids
 from tests.cost.measurements import add, cost_of_effects, golden, spoken, window
 from tests.rig.writes import (
     CITY,
@@ -77,8 +77,8 @@ def costs_of(graph: Graph, count: int) -> list[str]:
 
 
 def test_write_effects_do_not_grow_with_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "CHUNK_COMMITS", 4)
-    monkeypatch.setattr(log, "MAX_CHUNK_COMMITS", 4 * 8 * 8)
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 4)
+    monkeypatch.setattr(commit_log, "MAX_CHUNK_COMMITS", 4 * 8 * 8)
     graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
     with deterministic_ids():
         lines = costs_of(graph, 114)

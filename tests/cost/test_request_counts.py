@@ -5,8 +5,8 @@ import gc
 import pytest
 
 import omnigraph
-from omnigraph.history import log
-from omnigraph.values.ids import deterministic_ids
+from omnigraph.history import commit_log
+from omnigraph.values.clock_and_ids import deterministic_ids
 from tests.cost.measurements import Bill, Cost, add, cost_of_requests, golden, open_cold, wide_schema, window
 from tests.rig.plugin import S3
 from tests.rig.proxy import Proxy, requests_of
@@ -83,8 +83,8 @@ def aged(proxy: Proxy, uri: str, count: int) -> list[Cost]:
 
 
 def test_write_requests_do_not_grow_with_history(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
-    monkeypatch.setattr(log, "MAX_CHUNK_COMMITS", 2 * 8 * 8)
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 2)
+    monkeypatch.setattr(commit_log, "MAX_CHUNK_COMMITS", 2 * 8 * 8)
     omnigraph.init(s3.url, SCHEMA)
     with deterministic_ids():
         costs = aged(s3.proxy, s3.url, 40)

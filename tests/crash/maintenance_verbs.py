@@ -22,13 +22,13 @@ from omnigraph.maintenance.optimize import optimize
 from omnigraph.maintenance.repair import repair_graph
 from omnigraph.maintenance.retention import claim
 from omnigraph.maintenance.retention.absence import find_traces
-from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.retention.collect_garbage import cleanup, preview_cleanup
 from omnigraph.maintenance.retention.erase import rewrite_deleted_data
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.maintenance.retention.report import Cleanup
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.tag_lifecycle import create_tag
-from omnigraph.storage.index import index_coverage
+from omnigraph.storage.column_index import index_coverage
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.stage_rows import stage_append
 from omnigraph.storage.store import Store, open_store

@@ -21,7 +21,7 @@ from omnigraph.api import opening as graphs
 from omnigraph.errors import AlreadyExists, BranchNotFound, GraphNotInitialized, OmnigraphError
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import manifest_exists, read_manifest
 from omnigraph.history.refs import find_ref
 from omnigraph.history.tags import list_tags
@@ -216,7 +216,7 @@ def told_by(done: object) -> str:
 
 
 def _next(line: Any) -> Commit:
-    from omnigraph.publish.plan import CommitMetadata
+    from omnigraph.publish.write_plan import CommitMetadata
 
     commit = write(line, append({"next": 0}), signature=CommitMetadata(message="next"))
     assert commit is not None

@@ -19,7 +19,7 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.storage import file_removal
 from omnigraph.storage import root as roots
 from omnigraph.storage.store import Store, open_store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.crash.matrix import Cut, Elsewhere, Row, Shape, anonymous, another_process, shape, told_by
 from tests.crash.verbs import VERBS, make_start, overdue
 from tests.rig.plugin import S3
@@ -150,7 +150,7 @@ def _server(place: Path) -> Iterator[S3]:
         proxy = Proxy(server.port)
         os.environ.update(server.behind(proxy.port).environment)
         try:
-            yield S3(proxy, f"s3://{server.bucket}/graph-{ids.new_nonce()}", server)
+            yield S3(proxy, f"s3://{server.bucket}/graph-{clock_and_ids.new_nonce()}", server)
         finally:
             proxy.stop()
 

@@ -9,8 +9,8 @@ from omnigraph.evolve.apply import apply_plan
 from omnigraph.evolve.proposal import propose_schema
 from omnigraph.history.branches import open_branch
 from omnigraph.history.schemas import read_schema
-from omnigraph.publish.plan import CommitMetadata
 from omnigraph.publish.recover import recover
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store

@@ -13,7 +13,7 @@ from omnigraph.errors import InitializationIndeterminate, RecoveryRequired, Stor
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage import written_files
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import open_store

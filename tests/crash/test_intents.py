@@ -32,12 +32,12 @@ from omnigraph.publish import long_operations, recover
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.crash.verbs import overdue
 from tests.rig.invariants import check_invariants, files
 from tests.rig.writes import PERSON, append, delete, init_small, line_at, plan, read_branch, update, write, write_long
@@ -109,7 +109,7 @@ def confirmed(two: Two, rows: dict[str, int]) -> tuple[intents.Intent, PublishPl
 def fence(line: BranchState) -> None:
     """What a collector does to a branch before it sweeps."""
     base = line.refresh()
-    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.new_nonce())
+    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=clock_and_ids.new_nonce())
     line.advance(swap_state(line.store, base, replace(base.state, head=head)))
 
 
@@ -285,7 +285,7 @@ def test_operation_is_retried_on_a_busy_branch(two: Two, monkeypatch: pytest.Mon
         if threading.current_thread().name == "MainThread" and len(lost) < 3:
             lost.append(1)
             base = two.other.refresh()
-            head = replace(base.state.head, nonce=ids.new_nonce())
+            head = replace(base.state.head, nonce=clock_and_ids.new_nonce())
             two.other.advance(real(two.other.store, base, replace(base.state, head=head)))
         return real(*args)
 
@@ -487,7 +487,7 @@ def test_old_intent_parts_without_an_intent_are_removed(two: Two) -> None:
 
 
 def test_recovery_check_runs_at_open_and_then_periodically(two: Two) -> None:
-    with ids.deterministic_ids() as clock, overdue():
+    with clock_and_ids.deterministic_ids() as clock, overdue():
         graph = graphs.open(two.root, durability="fsync")
         confirmed(two, {"big": 2})
         write(graph._handle.branch_state, append({"one": 1}))
@@ -505,7 +505,7 @@ def test_failed_recovery_listing_raises_and_is_retried(two: Two, monkeypatch: py
     def fail(*_: object) -> None:
         raise StorageError("no listing", kind="transient", effect="none")
 
-    with ids.deterministic_ids() as clock:
+    with clock_and_ids.deterministic_ids() as clock:
         graph = graphs.open(two.root, durability="fsync")
         clock.advance(minutes=1)
         with monkeypatch.context() as patch:

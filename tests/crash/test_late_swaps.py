@@ -13,13 +13,13 @@ from omnigraph.history import branches
 from omnigraph.history.branches import list_branches
 from omnigraph.history.manifest import LoadedManifest, read_manifest, swap_state
 from omnigraph.history.state import GraphState
-from omnigraph.publish import closing
+from omnigraph.publish import closing_version
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.storage import root as roots
-from omnigraph.storage.cell import SwapOutcomeUnknown
 from omnigraph.storage.effects import Fault
+from omnigraph.storage.manifest_cell import SwapOutcomeUnknown
 from omnigraph.storage.store import Store, open_store
 from tests.rig.independent_writers import apart
 from tests.rig.invariants import check_invariants
@@ -55,13 +55,13 @@ def on_its_way(monkeypatch: pytest.MonkeyPatch) -> list[Held]:
         return swap_state(store, base, state)
 
     monkeypatch.setattr(swapping, "swap_state", swap)
-    monkeypatch.setattr(closing, "swap_state", swap)
+    monkeypatch.setattr(closing_version, "swap_state", swap)
     return sent
 
 
 def then_fail(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Every later attempt fails before it sends anything."""
-    for module in (swapping, closing):
+    for module in (swapping, closing_version):
         real = vars(module)["swap_state"]
         tried: list[int] = []
 
@@ -99,7 +99,7 @@ def test_retry_limit_after_a_timed_out_swap_is_reported_as_unknown_outcome(
 
 def test_empty_plan_after_a_timed_out_swap_is_reported_as_unknown_outcome(root: str, on_its_way: list[Held]) -> None:
     line, calls = apart(root), list[int]()
-    from omnigraph.publish.plan import PublishPlan
+    from omnigraph.publish.write_plan import PublishPlan
 
     def prepare(txn: Any) -> PublishPlan | None:
         calls.append(1)

@@ -17,7 +17,7 @@ from omnigraph.history.manifest import manifest_exists, read_manifest
 from omnigraph.maintenance.check import check_graph
 from omnigraph.maintenance.finding import DAMAGE_KINDS
 from omnigraph.maintenance.retention import claim
-from omnigraph.maintenance.retention.collect import cleanup
+from omnigraph.maintenance.retention.collect_garbage import cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish import unnamed_manifests
 from omnigraph.publish.recover import recover

@@ -9,14 +9,14 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError, ReadSetConflict, RecoveryRequired, StorageError
-from omnigraph.history import log as logs
-from omnigraph.history.log import HistoryLog
+from omnigraph.history import commit_log as logs
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import swap_state
 from omnigraph.publish import intent as intents
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
-from omnigraph.publish.plan import CommitMetadata
 from omnigraph.publish.recover import recover
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.store import open_store
 from tests.rig.writes import PERSON, append, init_small, line_at, read_branch, write, write_long
 

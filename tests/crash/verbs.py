@@ -12,7 +12,7 @@ from pathlib import Path
 
 from omnigraph.errors import RecoveryRequired, StorageError
 from omnigraph.history.branches import open_branch
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.revisions import resolve_revision
 from omnigraph.history.snapshot import load_snapshot

@@ -9,23 +9,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.engine.limits import QueryLimits
-from omnigraph.engine.run import ReadOutput, run_read
+from omnigraph.engine.query_limits import QueryLimits
+from omnigraph.engine.run_query import ReadOutput, run_read
 from omnigraph.history.branches import open_branch
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import Snapshot, load_snapshot
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import new_identity
+from omnigraph.lang.schema.assign_identity import new_identity
 from omnigraph.publish.init import init_graph
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import scan as scans
 from omnigraph.storage import stage_rows
 from omnigraph.storage import table as tables
 from omnigraph.storage.store import open_store
-from omnigraph.values.ids import new_ulid
+from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]

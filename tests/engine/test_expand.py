@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.limits import QueryLimits
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.operators.expand import expand
 from omnigraph.engine.operators.rows import Rows, VariableBinding
+from omnigraph.engine.query_limits import QueryLimits
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.evaluate import TableSource, true_mask
 from omnigraph.engine.operators.pushdown import to_storage_filter
 from omnigraph.lang.query import plan

@@ -13,7 +13,7 @@ from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
 from omnigraph.engine.adjacency.neighbours import load_topology
 from omnigraph.engine.adjacency.topology import Topology, build_topology
 from omnigraph.engine.adjacency.topology_cache import drop_root
-from omnigraph.engine.cache import MemoryCache, QueryCaches, open_caches, shared_caches
+from omnigraph.engine.query_caches import MemoryCache, QueryCaches, open_caches, shared_caches
 from omnigraph.values.table_key import TableKey
 from tests.engine.unchecked_graph import SmallGraph, small_graph
 

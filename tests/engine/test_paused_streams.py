@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.engine import limits
+from omnigraph.engine import query_limits
 
 
 def test_paused_stream_releases_its_query_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,7 +16,7 @@ def test_paused_stream_releases_its_query_slot(tmp_path: Path, monkeypatch: pyte
     graph.insert("N", *({"name": name, "size": at} for at, name in enumerate(names)))
     graph.connect_nodes("E", [(name, names[-1 - at]) for at, name in enumerate(names)])
     gate = threading.BoundedSemaphore(1)
-    monkeypatch.setattr(limits, "_heavy_query_gate", gate)
+    monkeypatch.setattr(query_limits, "_heavy_query_gate", gate)
     text = "match { $a: N  $a e $b } return { $a.name  $b.name  $b.size }"
     with graph.stream(text) as shown:
         assert next(iter(shown)).num_rows == 300

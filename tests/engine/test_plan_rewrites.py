@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.engine import passes
-from omnigraph.engine.cache import QueryCaches
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.physical_operators import (
     DistinctExpand,
     DistinctValueScan,
@@ -18,7 +17,8 @@ from omnigraph.engine.physical_operators import (
     NoNeighbour,
     WeightByDegree,
 )
-from omnigraph.engine.run import execute_plan
+from omnigraph.engine.query_caches import QueryCaches
+from omnigraph.engine.run_query import execute_plan
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.query.plan import ReadPlan
 from tests.engine.unchecked_graph import SmallGraph, Ungated, small_graph
@@ -150,7 +150,7 @@ def test_cached_columns_return_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_count_that_overflows_is_rejected(tmp_path: Path) -> None:
-    from omnigraph.engine.limits import QueryLimits
+    from omnigraph.engine.query_limits import QueryLimits
     from omnigraph.errors import ResourceLimitExceeded
 
     graph = small_graph(tmp_path / "g")

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.engine import stream as streaming
+from omnigraph.engine import result_stream as streaming
 from omnigraph.engine.explain import explain
-from omnigraph.engine.limits import QueryLimits
-from omnigraph.engine.run import stream_read
+from omnigraph.engine.query_limits import QueryLimits
+from omnigraph.engine.run_query import stream_read
 from omnigraph.errors import QueryTimeout, ResourceLimitExceeded, UsageError
 from omnigraph.lang.query import compile_query
 from tests.engine.stored_graph import Small

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from omnigraph.engine.adjacency.neighbour_lists import NeighbourLists
 from omnigraph.engine.adjacency.topology import EdgeTables, Topology, build_topology
 from omnigraph.engine.adjacency.topology_patch import patch_topology
-from omnigraph.storage.difference import compare_versions, read_changes
+from omnigraph.storage.version_difference import compare_versions, read_changes
 from omnigraph.values.table_key import TableKey
 from tests.engine.unchecked_graph import SmallGraph, small_graph
 

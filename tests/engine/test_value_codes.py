@@ -5,9 +5,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.expressions.codes import dense_ranks, order_codes, value_codes
 from omnigraph.engine.expressions.hot_columns import HotColumn
 from omnigraph.engine.expressions.string_order import string_ranks
+from omnigraph.engine.expressions.value_codes import dense_ranks, order_codes, value_codes
 
 TEXTS = st.lists(
     st.one_of(st.none(), st.text("ab\0é🙂", max_size=20), st.text("ab\0", max_size=3).map(lambda end: "x" * 70 + end)),

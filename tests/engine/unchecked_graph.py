@@ -11,18 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.engine.cache import QueryCaches
-from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.limits import QueryMeter
+from omnigraph.engine.execution_context import ExecutionContext
+from omnigraph.engine.query_caches import QueryCaches
+from omnigraph.engine.query_limits import QueryMeter
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import manifest_snapshot
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import new_identity
+from omnigraph.lang.schema.assign_identity import new_identity
 from omnigraph.publish.init import init_graph
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import scan as scans
 from omnigraph.storage import stage_rows
@@ -30,7 +30,7 @@ from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import open_store
 from omnigraph.storage.table import StagedChange, Table
-from omnigraph.values.ids import new_ulid
+from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey
 
 SCHEMA = """

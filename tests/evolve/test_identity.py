@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.api.graph import Graph
 from omnigraph.errors import HistoryReclaimed
-from omnigraph.storage.fields import lance_columns
+from omnigraph.storage.table_fields import lance_columns
 from omnigraph.testing import graph as new_graph
 from omnigraph.values.table_key import TableKey
 from tests.evolve.cases import rows_of

@@ -8,9 +8,9 @@ import pytest
 from omnigraph.api.graph import Graph
 from omnigraph.errors import SchemaUnsupported, SchemaViolation
 from omnigraph.lang.schema import compile_schema
+from omnigraph.lang.schema.canonical_shape import shape_hash
 from omnigraph.lang.schema.ir import hash_ir
 from omnigraph.lang.schema.migrate import steps as kinds
-from omnigraph.lang.schema.shape import shape_hash
 from omnigraph.testing import graph as new_graph
 from tests.evolve.cases import Case, cases, rows_of
 from tests.evolve.migration_model import Rows, carried

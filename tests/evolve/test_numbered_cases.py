@@ -9,8 +9,8 @@ import omnigraph
 from omnigraph.errors import HistoryReclaimed, LanguageError, SchemaMismatch, SchemaUnsupported, StorageError
 from omnigraph.history.schemas import schema_mismatch_error, schemas_agree
 from omnigraph.lang.schema import compile_schema
+from omnigraph.lang.schema.canonical_shape import shape_hash
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.lang.schema.shape import shape_hash
 from omnigraph.testing import graph as new_graph
 from tests.evolve.cases import rows_of
 from tests.lang.schema_migration.cases import Case, read_cases

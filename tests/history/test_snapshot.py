@@ -10,7 +10,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.publish.branch_lifecycle import create_branch
-from omnigraph.values.ids import deterministic_ids, new_ulid
+from omnigraph.values.clock_and_ids import deterministic_ids, new_ulid
 from omnigraph.values.table_key import TableKey
 from tests.rig.independent_writers import apart, people
 from tests.rig.writes import PERSON, init_small, read_branch, write

@@ -17,7 +17,7 @@ from omnigraph.ingest import files
 from omnigraph.ingest.files import cut_blocks, iter_blocks, iter_lines
 from omnigraph.ingest.input_files import InputFile
 from omnigraph.ingest.input_pieces import InputPiece, _read_span, read_piece_blocks
-from omnigraph.ingest.limits import LoadLimits
+from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.testing import graph as new_graph
 
 LIMIT = LoadLimits().line_bytes

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from omnigraph.ingest.fast_ndjson import take_block
 from omnigraph.ingest.files import cut_blocks, iter_blocks
-from omnigraph.ingest.intake import Intake
-from omnigraph.ingest.limits import LoadLimits
+from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.ndjson import read_blocks, read_lines
 from omnigraph.ingest.problem import ProblemCollector
+from omnigraph.ingest.record_intake import Intake
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import new_identity
+from omnigraph.lang.schema.assign_identity import new_identity
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.values.ids import is_ulid
+from omnigraph.values.clock_and_ids import is_ulid
 
 SCHEMA = """
 node A {

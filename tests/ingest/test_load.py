@@ -17,8 +17,8 @@ from omnigraph.errors import (
     UsageError,
     VersionConflict,
 )
-from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadOptions
+from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import World
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import ClientError, InputError, ResourceLimitExceeded
 from omnigraph.ingest.files import iter_lines
-from omnigraph.ingest.limits import LoadLimits
+from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.ndjson import parse_line
 
 LIMITS = LoadLimits()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from lark import Lark
 
-from omnigraph.lang import scan, tables
+from omnigraph.lang import coarse_scan, saved_parsers
 from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY
 from omnigraph.lang.schema.parse import _DECLARATION_OPENING as SCHEMA
 from tests.lang.schema_properties.lark_reference import outcome, stock, stream
@@ -41,19 +41,19 @@ def bare(language: str, part: str) -> str:
 
 
 def declarations(language: str, text: str) -> list[str]:
-    return [text[a:b] for a, b in scan.split_declarations(text, OPENINGS[language], 0, len(text))]
+    return [text[a:b] for a, b in coarse_scan.split_declarations(text, OPENINGS[language], 0, len(text))]
 
 
 CASES = [
     pytest.param(language, pieces, id=f"{language}:{name}")
-    for language in tables.LANGUAGES
+    for language in saved_parsers.LANGUAGES
     for name, pieces in texts(language).items()
 ]
 
 
 @pytest.mark.parametrize(("language", "pieces"), CASES)
 def test_trees_and_errors_equal_those_of_lark(language: str, pieces: list[str]) -> None:
-    ours, theirs = tables.load_parser(language), stock(language)
+    ours, theirs = saved_parsers.load_parser(language), stock(language)
     assert pieces
     for piece in pieces:
         assert outcome(ours, piece) == outcome(theirs, piece), piece
@@ -61,14 +61,14 @@ def test_trees_and_errors_equal_those_of_lark(language: str, pieces: list[str]) 
 
 @pytest.mark.parametrize(("language", "pieces"), CASES)
 def test_tokens_equal_those_of_lark(language: str, pieces: list[str]) -> None:
-    ours, theirs = tables.load_parser(language), stock(language)
+    ours, theirs = saved_parsers.load_parser(language), stock(language)
     for piece in pieces:
         assert stream(ours, piece) == stream(theirs, piece), piece
 
 
-@pytest.mark.parametrize("language", tables.LANGUAGES)
+@pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
 def test_fixtures_contain_valid_and_invalid_texts(language: str) -> None:
-    parser = tables.load_parser(language)
+    parser = saved_parsers.load_parser(language)
     ended = [type(outcome(parser, p)[1]) for pieces in texts(language).values() for p in pieces]
     assert ended.count(list) > 100  # trees
     assert ended.count(tuple) > 10  # errors
@@ -80,17 +80,17 @@ def test_fixtures_contain_valid_and_invalid_texts(language: str) -> None:
 @pytest.fixture
 def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The grammars and tables in a directory of their own."""
-    for language in tables.LANGUAGES:
+    for language in saved_parsers.LANGUAGES:
         (tmp_path / language).mkdir()
         for name in ("grammar.lark", "grammar.json"):
-            shutil.copy(tables._LANG_DIRECTORY / language / name, tmp_path / language / name)
-    monkeypatch.setattr(tables, "_LANG_DIRECTORY", tmp_path)
+            shutil.copy(saved_parsers._LANG_DIRECTORY / language / name, tmp_path / language / name)
+    monkeypatch.setattr(saved_parsers, "_LANG_DIRECTORY", tmp_path)
     return tmp_path
 
 
 def load(language: str) -> Lark:
     """A parser that is not remembered."""
-    made: Lark = tables.load_parser.__wrapped__(language)
+    made: Lark = saved_parsers.load_parser.__wrapped__(language)
     return made
 
 
@@ -100,21 +100,21 @@ TEXT = {
 }
 
 
-@pytest.mark.parametrize("language", tables.LANGUAGES)
+@pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
 def test_the_saved_tables_are_fresh(language: str) -> None:
-    assert tables.tables_are_fresh(language)
+    assert saved_parsers.tables_are_fresh(language)
 
 
-@pytest.mark.parametrize("language", tables.LANGUAGES)
+@pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
 def test_table_generation_is_deterministic(copied: Path, language: str) -> None:
     saved = copied / language / "grammar.json"
     before = saved.read_bytes()
     saved.unlink()
-    assert tables.write_tables(language) == saved
+    assert saved_parsers.write_tables(language) == saved
     assert saved.read_bytes() == before
 
 
-@pytest.mark.parametrize("language", tables.LANGUAGES)
+@pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
 def test_fresh_tables_are_used(copied: Path, language: str) -> None:
     saved = copied / language / "grammar.json"
     content = json.loads(saved.read_bytes())
@@ -123,26 +123,26 @@ def test_fresh_tables_are_used(copied: Path, language: str) -> None:
         load(language)
 
 
-@pytest.mark.parametrize("language", tables.LANGUAGES)
+@pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
 def test_stale_tables_are_not_used(copied: Path, language: str) -> None:
     saved = copied / language / "grammar.json"
     content = json.loads(saved.read_bytes())
     wanted = outcome(load(language), TEXT[language])
     saved.write_text(json.dumps(content | {"stamp": "of another grammar", "data": {}}))
-    assert not tables.tables_are_fresh(language)
+    assert not saved_parsers.tables_are_fresh(language)
     assert outcome(load(language), TEXT[language]) == wanted
     saved.unlink()
-    assert not tables.tables_are_fresh(language)
+    assert not saved_parsers.tables_are_fresh(language)
     assert outcome(load(language), TEXT[language]) == wanted
 
 
 def test_changed_grammar_is_reloaded(copied: Path) -> None:
     grammar = copied / "schema" / "grammar.lark"
     grammar.write_text(grammar.read_text("utf-8").replace("/node(?!", "/vertex(?!"), "utf-8")
-    assert not tables.tables_are_fresh("schema")
+    assert not saved_parsers.tables_are_fresh("schema")
     assert load("schema").parse("vertex A {}").data == "node_def"
 
 
 def test_tables_of_another_lark_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lark.__version__", "0.0.1")
-    assert not tables.tables_are_fresh("schema")
+    assert not saved_parsers.tables_are_fresh("schema")

@@ -5,8 +5,8 @@ from lark import Lark
 
 from omnigraph.errors import ParseError
 from omnigraph.errors.diagnostics import SourceText, Span
-from omnigraph.lang import parsing, scan, tables
-from omnigraph.lang.layout import Layout
+from omnigraph.lang import coarse_scan, parsing, saved_parsers
+from omnigraph.lang.comment_layout import Layout
 from omnigraph.lang.query.parse import read_queries
 
 
@@ -34,7 +34,7 @@ def test_oversized_text_is_rejected_before_parsing() -> None:
 
 def words(terminals: set[str], **more: object) -> str:
     names = {"A": "`a`", "B": "`b`", "C": "`c`"}
-    opening = scan.DeclarationOpening(frozenset(), ())
+    opening = coarse_scan.DeclarationOpening(frozenset(), ())
     language = parsing.Language("x", opening, lambda t, o: None, names, "more", **more)  # type: ignore[arg-type]
     return parsing._describe_expected(language, frozenset(terminals))
 
@@ -57,21 +57,21 @@ def test_comments_before_a_closing_line_belong_to_its_block() -> None:
     assert layout.finish() == "a {\n    // in\n}  // out\n"
 
 
-@pytest.mark.parametrize("language", tables.LANGUAGES)
+@pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
 def test_the_saved_tables_belong_to_the_grammar(language: str) -> None:
-    assert tables.tables_are_fresh(language)
+    assert saved_parsers.tables_are_fresh(language)
 
 
 def test_a_parser_from_tables_reads_like_one_from_the_grammar() -> None:
     text = 'query q($a: I32 = 1) { match { $p: P { a: "x" } $p k $q } return { count($p) as n } }'
-    made = Lark(tables._read_grammar("query"), **tables._LARK_OPTIONS)
-    assert tables.load_parser("query").parse(text) == made.parse(text)
+    made = Lark(saved_parsers._read_grammar("query"), **saved_parsers._LARK_OPTIONS)
+    assert saved_parsers.load_parser("query").parse(text) == made.parse(text)
 
 
-@pytest.mark.parametrize("language", tables.LANGUAGES)
+@pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
 def test_grammar_has_no_conflicts(language: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG", logger="lark"):
-        Lark(tables._read_grammar(language), **tables._LARK_OPTIONS, debug=True)
+        Lark(saved_parsers._read_grammar(language), **saved_parsers._LARK_OPTIONS, debug=True)
     assert [r.getMessage() for r in caplog.records if "conflict" in r.getMessage().lower()] == []
 
 

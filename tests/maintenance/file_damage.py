@@ -18,11 +18,11 @@ from typing import Any
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import BranchNotFound, OmnigraphError
-from omnigraph.history import file_checksums, log
+from omnigraph.history import commit_log, file_checksums
 from omnigraph.maintenance import check
 from omnigraph.publish import intent, intent_outcomes
 from omnigraph.publish.intent import Intent
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 SCHEMA = """
 node Doc {
@@ -76,9 +76,9 @@ def row(number: int) -> dict[str, Any]:
 
 def build_graph(root: Path) -> None:
     """A graph that has every kind of file; small limits let it stay small."""
-    old = log.CHUNK_COMMITS, file_checksums.MAX_INLINE_FILES
+    old = commit_log.CHUNK_COMMITS, file_checksums.MAX_INLINE_FILES
     try:
-        log.CHUNK_COMMITS = 3
+        commit_log.CHUNK_COMMITS = 3
         graph = omnigraph.init(root, SCHEMA, durability="os")
         file_checksums.MAX_INLINE_FILES = 1
         for start in (0, 60):
@@ -87,7 +87,7 @@ def build_graph(root: Path) -> None:
         file_checksums.MAX_INLINE_FILES = old[1]
         _change_graph(graph)
     finally:
-        log.CHUNK_COMMITS, file_checksums.MAX_INLINE_FILES = old
+        commit_log.CHUNK_COMMITS, file_checksums.MAX_INLINE_FILES = old
 
 
 def _change_graph(graph: Graph) -> None:
@@ -112,10 +112,10 @@ def _write_intents(graph: Graph) -> None:
     """Two operations under way, and two that were settled."""
     head = graph.head.id
     for _ in range(2):
-        begun = Intent(ids.new_ulid(), "load", "main", "main", head, 1, ids.new_ulid())
+        begun = Intent(clock_and_ids.new_ulid(), "load", "main", "main", head, 1, clock_and_ids.new_ulid())
         intent.arm(graph._handle.store, begun)
         intent_outcomes.record_outcome(
-            graph._handle.store, Intent(ids.new_ulid(), "load", "main", "main", head, 1), "seen"
+            graph._handle.store, Intent(clock_and_ids.new_ulid(), "load", "main", "main", head, 1), "seen"
         )
 
 

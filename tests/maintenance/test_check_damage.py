@@ -11,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import GraphNotInitialized, IndexUnreadable, StorageError
-from omnigraph.history import log
+from omnigraph.history import commit_log
 from omnigraph.maintenance import check
 from omnigraph.maintenance.check import check_graph
 from omnigraph.maintenance.finding import Checkup
@@ -254,7 +254,7 @@ def _index_places(graph: Graph) -> list[Path]:
 
 @pytest.mark.parametrize("spoil", [lose, pytest.param(scramble, marks=FULL)])
 def test_lost_log_chunks_are_reported(graph: Graph, spoil: Spoil, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "CHUNK_COMMITS", 4)
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 4)
     for number in range(9):
         graph.load({"Person": [{"name": f"n{number}"}]}, mode="append")
     chunk = sorted(Path(graph.uri, "_commits").iterdir())[0]

@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, StorageError
-from omnigraph.history import log
+from omnigraph.history import commit_log
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import TableEntry
@@ -27,7 +27,7 @@ from tests.rig.writes import PERSON, append, delete, init_small, line_at, overwr
 @pytest.fixture
 def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BranchState:
     """A graph with a sealed piece of its log."""
-    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 2)
     init_small(tmp_path / "graph")
     found = line_at(tmp_path / "graph")
     for n in range(6):
@@ -107,7 +107,7 @@ def test_copy_notices_log_chunks_merged_meanwhile(
 
     def merged() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(log, "MERGE_FAN_IN", 2)
+            patch.setattr(commit_log, "MERGE_FAN_IN", 2)
             for n in range(8):
                 write(line, append({f"q{n}": n}))
         gone = before - {one.name for one in line.last_known().state.chunks}

@@ -9,7 +9,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import Conflict, InputError, StorageError
 from omnigraph.maintenance.finding import IntegrityFinding
-from omnigraph.maintenance.retention.fence import raise_fences
+from omnigraph.maintenance.retention.collector_fence import raise_fences
 from omnigraph.publish import intent as intents
 from omnigraph.storage import layout
 from omnigraph.storage.effects import Fault

@@ -14,7 +14,7 @@ from omnigraph.history import branches, refs
 from omnigraph.history.state import GraphState
 from omnigraph.maintenance.finding import Checkup, IntegrityFinding
 from omnigraph.publish import branch_lifecycle
-from omnigraph.publish.closing import publish_closing_version
+from omnigraph.publish.closing_version import publish_closing_version
 from omnigraph.storage.store import open_store
 from tests.cli.conftest import Program
 from tests.cli.conftest import omnigraph as shell  # noqa: F401 - a fixture

@@ -11,8 +11,8 @@ from omnigraph.history.manifest import read_manifest, swap_state
 from omnigraph.history.state import GraphState
 from omnigraph.maintenance import check as checks
 from omnigraph.maintenance.check import check_graph
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.store import open_store
 from omnigraph.values.table_key import TableKey

@@ -11,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.maintenance import limits, write_warnings
+from omnigraph.maintenance import health_thresholds, write_warnings
 from omnigraph.storage import object_backend, objects
 from omnigraph.values.table_key import TableKey
 from tests.cli.conftest import Program
@@ -57,9 +57,9 @@ def test_rows_without_an_index_are_counted(graph: Graph) -> None:
 
 def test_every_limit_warns_with_a_command(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FRAGMENTS", "UNINDEXED", "COMMITS", "UNRECLAIMED", "INTENTS"):
-        monkeypatch.setattr(limits, name, -1)
-    monkeypatch.setattr(limits, "CACHE_SHARE", -1.0)
-    monkeypatch.setattr(limits, "max", min, raising=False)
+        monkeypatch.setattr(health_thresholds, name, -1)
+    monkeypatch.setattr(health_thresholds, "CACHE_SHARE", -1.0)
+    monkeypatch.setattr(health_thresholds, "max", min, raising=False)
     told = {one.what: one for one in graph.maintenance.status().warnings}
     assert told.keys() == {
         "fragments",
@@ -74,7 +74,7 @@ def test_every_limit_warns_with_a_command(graph: Graph, monkeypatch: pytest.Monk
 
 
 def test_write_warns_once(graph: Graph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(limits, "FRAGMENTS", 1)
+    monkeypatch.setattr(health_thresholds, "FRAGMENTS", 1)
     with caplog.at_level(logging.WARNING, "omnigraph"):
         graph.load({"Person": [{"name": "x"}]}, mode="append")
         graph.checkout("side").load({"Person": [{"name": "y"}]}, mode="append")
@@ -87,8 +87,8 @@ def test_write_warns_once(graph: Graph, monkeypatch: pytest.MonkeyPatch, caplog:
 
 
 def test_write_warnings_cost_no_requests(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FRAGMENTS", 1)
-    monkeypatch.setattr(limits, "UNINDEXED", -1)
+    monkeypatch.setattr(health_thresholds, "FRAGMENTS", 1)
+    monkeypatch.setattr(health_thresholds, "UNINDEXED", -1)
     graph.load({"Person": [{"name": "x"}]}, mode="append")
     from omnigraph.maintenance.commit_warnings import commit_warnings
 
@@ -107,7 +107,7 @@ def test_command_prints_warnings_to_standard_error(
 ) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
     graph.load({"City": [{"name": "a"}]}, mode="append")
-    monkeypatch.setattr(limits, "FRAGMENTS", 1)
+    monkeypatch.setattr(health_thresholds, "FRAGMENTS", 1)
     done = shell("mutate", "-e", 'insert City { name: "b" }', "--store", "g", "--json")
     assert "warning: node:City has 2 fragments" in done.err
     assert json.loads(done.out)["affected_nodes"] == 1
@@ -148,7 +148,7 @@ def test_write_warns_of_unreferenced_bytes(graph: Graph, monkeypatch: pytest.Mon
     graph.load({"City": [{"name": f"n{n}"} for n in range(500)]}, mode="append")
     graph.load({"City": [{"name": "only"}]}, mode="overwrite")
     assert graph.warnings == []
-    monkeypatch.setattr(limits, "UNRECLAIMED", 1000)
+    monkeypatch.setattr(health_thresholds, "UNRECLAIMED", 1000)
     graph.branches.create("also", commit=graph.log()[1].id)
     graph.insert("City", {"name": "x"})
     assert graph.warnings == [], "a branch shows them"

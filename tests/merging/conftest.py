@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.storage.find import read_rows
+from omnigraph.storage.find_rows import read_rows
 from omnigraph.values.table_key import TableKey
 from tests.model.merge_model import Graph as Rows
 from tests.model.merge_model import History, Rules

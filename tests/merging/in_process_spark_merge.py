@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.spark import compare
+from omnigraph.spark import merge_tasks
 from omnigraph.spark.arrow_bytes import unpack_table
-from omnigraph.spark.compare import DifferingFragments, ThreeWayTable
 from omnigraph.spark.merge import SparkMerge
+from omnigraph.spark.merge_tasks import DifferingFragments, ThreeWayTable
 from omnigraph.spark.pinned_graph import pin_graph
 
 
@@ -26,22 +26,25 @@ class Here(SparkMerge):
         self, trio: ThreeWayTable, parts: Sequence[DifferingFragments]
     ) -> Mapping[str, list[pa.Table]]:
         units = pa.RecordBatch.from_pydict({"id": list(range(len(parts)))})
-        rows = list(compare.make_candidate_task(trio.pinned_graph, parts)(iter([units])))
+        rows = list(merge_tasks.make_candidate_task(trio.pinned_graph, parts)(iter([units])))
         found: dict[str, list[pa.Table]] = {}
         if rows:
             grouped = pa.Table.from_batches(rows).group_by("id")
-            matched = grouped.aggregate([(name, "max") for name in compare.ROW_ID_COLUMNS])
+            matched = grouped.aggregate([(name, "max") for name in merge_tasks.ROW_ID_COLUMNS])
             matched = matched.rename_columns([name.removesuffix("_max") for name in matched.column_names])
-            for cell in compare.make_compare_task(trio)(iter(matched.combine_chunks().to_batches())):
+            for cell in merge_tasks.make_compare_task(trio)(iter(matched.combine_chunks().to_batches())):
                 kind, data = (cell.column(at)[0].as_py() for at in (0, 1))
                 found.setdefault(kind, []).append(unpack_table(data))
         return found
 
     def write(self, store: Any, source: Any, target: Any, row_ids: Any, kept: Any) -> Any:
-        pinned = {compare.SOURCE: (source.location, source.version), compare.TARGET: (target.location, target.version)}
+        pinned = {
+            merge_tasks.SOURCE: (source.location, source.version),
+            merge_tasks.TARGET: (target.location, target.version),
+        }
         order = np.lexsort((row_ids, kept >= 0))
         units = pa.RecordBatch.from_pydict({"row": row_ids[order], "kept": kept[order]})
-        cells = compare.make_write_task(pin_graph(store, pinned))(iter([units]))
+        cells = merge_tasks.make_write_task(pin_graph(store, pinned))(iter([units]))
         return [json.loads(one.column(1)[0].as_py()) for one in cells]
 
 

@@ -12,10 +12,10 @@ from omnigraph import Graph
 from omnigraph.errors import ChangeSchemaBoundary, InputError
 from omnigraph.history.diff import diff_table
 from omnigraph.maintenance.index_maintenance import ensure_indices
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.storage.compact import stage_compaction
-from omnigraph.storage.equality import same_values
+from omnigraph.storage.value_equality import same_values
 from omnigraph.values.table_key import TableKey
 from tests.merging.conftest import SCHEMA, Both, edge, person
 

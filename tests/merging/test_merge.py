@@ -18,7 +18,7 @@ from omnigraph.errors import (
     SchemaMismatch,
 )
 from omnigraph.merging import merge as merging
-from omnigraph.merging.limits import MergeLimits
+from omnigraph.merging.merge_limits import MergeLimits
 from omnigraph.merging.publish_merge import publish_merge
 from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.intent import list_intents

@@ -9,8 +9,8 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import MergeConflict
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.storage.stage_rows import stage_append
 from omnigraph.values.table_key import TableKey
 from tests.merging.conftest import Both, person, stored

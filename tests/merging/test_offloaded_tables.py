@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import omnigraph
-from omnigraph.storage.find import read_rows
+from omnigraph.storage.find_rows import read_rows
 from tests.merging.conftest import KEYS, Both, edge, person, stored
 from tests.merging.in_process_spark_merge import Here, merged_by
 from tests.merging.test_action_pairs import _prepared

@@ -17,11 +17,11 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.maintenance.retention import roots
+from omnigraph.maintenance.retention import mark_live
 from omnigraph.merging import merge, planner
-from omnigraph.merging.sides import TableSides, changed_ids
+from omnigraph.merging.table_merge import TableSides, changed_ids
 from omnigraph.rules import cardinality
-from omnigraph.rules.check import check_delta
+from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import NO_IDS, Delta, TableDelta
 from omnigraph.values.table_key import TableKey
 from tests.model.random_programs import Program
@@ -145,7 +145,7 @@ def columns_by_name(patch: Patch) -> None:
 
 def forgotten_bases(patch: Patch) -> None:
     """A cleanup takes what two branches stand on together."""
-    patch.setattr(roots, "merge_bases", lambda _: ())
+    patch.setattr(mark_live, "merge_bases", lambda _: ())
 
 
 def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:

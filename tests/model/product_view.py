@@ -13,7 +13,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.values import ScalarType
-from omnigraph.values.ids import is_ulid
+from omnigraph.values.clock_and_ids import is_ulid
 
 from .dictionary_graph import World
 from .expected_values import shown

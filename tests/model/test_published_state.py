@@ -15,15 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from omnigraph.history import log as logs
+from omnigraph.history import commit_log as logs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import read_manifest, swap_state
 from omnigraph.history.state import GraphState
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
-from omnigraph.values import ids
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 from tests.rig.independent_writers import apart
 from tests.rig.writes import CITY, append, init_small, rewrite, write
@@ -72,7 +72,7 @@ def _foreign(world: World, length: int, start: str) -> Iterator[Commit]:
     """Commits of a branch that forked from a known commit."""
     parent = start
     for n in range(length):
-        one = ids.new_ulid()
+        one = clock_and_ids.new_ulid()
         tables, schema = world.known[parent]
         entry = _entry(TableKey("node:Side"), one, n + 1)
         world.known[one] = ({**tables, entry.key: entry}, schema)
@@ -86,12 +86,12 @@ def _plan(world: World, kind: str, dice: st.DataObject) -> PublishPlan:
     key = dice.draw(st.sampled_from(made)) if made else None
     name = TableKey.node(f"N{world.count}")
     if kind == "register":
-        entry = _entry(name, ids.new_ulid(), 1)
+        entry = _entry(name, clock_and_ids.new_ulid(), 1)
         return PublishPlan("schema_apply", new_tables={name: entry})
     if kind == "drop" and key is not None:
         return PublishPlan("schema_apply", dropped_tables=frozenset([key]))
     if kind == "adopt" and key is not None:
-        entry = _entry(key, ids.new_ulid(), tables[key].version)
+        entry = _entry(key, clock_and_ids.new_ulid(), tables[key].version)
         return PublishPlan("revert", adopted_tables={key: entry})
     if kind == "merge":
         start = dice.draw(st.sampled_from(sorted(world.known)))
@@ -115,7 +115,7 @@ def _publish(world: World, line: BranchState, kind: str, dice: st.DataObject) ->
         return write(line, rewrite(), [CITY])
     if kind == "fence":
         base = line.reload()
-        head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.new_nonce())
+        head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=clock_and_ids.new_nonce())
         line.advance(swap_state(line.store, base, replace(base.state, head=head)))
         return None
     plan = _plan(world, kind, dice)

@@ -29,8 +29,8 @@ from omnigraph.errors import OmnigraphError
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import parse_queries
 from omnigraph.storage.effects import Fault
-from omnigraph.values import ids
-from omnigraph.values.ids import is_ulid
+from omnigraph.values import clock_and_ids
+from omnigraph.values.clock_and_ids import is_ulid
 from tests.model.dictionary_graph import World
 from tests.model.expected_values import bag, rows_shown
 from tests.model.oracle import NOW, Oracle, numbers
@@ -129,7 +129,7 @@ class GraphMachine(RuleBasedStateMachine):
     def attempt(self, do: Callable[[], Any]) -> tuple[Any, Exception | None]:
         """What a write says, or its error; at the moment that the oracle takes for now."""
         self.writes += 1
-        with ids.deterministic_ids(datetime.fromtimestamp(NOW / 1000, UTC), seed=self.writes):
+        with clock_and_ids.deterministic_ids(datetime.fromtimestamp(NOW / 1000, UTC), seed=self.writes):
             try:
                 return do(), None
             except (OmnigraphError, OSError) as error:

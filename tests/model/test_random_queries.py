@@ -31,7 +31,7 @@ from omnigraph.lang.query import parse as parsing
 from omnigraph.lang.query.build import Builder
 from omnigraph.lang.query.build_bodies import RULES
 from omnigraph.maintenance.index_maintenance import ensure_indices
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.model.expected_values import bag, listed, rows_shown
 from tests.model.oracle import NOW, Oracle
 from tests.model.product_view import answer_of
@@ -126,7 +126,10 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 @contextmanager
 def traversal(mode: str) -> Iterator[None]:
     """Look for neighbours in one way only, at the moment that the oracle takes for now."""
-    with pytest.MonkeyPatch.context() as patch, ids.deterministic_ids(datetime.fromtimestamp(NOW / 1000, UTC)):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        clock_and_ids.deterministic_ids(datetime.fromtimestamp(NOW / 1000, UTC)),
+    ):
         patch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
         yield
 

@@ -18,7 +18,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.publish import branch_lifecycle, intent, long_operations, next_state, publish, recover
 from omnigraph.publish import swap as swapping
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.store import Store, open_store
 from tests.rig.writes import PERSON, Change, append, delete, overwrite, rewrite, update, upsert, write, write_long
 

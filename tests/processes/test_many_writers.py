@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.history import branches
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.publish import branch_lifecycle
 from omnigraph.storage.store import open_store
 from tests.processes.conftest import Crew

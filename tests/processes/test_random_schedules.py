@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.publish import recover
 from omnigraph.storage.store import Store, open_store
 from tests.processes.random_writers import replay, rove

@@ -10,15 +10,15 @@ from omnigraph.history import branches
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.publish import branch_lifecycle
-from omnigraph.publish.plan import CommitMetadata, PreparePlan, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
 from omnigraph.publish.requirements import SameContent
+from omnigraph.publish.write_plan import CommitMetadata, PreparePlan, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.scan import find_rows
 from omnigraph.storage.stage_rows import stage_change
 from omnigraph.storage.store import open_store
-from omnigraph.values.ids import random_fraction
+from omnigraph.values.clock_and_ids import random_fraction
 from omnigraph.values.table_key import TableKey
 from tests.rig.timeouts import PATIENCE
 from tests.rig.writes import (

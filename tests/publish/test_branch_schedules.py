@@ -11,15 +11,15 @@ from omnigraph.errors import AlreadyExists, BranchNotFound, ReadSetConflict
 from omnigraph.history import refs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import create_manifest, read_manifest, swap_state
 from omnigraph.history.snapshot import find_commit
-from omnigraph.publish import branch_lifecycle, closing, intent, swap
+from omnigraph.publish import branch_lifecycle, closing_version, intent, swap
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
-from omnigraph.publish.plan import CommitMetadata
-from omnigraph.storage import cell as cells
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage import layout
-from omnigraph.storage.cell import SwapConflict
+from omnigraph.storage import manifest_cell as cells
+from omnigraph.storage.manifest_cell import SwapConflict
 from omnigraph.storage.store import Store, open_store
 from tests.rig.independent_writers import apart, once, people, version_file, write_while
 from tests.rig.writes import PERSON, append, check_invariants, init_small, read_branch, read_graph, rewrite, write
@@ -123,7 +123,7 @@ def test_sweeping_the_closing_version_would_let_a_stale_write_land(root: Path) -
 
 
 def test_missing_chunk_of_a_deleted_branch_is_reported_as_deletion(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from omnigraph.history import log as logs
+    from omnigraph.history import commit_log as logs
 
     monkeypatch.setattr(logs, "CHUNK_COMMITS", 2)
     line = apart(root, "f")
@@ -239,7 +239,7 @@ def test_fork_succeeds_while_its_source_moves(root: Path, monkeypatch: pytest.Mo
 def _cut_off_deletion(root: Path, name: str = "f") -> None:
     """A deletion that ended between the closing version and the name."""
     store = open_store(str(root), durability="os")
-    closing.publish_closing_version(store, apart(root, name))
+    closing_version.publish_closing_version(store, apart(root, name))
 
 
 def test_open_closes_a_name_left_by_an_interrupted_deletion(root: Path) -> None:
@@ -320,7 +320,7 @@ def test_closing_version_is_retried_after_lost_swaps(root: Path, monkeypatch: py
             raise SwapConflict
         return swap_state(*args)
 
-    monkeypatch.setattr(closing, "swap_state", losing)
+    monkeypatch.setattr(closing_version, "swap_state", losing)
     _delete(root)
     assert not lost
     assert "f" not in list_branches(open_store(str(root)))

@@ -7,11 +7,11 @@ import pytest
 from omnigraph.errors import AlreadyExists, BranchBusy, BranchNotFound, CommitNotFound, InputError, NotFound
 from omnigraph.history.branch_state import BranchState, branch_state_of
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.log import HistoryLog, sort_newest_first
+from omnigraph.history.commit_log import HistoryLog, sort_newest_first
 from omnigraph.history.refs import find_ref
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.storage.store import Store, open_store
-from omnigraph.values.ids import deterministic_ids, new_ulid
+from omnigraph.values.clock_and_ids import deterministic_ids, new_ulid
 from tests.rig.independent_writers import apart, people
 from tests.rig.invariants import files
 from tests.rig.writes import PERSON, append, check_invariants, init_small, read_branch, write
@@ -139,8 +139,8 @@ def test_branch_from_a_past_commit_shows_its_state(store: Store) -> None:
 
 
 def test_fork_inherits_stream_tokens(store: Store) -> None:
-    from omnigraph.publish.plan import PublishPlan
     from omnigraph.publish.publish import publish
+    from omnigraph.publish.write_plan import PublishPlan
 
     publish(_main(store), lambda _: PublishPlan("load", streams={"s": "7"}))
     f = create_branch(store, "f", _main(store))

@@ -8,8 +8,8 @@ import pytest
 from omnigraph.errors import InputError
 from omnigraph.history.commit import Commit
 from omnigraph.publish import idempotency
-from omnigraph.publish.plan import CommitMetadata
-from omnigraph.values import ids
+from omnigraph.publish.write_plan import CommitMetadata
+from omnigraph.values import clock_and_ids
 from tests.rig.independent_writers import apart, people
 from tests.rig.writes import PERSON, init_small, read_branch, write
 
@@ -44,7 +44,7 @@ def test_another_request_under_the_same_key_is_refused(root: Path) -> None:
 
 
 def test_key_expires_after_a_day(root: Path) -> None:
-    with ids.deterministic_ids(MORNING) as clock:
+    with clock_and_ids.deterministic_ids(MORNING) as clock:
         first = _keyed(root, 0)
         clock.advance(hours=23)
         assert _keyed(root, 1) == first
@@ -53,11 +53,11 @@ def test_key_expires_after_a_day(root: Path) -> None:
 
 
 def test_key_search_tolerates_a_wrong_commit_time(root: Path) -> None:
-    with ids.deterministic_ids(MORNING):
+    with clock_and_ids.deterministic_ids(MORNING):
         first = _keyed(root, 0)
-    with ids.deterministic_ids(datetime(2020, 1, 1, tzinfo=UTC), seed=2):
+    with clock_and_ids.deterministic_ids(datetime(2020, 1, 1, tzinfo=UTC), seed=2):
         _keyed(root, 1, key=None)
-    with ids.deterministic_ids(MORNING, seed=3):
+    with clock_and_ids.deterministic_ids(MORNING, seed=3):
         assert _keyed(root, 2) == first
 
 

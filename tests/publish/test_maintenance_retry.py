@@ -8,12 +8,12 @@ from omnigraph.errors import ConcurrentCommit
 from omnigraph.history.branch_state import BranchState
 from omnigraph.publish import publish as publishing
 from omnigraph.publish.maintenance_retry import shrink_on_retry
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.table import open_table
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.rig.independent_writers import apart
 from tests.rig.invariants import check_invariants
 from tests.rig.writes import PERSON, append, init_small, read_branch, update, write
@@ -56,7 +56,7 @@ class Busy:
 def test_smaller_compactions_land_beside_a_busy_writer(line: BranchState, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "MAX_PREPARATIONS", 6)
     monkeypatch.setattr(BranchState, "back_off", staticmethod(lambda _: None))
-    monkeypatch.setattr(ids, "random_fraction", lambda: 0.0)  # the first fragments
+    monkeypatch.setattr(clock_and_ids, "random_fraction", lambda: 0.0)  # the first fragments
     whole = Busy(line)
     with pytest.raises(ConcurrentCommit):
         publish(line, lambda txn: whole(txn, None))
@@ -75,7 +75,7 @@ def test_smaller_compactions_land_beside_a_busy_writer(line: BranchState, monkey
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 0.99])
 def test_compaction_respects_max_fragments(line: BranchState, monkeypatch: pytest.MonkeyPatch, place: float) -> None:
-    monkeypatch.setattr(ids, "random_fraction", lambda: place)
+    monkeypatch.setattr(clock_and_ids, "random_fraction", lambda: place)
 
     def some(txn: WriteTxn) -> PublishPlan | None:
         staged = stage_compaction(txn.store, txn.table(PERSON), max_fragments=3)

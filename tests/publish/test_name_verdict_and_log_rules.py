@@ -9,16 +9,16 @@ import pytest
 
 from omnigraph.api import opening as graphs
 from omnigraph.errors import AlreadyExists, ConcurrentCommit, OmnigraphError
-from omnigraph.history import log as logs
+from omnigraph.history import commit_log as logs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.state import GraphState, to_rows
 from omnigraph.publish import branch_lifecycle, idempotency
 from omnigraph.publish import intent as intents
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage import layout, torn_versions
 from omnigraph.storage.local_objects import LocalBackend
 from omnigraph.storage.objects import ControlObjects

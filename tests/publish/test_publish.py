@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import ConcurrentCommit, KeyConflict, PreconditionFailed, ReadSetConflict, VersionConflict
-from omnigraph.history import log as logs
+from omnigraph.history import commit_log as logs
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import read_manifest, swap_state
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
 from omnigraph.publish.requirements import ExpectedHead
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
-from omnigraph.values import ids
+from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
+from omnigraph.values import clock_and_ids
 from tests.rig.independent_writers import apart, people, write_while
 from tests.rig.timeouts import PATIENCE
 from tests.rig.writes import (
@@ -322,7 +322,7 @@ def test_handle_does_not_advance_over_unseen_changes(root: Path) -> None:
 
 def test_publish_does_not_depend_on_the_clock(root: Path) -> None:
     first = write(apart(root), people(1, 0))
-    with ids.deterministic_ids(seed=1):  # a process whose clock stands at 1970
+    with clock_and_ids.deterministic_ids(seed=1):  # a process whose clock stands at 1970
         second = write(apart(root), people(1, 1))
     third = write(apart(root), people(1, 2))
     assert first is not None

@@ -12,23 +12,23 @@ import pytest
 from lance.fragment import write_fragments
 
 from omnigraph.errors import HistoryReclaimed, VersionConflict
-from omnigraph.history import log as logs
+from omnigraph.history import commit_log as logs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.log import HistoryLog, merge_bases
+from omnigraph.history.commit_log import HistoryLog, merge_bases
 from omnigraph.history.manifest import swap_state
 from omnigraph.publish import next_state, requirements
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.requirements import SameContent
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import layout, stage_rows
 from omnigraph.storage import table as tables
 from omnigraph.storage.table import StagedChange, create_table, open_table
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.rig.independent_writers import apart, held, people, version_file, write_while
 from tests.rig.writes import CITY, PERSON, append, check_invariants, init_small, read_branch, update, upsert, write
 
@@ -168,7 +168,7 @@ def _register_again(root: Path) -> None:
 
     def add(txn: WriteTxn) -> PublishPlan:
         old = lance_schema
-        location = layout.table_directory(PERSON, ids.new_ulid())
+        location = layout.table_directory(PERSON, clock_and_ids.new_ulid())
         table = create_table(txn.store, location, old)
         entry = TableEntry(PERSON, location, 1, table.version, txn.commit_id, 0, "main", 2)
         return PublishPlan("schema_apply", new_tables={PERSON: entry})

@@ -12,7 +12,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.manifest import read_manifest
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.store import open_store
 from tests.rig.independent_writers import apart, held, write_while
 from tests.rig.invariants import check_invariants

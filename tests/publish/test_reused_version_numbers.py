@@ -18,8 +18,8 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.manifest import LoadedManifest, read_manifest, swap_state
 from omnigraph.history.state import GraphState
 from omnigraph.publish import swap as swapping
-from omnigraph.publish.plan import CommitMetadata
-from omnigraph.storage import cell
+from omnigraph.publish.write_plan import CommitMetadata
+from omnigraph.storage import manifest_cell
 from omnigraph.storage.store import open_store
 from tests.rig.independent_writers import apart, version_file
 from tests.rig.writes import PERSON, append, init_small, read_graph, write
@@ -56,15 +56,15 @@ def clean(line: BranchState, below: int) -> None:
 
 def after_swap(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
     """Something happens between the next swap and the look that follows it."""
-    real = cell._commit_strictly
+    real = manifest_cell._commit_strictly
 
     def commit(*args: Any) -> Any:
-        monkeypatch.setattr(cell, "_commit_strictly", real)
+        monkeypatch.setattr(manifest_cell, "_commit_strictly", real)
         made = real(*args)
         happen()
         return made
 
-    monkeypatch.setattr(cell, "_commit_strictly", commit)
+    monkeypatch.setattr(manifest_cell, "_commit_strictly", commit)
 
 
 def test_late_swap_into_a_freed_version_does_not_withdraw_the_newest_write(
@@ -157,17 +157,17 @@ def test_open_continues_with_the_next_version_if_the_listed_one_was_removed(
 
 
 def test_version_whose_data_was_removed_meanwhile_is_not_damage(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    line, real = apart(root), cell.ManifestCell.read_rows
+    line, real = apart(root), manifest_cell.ManifestCell.read_rows
     line.last_known()
 
-    def rows(one: cell.ManifestCell, columns: Any) -> Any:
+    def rows(one: manifest_cell.ManifestCell, columns: Any) -> Any:
         if one.version == 1:
             write(line, append({"a": 1}))
-            for name in cell.cell_files(one):
+            for name in manifest_cell.cell_files(one):
                 Path(root, name).unlink()
         return real(one, columns)
 
-    monkeypatch.setattr(cell.ManifestCell, "read_rows", rows)
+    monkeypatch.setattr(manifest_cell.ManifestCell, "read_rows", rows)
     assert read_manifest(open_store(root)).version == 2
 
 

@@ -17,15 +17,15 @@ from omnigraph.history.manifest import swap_state
 from omnigraph.publish import branch_lifecycle, recover
 from omnigraph.publish import intent as intents
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
-from omnigraph.publish.closing import publish_closing_version
+from omnigraph.publish.closing_version import publish_closing_version
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import create_table
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 from tests.rig.independent_writers import apart, once, people
 from tests.rig.invariants import check_invariants, files
@@ -54,7 +54,7 @@ def test_acknowledged_state_does_not_replace_a_newer_one(root: Path) -> None:
 
 def _fence(line: BranchState) -> None:
     base = line.refresh()
-    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=ids.new_nonce())
+    head = replace(base.state.head, gc_epoch=base.state.head.gc_epoch + 1, nonce=clock_and_ids.new_nonce())
     swap_state(line.store, base, replace(base.state, head=head))
 
 
@@ -88,7 +88,7 @@ def test_files_staged_under_an_intent_survive_a_fence(root: Path) -> None:
 
 def _registered(txn: WriteTxn, key: TableKey = NEW) -> TableEntry:
     schema = txn.table(PERSON).schema
-    made = create_table(txn.store, layout.table_directory(key, ids.new_ulid()), schema)
+    made = create_table(txn.store, layout.table_directory(key, clock_and_ids.new_ulid()), schema)
     return TableEntry(key, made.location, 1, made.version, txn.commit_id, 0, None, 9)
 
 
@@ -273,9 +273,9 @@ def _fail() -> None:
 
 
 def test_stream_tokens_survive_in_sealed_log_chunks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from omnigraph.history import log
+    from omnigraph.history import commit_log
 
-    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 2)
     main = apart(root)
     first = _batch(main, "s", "1")
     for n in range(2, 9):

@@ -7,10 +7,10 @@ import pytest
 from omnigraph.errors import VersionConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.plan_json import requirement_from_json
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from tests.rig.independent_writers import apart, held
 from tests.rig.writes import CITY, PERSON, append, init_small, plan, update, write

@@ -17,7 +17,7 @@ from omnigraph.publish.recover import recover
 from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
-from omnigraph.values.ids import new_ulid
+from omnigraph.values.clock_and_ids import new_ulid
 from tests.rig.invariants import files
 from tests.rig.writes import PERSON, append, check_invariants, init_small, read_rows, write
 

@@ -13,7 +13,7 @@ from lance import LanceOperation
 
 from omnigraph.api import opening as graphs
 from omnigraph.errors import ConcurrentCommit, InternalError, OmnigraphError, ReadSetConflict, StorageError
-from omnigraph.history import log as logs
+from omnigraph.history import commit_log as logs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.manifest import swap_state
@@ -21,15 +21,15 @@ from omnigraph.history.state import to_rows
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.storage import cell as cells
 from omnigraph.storage import layout, stage_rows
+from omnigraph.storage import manifest_cell as cells
 from omnigraph.storage import table as tables
-from omnigraph.storage.cell import SwapOutcomeUnknown
+from omnigraph.storage.manifest_cell import SwapOutcomeUnknown
 from omnigraph.storage.store import open_store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 from tests.rig.independent_writers import apart, once, people
 from tests.rig.writes import PERSON, append, check_invariants, init_small, read_branch, shaped, write, write_long
@@ -181,7 +181,7 @@ def _register(line: BranchState, column: str) -> None:
     """Add the type Extra with one column of its own."""
 
     def prepare(txn: WriteTxn) -> PublishPlan:
-        location = layout.table_directory(TableKey("node:Extra"), ids.new_ulid())
+        location = layout.table_directory(TableKey("node:Extra"), clock_and_ids.new_ulid())
         schema = pa.schema([pa.field("id", pa.string(), nullable=False), (column, pa.int64())])
         version = tables.create_table(txn.store, location, schema).version
         entry = TableEntry(TableKey("node:Extra"), location, 1, version, txn.commit_id, 0, line.name, 2)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.storage.cell import SwapConflict, create_cell, open_cell, swap
+from omnigraph.storage.manifest_cell import SwapConflict, create_cell, open_cell, swap
 from omnigraph.storage.store import open_store
 from tests.rig.timeouts import PATIENCE
 

@@ -13,10 +13,10 @@ import pytest
 from omnigraph.history import refs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.storage import cell, layout
+from omnigraph.storage import layout, manifest_cell
 from omnigraph.storage.store import open_store
 from omnigraph.values.table_key import TableKey
 from tests.rig.writes import PERSON, Change, append, plan
@@ -67,14 +67,14 @@ def held(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> It
     It lands by its number alone, as a request does that was sent before the others came.
     """
     happen = once(meanwhile)
-    real = cell._commit_strictly
+    real = manifest_cell._commit_strictly
 
     def commit(store: Any, one: Any, transaction: Any) -> Any:
         happen()
         return real(store, one, transaction)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cell, "_commit_strictly", commit)
+        patch.setattr(manifest_cell, "_commit_strictly", commit)
         yield
 
 

@@ -12,7 +12,7 @@ from omnigraph.api import opening as graphs
 from omnigraph.history import recovery_records, refs
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit, TableEntry
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import LoadedManifest, read_manifest
 from omnigraph.history.state import GraphState
 from omnigraph.publish import intent, recover

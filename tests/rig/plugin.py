@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 import omnigraph.storage  # noqa: F401 - before a test uses Lance, it is told how to behave
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.rig.proxy import Proxy
 from tests.rig.rclone import rclone
 from tests.rig.s3_server import S3Server
@@ -49,6 +49,6 @@ def _behind_proxy(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator
     for name, value in server.behind(proxy.port).environment.items():
         monkeypatch.setenv(name, value)
     try:
-        yield S3(proxy, f"s3://{server.bucket}/graph-{ids.new_nonce()}", server)
+        yield S3(proxy, f"s3://{server.bucket}/graph-{clock_and_ids.new_nonce()}", server)
     finally:
         proxy.stop()

@@ -17,12 +17,12 @@ from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import SnapshotSelector, load_snapshot
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import new_identity
+from omnigraph.lang.schema.assign_identity import new_identity
 from omnigraph.publish.init import init_graph
 from omnigraph.publish.long_operations import publish_long_operation
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.requirements import AbsentIds, Requirement, SameContent
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage import scan as scans
 from omnigraph.storage import stage_rows
@@ -32,7 +32,7 @@ from omnigraph.storage.effects import Effects
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.storage.table import StagedChange
-from omnigraph.values.ids import new_ulid
+from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey
 from tests.rig import invariants
 

@@ -18,7 +18,7 @@ def group_of(test: str) -> str | None:
 
     >>> group_of("tests/spark/test_scan.py::test_empty_table_has_its_columns")
     'tests/spark/'
-    >>> group_of("tests/values/test_ids.py::test_order")
+    >>> group_of("tests/values/test_values.py::test_order")
     """
     return next((one for one in GROUPS if test.startswith(one)), None)
 

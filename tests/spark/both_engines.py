@@ -73,7 +73,7 @@ def shown(problems: Any) -> Counter[tuple[Any, ...]]:
 
 
 def given(entity: str | None) -> str | None:
-    from omnigraph.values.ids import is_ulid
+    from omnigraph.values.clock_and_ids import is_ulid
 
     return None if entity is None or is_ulid(entity) else entity
 

@@ -12,9 +12,9 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import ServerError
 from omnigraph.history.delete_queue import list_runs
 from omnigraph.maintenance.executors.local import LocalExecutor
-from omnigraph.maintenance.retention.survey import take_survey
+from omnigraph.maintenance.retention.file_survey import take_survey
 from omnigraph.spark import executor as on_spark
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.rig.invariants import check_invariants, files
 from tests.rig.plugin import S3
 
@@ -84,7 +84,7 @@ def _engines(here: Graph, there: Graph, spark: Any) -> list[tuple[Graph, dict[st
 def test_executors_see_every_file_that_the_driver_sees(spark: Any, tmp_path: Path) -> None:
     store = aged(tmp_path / "g")._handle.store
     (Path(store.root.path) / "nodes" / "stray").write_bytes(b"?")
-    now = ids.now()
+    now = clock_and_ids.now()
     assert take_survey(store, now, on_spark.SparkExecutor(spark)) == take_survey(store, now, LocalExecutor())
 
 

@@ -13,8 +13,8 @@ import pytest
 import omnigraph
 from omnigraph.errors import InputError
 from omnigraph.spark.export import export_on_spark
-from omnigraph.spark.steps import StepProgress
-from omnigraph.values.names import MAX_NAME_BYTES
+from omnigraph.spark.step_progress import StepProgress
+from omnigraph.values.name_rules import MAX_NAME_BYTES
 from tests.engine.writes.conftest import DATA, SCHEMA
 
 MORE = b"""
@@ -51,7 +51,7 @@ def test_parquet_export_can_be_loaded_and_reports_progress(
     spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[StepProgress] = []
-    monkeypatch.setattr("omnigraph.spark.steps._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("omnigraph.spark.step_progress._POLL_SECONDS", 0.01)
     teller = SimpleNamespace(step=told.append)
     done = graph.spark.frames(spark).export(tmp_path / "out", "parquet", progress=teller)
     assert list(done.steps) == [key.partition(":")[2] for key in done.rows]

@@ -9,7 +9,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.spark import endpoint_lookup
-from omnigraph.spark.steps import StepProgress, StepTracker
+from omnigraph.spark.step_progress import StepProgress, StepTracker
 
 SCHEMA = "node N { k: String @key }\nedge E: N -> N"
 NODES = "".join(f'{{"type":"N","data":{{"k":"n{at}"}}}}\n' for at in range(30))
@@ -65,8 +65,8 @@ def test_load_larger_than_the_disk_is_rejected(
 
 
 def test_running_steps_report_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnigraph.spark.steps.running_tasks", lambda _: (1, 4))
-    monkeypatch.setattr("omnigraph.spark.steps._POLL_SECONDS", 0.001)
+    monkeypatch.setattr("omnigraph.spark.step_progress.running_tasks", lambda _: (1, 4))
+    monkeypatch.setattr("omnigraph.spark.step_progress._POLL_SECONDS", 0.001)
     told: list[StepProgress] = []
     steps = StepTracker(None, told.append)  # type: ignore[arg-type]
     with steps.report_progress():

@@ -19,7 +19,7 @@ from omnigraph.errors.input import InputError
 from omnigraph.spark import executor as on_spark
 from omnigraph.spark import session
 from omnigraph.storage import compact, tail_compaction
-from omnigraph.storage.index import index_coverage
+from omnigraph.storage.column_index import index_coverage
 from omnigraph.storage.table import open_table
 from tests.evolve.test_concurrent_writers import before_effect, elsewhere
 from tests.rig.invariants import check_invariants

@@ -9,8 +9,8 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import HistoryReclaimed
-from omnigraph.spark import export, scan
-from omnigraph.spark.frames import SparkGraph
+from omnigraph.spark import export, table_scan
+from omnigraph.spark.snapshot_frames import SparkGraph
 from omnigraph.storage.objects import ControlObjects
 from tests.crash.verbs import overdue
 
@@ -98,8 +98,8 @@ def test_read_continues_without_a_lease_if_writing_is_denied(
 def test_spark_scan_and_export_hold_leases(
     spark: Any, graph: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = scan.group_fragments
-    monkeypatch.setattr(scan, "group_fragments", lambda sizes: real(sizes, 1))
+    real = table_scan.group_fragments
+    monkeypatch.setattr(table_scan, "group_fragments", lambda sizes: real(sizes, 1))
     shown = omnigraph.open(graph.uri, read_only=True).spark.frames(spark)
     assert isinstance(shown, SparkGraph)
     rows = shown.nodes("A", ["k"]).toLocalIterator()

@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import InputError
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.spark import source
 from omnigraph.spark.pinned_graph import pin_graph
 from omnigraph.spark.stream import StreamLoad, is_batch_loaded, load_batch, read_query_id

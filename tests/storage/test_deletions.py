@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.storage.deletions import deleted_offsets
-from omnigraph.storage.difference import compare_versions
 from omnigraph.storage.differing_rows import differing_rows
 from omnigraph.storage.stage_rows import stage_append, stage_change
 from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import Table, commit, create_table
+from omnigraph.storage.version_difference import compare_versions
 
 ROWS = 150_000
 NAMES = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from lance.blob import blob_array, blob_field
 
-from omnigraph.storage import cell, scan, stage_rows, table
+from omnigraph.storage import manifest_cell, scan, stage_rows, table
 from omnigraph.storage.effects import ActionResult, EffectKind, Effects
 from omnigraph.storage.store import Store, open_store
 
@@ -70,14 +70,14 @@ def store(tmp_path: Path, ledger: Ledger) -> Store:
 
 def test_referenced_files_are_synced_before_the_publish(store: Store, ledger: Ledger) -> None:
     shelf = table.create_table(store, "nodes/shelf", SCHEMA)
-    state = cell.create_cell(store, "__manifest", rows("0"))
+    state = manifest_cell.create_cell(store, "__manifest", rows("0"))
     assert ledger.missing() == []
     shelf = table.commit(store, shelf, stage_rows.stage_append(store, shelf, rows("a", "b", "c")))
     found = scan.find_rows(shelf, "id", ["b"], ["id"])
     gone, kept = found["_rowaddr"].to_pylist(), found["_rowid"].to_pylist()
     changed = stage_rows.stage_change(store, shelf, removed_addresses=gone, replacements=(kept, rows("b")))
     shelf = table.commit(store, shelf, changed)
-    cell.swap(store, state, rows("1"))
+    manifest_cell.swap(store, state, rows("1"))
     assert ledger.missing() == []
     assert ledger.looks == [("detach", []), ("detach", []), ("publish", [])]
 

@@ -22,7 +22,7 @@ from lance.dataset import Transaction
 from lance.fragment import RowIdSequence, write_fragments
 from lance.schema import LanceSchema
 
-from omnigraph.values import ids as source
+from omnigraph.values import clock_and_ids as source
 
 STAMP = {b"stamp": b"100"}
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())], metadata=STAMP)

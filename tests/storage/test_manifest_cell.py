@@ -6,7 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.cell import (
+from omnigraph.storage.effects import Fault
+from omnigraph.storage.local_objects import LocalBackend
+from omnigraph.storage.manifest_cell import (
     SwapConflict,
     SwapOutcomeUnknown,
     cell_files,
@@ -15,8 +17,6 @@ from omnigraph.storage.cell import (
     open_cell,
     swap,
 )
-from omnigraph.storage.effects import Fault
-from omnigraph.storage.local_objects import LocalBackend
 from omnigraph.storage.store import open_store
 from tests.rig.counting_writers import CELL, number, race
 from tests.rig.plugin import S3

@@ -7,7 +7,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.cell import create_cell, open_cell
+from omnigraph.storage.manifest_cell import create_cell, open_cell
 from omnigraph.storage.store import open_store
 from tests.rig.plugin import S3
 from tests.rig.timeouts import PATIENCE

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import cell, scan, stage_rows, table
+from omnigraph.storage import manifest_cell, scan, stage_rows, table
 from omnigraph.storage.store import Store, open_store
 from tests.rig.plugin import S3
 from tests.rig.proxy import Proxy, requests_of
@@ -67,15 +67,15 @@ def objects_on(bill: Bill, store: Store) -> None:
 
 def cells_on(bill: Bill, store: Store) -> None:
     with bill.item("create a cell"):
-        first = cell.create_cell(store, STATE, rows("a"))
+        first = manifest_cell.create_cell(store, STATE, rows("a"))
     with bill.item("swap a cell"):
-        second = cell.swap(store, first, rows("b"))
+        second = manifest_cell.swap(store, first, rows("b"))
     with bill.item("ask for the newest version of a cell"):
-        assert cell.newest_version(second) == 2
-    with bill.item("lose a swap"), pytest.raises(cell.SwapConflict):
-        cell.swap(store, first, rows("c"))
+        assert manifest_cell.newest_version(second) == 2
+    with bill.item("lose a swap"), pytest.raises(manifest_cell.SwapConflict):
+        manifest_cell.swap(store, first, rows("c"))
     with bill.item("read a cell, cold"):
-        found = cell.open_cell(store, STATE).read_rows(["id", "n"])
+        found = manifest_cell.open_cell(store, STATE).read_rows(["id", "n"])
     assert found == [{"id": "b", "n": 0}]
 
 
@@ -102,11 +102,11 @@ def tables_on(bill: Bill, store: Store, url: str) -> None:
         table.open_table(other, SHELF, shelf.version)
 
 
-def publish_once(store: Store, shelf: table.Table, state: cell.ManifestCell, name: str) -> table.Table:
+def publish_once(store: Store, shelf: table.Table, state: manifest_cell.ManifestCell, name: str) -> table.Table:
     staged = stage_rows.stage_append(store, shelf, rows(name))
     shelf = table.commit(store, shelf, staged)
-    swapped = cell.swap(store, state, rows(name))
-    assert cell.newest_version(swapped) == swapped.version
+    swapped = manifest_cell.swap(store, state, rows(name))
+    assert manifest_cell.newest_version(swapped) == swapped.version
     return shelf
 
 
@@ -115,7 +115,7 @@ def test_requests_of_storage_calls_match_the_golden_file(s3: S3) -> None:
     objects_on(bill, store)
     cells_on(bill, store)
     tables_on(bill, store, s3.url)
-    state = cell.open_cell(store, STATE)
+    state = manifest_cell.open_cell(store, STATE)
     shelf = table.create_table(store, "nodes/other", SCHEMA)
     with bill.item("append one row and publish it, warm"):
         publish_once(store, shelf, state, "x")
@@ -126,13 +126,13 @@ def test_requests_of_storage_calls_match_the_golden_file(s3: S3) -> None:
 def test_write_requests_do_not_grow_with_history(s3: S3) -> None:
     store = open_store(s3.url)
     shelf = table.create_table(store, SHELF, SCHEMA)
-    state = cell.create_cell(store, STATE, rows("first"))
+    state = manifest_cell.create_cell(store, STATE, rows("first"))
     costs = []
     for n in range(20):
         with requests_of(s3.proxy) as made:
             shelf = table.commit(store, shelf, stage_rows.stage_append(store, shelf, rows(f"r{n}")))
-            state = cell.swap(store, state, rows(f"r{n}"))
-            assert cell.newest_version(state) == n + 2
+            state = manifest_cell.swap(store, state, rows(f"r{n}"))
+            assert manifest_cell.newest_version(state) == n + 2
         costs.append((made.counts, made.hops))
     assert costs == [({"PUT": 6, "LIST": 1}, 7)] * 20
 
@@ -151,37 +151,37 @@ def fail_after(proxy: Proxy) -> None:
 @pytest.mark.parametrize("fault", [lose_answer, fail_after])
 def test_a_repeated_swap_recognises_itself(s3: S3, fault: Callable[[Proxy], None]) -> None:
     store = open_store(s3.url)
-    first = cell.create_cell(store, STATE, rows("first"))
+    first = manifest_cell.create_cell(store, STATE, rows("first"))
     fault(s3.proxy)
     with requests_of(s3.proxy) as made:
-        second = cell.swap(store, first, rows("second"))
+        second = manifest_cell.swap(store, first, rows("second"))
     assert made.attempts["PUT"] == made.counts["PUT"] + 1, made.lines
-    assert (second.version, cell.newest_version(second)) == (2, 2)
-    assert cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": "second"}]
+    assert (second.version, manifest_cell.newest_version(second)) == (2, 2)
+    assert manifest_cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": "second"}]
 
 
 def test_late_repeated_swap_is_a_conflict(s3: S3) -> None:
     store = open_store(s3.url)
-    first = cell.create_cell(store, STATE, rows("first"))
-    rival = cell.open_cell(store, STATE)
+    first = manifest_cell.create_cell(store, STATE, rows("first"))
+    rival = manifest_cell.open_cell(store, STATE)
     s3.proxy.answer(500, "PUT", "*_versions/*", forward=False)
     held = s3.proxy.hold("PUT", "*_versions/*")
     outcome: list[type] = []
 
     def late() -> None:
         try:
-            cell.swap(store, first, rows("late"))
-        except cell.SwapConflict as lost:
+            manifest_cell.swap(store, first, rows("late"))
+        except manifest_cell.SwapConflict as lost:
             outcome.append(type(lost))
 
     thread = threading.Thread(target=late)
     thread.start()
     assert held.hit.wait(PATIENCE)
-    cell.swap(store, rival, rows("early"))
+    manifest_cell.swap(store, rival, rows("early"))
     held.release()
     thread.join()
-    assert outcome == [cell.SwapConflict]
-    assert cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": "early"}]
+    assert outcome == [manifest_cell.SwapConflict]
+    assert manifest_cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": "early"}]
 
 
 def impatient(store: Store) -> Store:
@@ -192,9 +192,9 @@ def impatient(store: Store) -> Store:
 @pytest.mark.parametrize(("forward", "left"), [(True, "second"), (False, "first")])
 def test_swap_without_a_response_has_unknown_outcome(s3: S3, forward: bool, left: str) -> None:
     store = impatient(open_store(s3.url))
-    first = cell.create_cell(store, STATE, rows("first"))
+    first = manifest_cell.create_cell(store, STATE, rows("first"))
     s3.proxy.cut(1, "PUT", "*_versions/*", forward=forward)
-    with pytest.raises(cell.SwapOutcomeUnknown):
-        cell.swap(store, first, rows("second"))
+    with pytest.raises(manifest_cell.SwapOutcomeUnknown):
+        manifest_cell.swap(store, first, rows("second"))
     s3.proxy.heal()
-    assert cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": left}]
+    assert manifest_cell.open_cell(store, STATE).read_rows(["id"]) == [{"id": left}]

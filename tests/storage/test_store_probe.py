@@ -9,9 +9,9 @@ import pytest
 
 from omnigraph.errors import StorageError
 from omnigraph.storage.local_objects import LocalBackend
-from omnigraph.storage.probe import probe_create_if_absent
 from omnigraph.storage.s3 import S3Backend
 from omnigraph.storage.store import open_store
+from omnigraph.storage.store_probe import probe_create_if_absent
 from tests.rig.plugin import S3
 from tests.rig.proxy import requests_of
 

@@ -362,6 +362,6 @@ def test_the_sha256_of_a_text_is_that_of_its_utf8() -> None:
 
 
 def test_values_import_no_data_library() -> None:
-    code = "import sys, omnigraph.values, omnigraph.values.ids; print(*sys.modules)"
+    code = "import sys, omnigraph.values, omnigraph.values.clock_and_ids; print(*sys.modules)"
     done = run([executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "pyarrow", "orjson", "lance", "ulid"} & set(done.stdout.split())

@@ -23,7 +23,7 @@ from omnigraph.errors.from_diagnostics import language_error
 from omnigraph.lang.query.compile import CompiledQuery, compile_queries, diagnose_each_query
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.values.names import quote_name, require_text
+from omnigraph.values.name_rules import quote_name, require_text
 
 QuerySource = str | PathLike[str] | SourceText
 ANONYMOUS = "anonymous"

@@ -2,7 +2,7 @@
 
 from omnigraph.lang.schema.catalog import Catalog, InterfaceType, NodeType
 from omnigraph.lang.schema.type_names import type_names, unknown_type_error
-from omnigraph.values.names import require_text
+from omnigraph.values.name_rules import require_text
 
 
 def require_node_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType:

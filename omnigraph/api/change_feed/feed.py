@@ -37,7 +37,7 @@ from omnigraph.history.cursor import CursorBinding, decode_token, encode_token, 
 from omnigraph.history.entities import EntityChange, TableChanges
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.values.names import quote_name
+from omnigraph.values.name_rules import quote_name
 
 ChangeFilterNames = Collection[str] | None
 START_NOW, START_BEGINNING, START_AFTER_PREFIX = "now", "beginning", "after:"

@@ -18,7 +18,7 @@ from omnigraph.errors.conflict import to_json_value
 from omnigraph.history.diff import diff_snapshots
 from omnigraph.history.entities import OPS, EntityChange, Op, TableChanges
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.values.names import quote_name, require_names
+from omnigraph.values.name_rules import quote_name, require_names
 from omnigraph.values.table_key import TableKey
 
 DiffFilterNames = str | Iterable[str] | None

@@ -7,8 +7,8 @@ the exact versions of the edge table and both endpoint tables.
 import os
 from collections.abc import Callable
 
-from omnigraph.engine.cache import QueryCaches, shared_caches
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
+from omnigraph.engine.query_caches import QueryCaches, shared_caches
 from omnigraph.errors import ConfigError, InternalError
 from omnigraph.lang.query.plan import Direction
 from omnigraph.values.table_key import TableKey

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.engine.cache import QueryCaches, root_identity
+from omnigraph.engine.query_caches import QueryCaches, root_identity
 from omnigraph.errors import StorageError
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table

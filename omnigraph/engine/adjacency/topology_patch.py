@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.operators.rows import IntArray
-from omnigraph.storage.difference import compare_versions, read_changes
 from omnigraph.storage.scan import ROW_ID, row_id_array, scan
 from omnigraph.storage.table import Table
+from omnigraph.storage.version_difference import compare_versions, read_changes
 
 from .id_encoder import build_encoder
 from .neighbour_lists import IndexArray, NeighbourLists, run_starts

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang.query.plan import CompareOperator
-from omnigraph.values.spelling import narrow_to_f32
+from omnigraph.values.canonical_form import narrow_to_f32
 
 ConstantOutcome = Literal["always", "never"]  # the result for every non-null value
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.adjacency.neighbours import caches_of
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.operators.rows import NULL_ROW, IntArray
 from omnigraph.storage.scan import row_id_array, scan
 from omnigraph.values.table_key import TableKey

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.operators.fetch import RowSource
 from omnigraph.engine.operators.rows import IntArray, Mask, Rows
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_of
 
 from . import evaluate
-from .codes import Codes, Numbers, dense_codes, entity_codes, order_codes, value_codes
 from .hot_columns import hot_columns
+from .value_codes import Codes, Numbers, dense_codes, entity_codes, order_codes, value_codes
 
 _MARKS_PER_VALUE = 16  # a mark array is faster than sorting up to this multiple of the input size
 

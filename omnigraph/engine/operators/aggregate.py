@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.expressions.codes import Codes, Numbers, dense_codes, dense_ranks, pair_codes
 from omnigraph.engine.expressions.row_values import RowValues
+from omnigraph.engine.expressions.value_codes import Codes, Numbers, dense_codes, dense_ranks, pair_codes
 from omnigraph.lang.query import plan
 
 from .rows import IntArray

@@ -6,7 +6,7 @@ import numpy as np
 
 from omnigraph.engine.adjacency.adjacency import Adjacency
 from omnigraph.engine.adjacency.neighbour_lists import IndexArray, distinct_pairs
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 
 from .rows import IntArray, Mask
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.hot_columns import HotColumn, hot_columns, hot_derivation, hot_rows
 from omnigraph.engine.physical_operators import DistinctValueScan
 from omnigraph.values.table_key import TableKey

@@ -9,7 +9,7 @@ import numpy as np
 
 from omnigraph.engine.adjacency.adjacency import Adjacency, DirectedAdjacency
 from omnigraph.engine.adjacency.neighbours import choose_adjacency
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from omnigraph.engine.adjacency.neighbour_lists import IndexArray
 from omnigraph.engine.adjacency.neighbours import choose_adjacency
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.physical_operators import DistinctExpand, EdgeExists, NoNeighbour, WeightByDegree
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.hot_columns import hot_columns
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import operands_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.evaluate import true_mask
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_of

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions import evaluate
-from omnigraph.engine.expressions.codes import (
+from omnigraph.engine.expressions.row_values import RowValues, count_distinct_entities, entity_values, evaluate_rows
+from omnigraph.engine.expressions.value_codes import (
     Codes,
     Numbers,
     dense_codes,
@@ -22,7 +23,6 @@ from omnigraph.engine.expressions.codes import (
     pair_codes,
     value_codes,
 )
-from omnigraph.engine.expressions.row_values import RowValues, count_distinct_entities, entity_values, evaluate_rows
 from omnigraph.lang.query import plan
 
 from .aggregate import RowGroups, aggregate

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.expressions.codes import Codes, combination_codes
+from omnigraph.engine.execution_context import ExecutionContext
+from omnigraph.engine.expressions.value_codes import Codes, combination_codes
 from omnigraph.lang.query import plan
 
 from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding

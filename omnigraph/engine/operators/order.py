@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.expressions.codes import Codes, Numbers, dense_ranks, pair_codes
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.hot_columns import hot_id_order
 from omnigraph.engine.expressions.row_values import evaluate_rows
+from omnigraph.engine.expressions.value_codes import Codes, Numbers, dense_ranks, pair_codes
 from omnigraph.lang.query import plan
 
 from .rows import IntArray, Rows, VariableBinding

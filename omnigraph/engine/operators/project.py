@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions import evaluate
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog, PropertyDefinition

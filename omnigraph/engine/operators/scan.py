@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.context import ExecutionContext, ScannedRows
+from omnigraph.engine.execution_context import ExecutionContext, ScannedRows
 from omnigraph.engine.expressions.compare import normalize_comparison
 from omnigraph.engine.expressions.evaluate import TableSource, true_mask
 from omnigraph.engine.expressions.hot_columns import HotColumn, hot_columns, hot_id_order, hot_rows

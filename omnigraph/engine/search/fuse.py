@@ -5,8 +5,8 @@ Entities are ranked rather than rows, so an entity that occurs in many rows has 
 
 import numpy as np
 
-from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.expressions.codes import dense_codes, entity_codes
+from omnigraph.engine.execution_context import ExecutionContext
+from omnigraph.engine.expressions.value_codes import dense_codes, entity_codes
 from omnigraph.engine.operators.order import sort_by_id, sorted_positions
 from omnigraph.engine.operators.rows import IntArray, Rows, VariableBinding
 from omnigraph.errors import ParameterError

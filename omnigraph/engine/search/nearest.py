@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.context import ExecutionContext
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.operators.rows import IntArray, Mask, Rows
 from omnigraph.lang.query import plan
 from omnigraph.storage import vector_index
+from omnigraph.storage.column_index import index_coverage, kinds_by_index_key
 from omnigraph.storage.fragments import list_fragment_ids
-from omnigraph.storage.index import index_coverage, kinds_by_index_key
 from omnigraph.storage.scan import distinct_row_ids, take_rows
 from omnigraph.values.table_key import TableKey
 

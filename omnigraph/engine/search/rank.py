@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.context import ExecutionContext
-from omnigraph.engine.expressions.codes import Codes
+from omnigraph.engine.execution_context import ExecutionContext
+from omnigraph.engine.expressions.value_codes import Codes
 from omnigraph.engine.operators.order import SortKeyFunction
 from omnigraph.engine.operators.rows import IntArray, Rows
 from omnigraph.lang.query import plan

@@ -13,7 +13,7 @@ from typing import Any
 from omnigraph.errors import InputError, ReadSetConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.load import ParsedLoad
@@ -22,17 +22,17 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
 from omnigraph.publish.requirements import Requirement, SameSchema
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.rules.check import check_delta
+from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import NEW_ROW
-from omnigraph.rules.identity import repeated_ids, resolve_existing
+from omnigraph.rules.existing_rows import repeated_ids, resolve_existing
 from omnigraph.rules.unique import repeated_records
 from omnigraph.storage.table import commit as commit_table
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from omnigraph.values.coerce import ParameterMode
 from omnigraph.values.table_key import TableKey
 
@@ -62,7 +62,7 @@ def mutation_operation(
     write_plan = query.plan
     if not isinstance(write_plan, plan.WritePlan):
         raise InputError(reason=f"query `{query.name}` only reads; expected a mutation")
-    bound_params = bind_parameters(query.parameters, params, mode, ids.now_millis())
+    bound_params = bind_parameters(query.parameters, params, mode, clock_and_ids.now_millis())
 
     def run_statements(overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
         for statement in write_plan.statements:

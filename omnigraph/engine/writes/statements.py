@@ -13,13 +13,13 @@ import pyarrow as pa
 from omnigraph.errors import ExternalBlobPolicyError, InternalError, PropertyValueError
 from omnigraph.ingest.columns import stored_column
 from omnigraph.ingest.defaults import default_value
-from omnigraph.ingest.limits import LoadLimits, check_limit
+from omnigraph.ingest.load_limits import LoadLimits, check_limit
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
 from omnigraph.lang.schema.ir import ordered_key_columns
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW
-from omnigraph.values import BlobUri, coerce_assigned, entity_id, ids
+from omnigraph.values import BlobUri, clock_and_ids, coerce_assigned, entity_id
 from omnigraph.values.table_key import TableKey
 
 from .overlay import Overlay, ParamValues
@@ -56,7 +56,7 @@ class IdGenerator:
     def __call__(self) -> str:
         """Return the next id."""
         if self._next_index == len(self._issued_ids):
-            self._issued_ids.append(ids.new_ulid())
+            self._issued_ids.append(clock_and_ids.new_ulid())
         self._next_index += 1
         return self._issued_ids[self._next_index - 1]
 

@@ -16,7 +16,7 @@ from . import model as m
 from . import plan
 from .check import CheckedQuery, check_query
 from .check.parameters import CheckedParameter
-from .describe import Operation, describe_plan
+from .describe_query import Operation, describe_plan
 from .lower import lower_read
 from .parse import read_queries
 from .query_warnings import collect_warnings

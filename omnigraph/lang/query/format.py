@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from omnigraph.errors.diagnostics import NO_SPAN, Span
-from omnigraph.lang import scan
-from omnigraph.lang.layout import INDENT, BlankLinePolicy, Layout
+from omnigraph.lang import coarse_scan
+from omnigraph.lang.comment_layout import INDENT, BlankLinePolicy, Layout
 
 from .model import (
     And,
@@ -28,7 +28,7 @@ from .model import (
     Update,
 )
 from .parse import parse_queries
-from .spelling import Speller, block_opening, combining_word
+from .print_syntax import Speller, block_opening, combining_word
 
 MAX_LINE_WIDTH = 100
 _SpelledItems = Sequence[tuple[str, Span]]
@@ -59,7 +59,7 @@ class _TokenFinder:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        all_lexemes = list(scan.lexemes(text, 0, len(text)))
+        all_lexemes = list(coarse_scan.lexemes(text, 0, len(text)))
         self._code_lexemes = [lexeme for lexeme in all_lexemes if lexeme.kind != "comment"]
         self._code_starts = [lexeme.start for lexeme in self._code_lexemes]
         self._comment_starts = [lexeme.start for lexeme in all_lexemes if lexeme.kind == "comment"]
@@ -183,7 +183,7 @@ class _QueryWriter:
     def _annotations_between(self, start: int, end: int) -> list[tuple[str, Span]]:
         """Return the annotations between two offsets, as written."""
         annotations = []
-        code_lexemes = [lexeme for lexeme in scan.lexemes(self._text, start, end) if lexeme.kind != "comment"]
+        code_lexemes = [lexeme for lexeme in coarse_scan.lexemes(self._text, start, end) if lexeme.kind != "comment"]
         for first_index in range(0, len(code_lexemes) - 4, 5):  # @ word ( string )
             at_sign, name_lexeme, _, text_lexeme, closing_paren = code_lexemes[first_index : first_index + 5]
             quoted_text = self._text[text_lexeme.start : text_lexeme.end]

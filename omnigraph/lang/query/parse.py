@@ -6,14 +6,14 @@ for files that must be valid, and `read_queries` for files that may contain erro
 
 from omnigraph.errors import ParseError
 from omnigraph.errors.diagnostics import Diagnostic, SourceText
-from omnigraph.lang import scan
+from omnigraph.lang import coarse_scan
 from omnigraph.lang.parsing import Language, parse_declarations
 
 from . import hints
 from .build import Builder
 from .model import QueryFile
 
-_QUERY_OPENING = scan.DeclarationOpening(frozenset({"query"}), ("word", "open"))
+_QUERY_OPENING = coarse_scan.DeclarationOpening(frozenset({"query"}), ("word", "open"))
 
 
 def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:

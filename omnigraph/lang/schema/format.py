@@ -7,8 +7,8 @@ the order of declarations and the spelling of strings and numbers are preserved;
 from bisect import bisect_left
 
 from omnigraph.errors.diagnostics import Span
-from omnigraph.lang import scan
-from omnigraph.lang.layout import INDENT, BlankLinePolicy, Layout
+from omnigraph.lang import coarse_scan
+from omnigraph.lang.comment_layout import INDENT, BlankLinePolicy, Layout
 
 from .model import (
     Annotation,
@@ -60,7 +60,7 @@ class _TreePrinter:
     def __init__(self, schema_text: str) -> None:
         self.layout = _BodyLayout(schema_text)
         self._source_text = schema_text
-        self._comment_starts = [comment.start for comment in scan.find_comments(schema_text)]
+        self._comment_starts = [comment.start for comment in coarse_scan.find_comments(schema_text)]
 
     def has_body(self, declaration: Declaration) -> bool:
         """Return whether the braces contain anything, even if only a comment."""
@@ -118,7 +118,7 @@ class _TreePrinter:
         type_span = declared_property.type_span
         significant_lexemes = (
             lexeme
-            for lexeme in scan.lexemes(self._source_text, type_span.start, type_span.end)
+            for lexeme in coarse_scan.lexemes(self._source_text, type_span.start, type_span.end)
             if lexeme.kind != "comment"
         )
         return "".join(self._source_text[lexeme.start : lexeme.end] for lexeme in significant_lexemes).replace(

@@ -9,6 +9,15 @@ from typing import Any
 
 from omnigraph.records.frozen import record
 
+from .canonical_shape import (
+    JsonObject,
+    annotation_json,
+    annotations_json,
+    bound_json,
+    constraint_columns,
+    hash_json,
+    type_json,
+)
 from .catalog import (
     Catalog,
     Check,
@@ -21,7 +30,6 @@ from .catalog import (
     Range,
     TypeKind,
 )
-from .shape import JsonObject, annotation_json, annotations_json, bound_json, constraint_columns, hash_json, type_json
 
 IR_VERSION = 2
 TYPE_KINDS: tuple[TypeKind, ...] = ("interface", "node", "edge")

@@ -11,6 +11,7 @@ from omnigraph.errors import IdentityError
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 
+from .canonical_shape import canonicalize, compact_json, default_literal
 from .catalog import (
     Catalog,
     Check,
@@ -29,7 +30,6 @@ from .catalog import (
 )
 from .ir import IR_VERSION, TYPE_KINDS, SchemaIR, TypeIdentity
 from .ir_soundness import find_unsoundness
-from .shape import canonicalize, compact_json, default_literal
 
 
 @record

@@ -6,9 +6,9 @@ This module defines the rules that hold for every `SchemaIR`, regardless of its 
 import re
 from collections.abc import Iterable, Iterator
 
+from .canonical_shape import constraint_columns
 from .catalog import Catalog, NodeType, PropertyDefinition
 from .ir import SYSTEM_FIELDS, CatalogType, SchemaIR, catalog_types
-from .shape import constraint_columns
 
 _ULID_PATTERN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
 _ID_LIMIT = 2**64

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
-from omnigraph.lang import scan
+from omnigraph.lang import coarse_scan
 from omnigraph.lang.parsing import Language, parse_declarations
 from omnigraph.records.frozen import record
-from omnigraph.values.names import shorten_name
+from omnigraph.values.name_rules import shorten_name
 
 from . import literals
 from .literals import number_literal, word_literal_kind
@@ -32,10 +32,10 @@ from .model import (
     Option,
     Property,
 )
+from .syntax_error_wording import EXPECTED_DECLARATION, TERMINAL_GROUPS, TERMINAL_NAMES, suggest_fix
 from .type_reader import TypeReader
-from .wording import EXPECTED_DECLARATION, TERMINAL_GROUPS, TERMINAL_NAMES, suggest_fix
 
-_DECLARATION_OPENING = scan.DeclarationOpening(frozenset({"node", "edge", "interface"}), ("word",))
+_DECLARATION_OPENING = coarse_scan.DeclarationOpening(frozenset({"node", "edge", "interface"}), ("word",))
 _MAX_CARDINALITY = 2**32 - 1
 
 
@@ -78,7 +78,7 @@ def parse(source: SourceText) -> ParsedSchema:
 def _read_title(source_text: str, span: Span) -> tuple[str, str] | None:
     """Return the kind and name at the start of a declaration, or None if they are unreadable."""
     significant_lexemes = (
-        lexeme for lexeme in scan.lexemes(source_text, span.start, span.end) if lexeme.kind != "comment"
+        lexeme for lexeme in coarse_scan.lexemes(source_text, span.start, span.end) if lexeme.kind != "comment"
     )
     title_words = [
         source_text[lexeme.start : lexeme.end] for lexeme, _ in zip(significant_lexemes, range(2), strict=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Literal, overload
 
 from omnigraph.errors import InputError, InternalError
-from omnigraph.values.names import quote_name, require_text
+from omnigraph.values.name_rules import quote_name, require_text
 from omnigraph.values.table_key import TableKey
 
 from .catalog import Catalog, EdgeType, NodeType

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from omnigraph.storage.checksums import FileChecksums
+from omnigraph.storage.column_index import IndexSegment, SegmentBuild, build_segment
 from omnigraph.storage.compact import run_task
 from omnigraph.storage.file_removal import remove_files
 from omnigraph.storage.file_verification import verify_files
-from omnigraph.storage.index import IndexSegment, SegmentBuild, build_segment
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from omnigraph.storage.checksums import FileChecksums
-from omnigraph.storage.index import IndexSegment, SegmentBuild
+from omnigraph.storage.column_index import IndexSegment, SegmentBuild
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import GraphNotInitialized, InputError
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import read_manifest
 from omnigraph.history.schemas import read_schema
 from omnigraph.history.state import GraphState
@@ -24,11 +24,11 @@ from omnigraph.storage import layout
 from omnigraph.storage.file_roles import MANIFEST_ROOTS, TABLE_ROOTS, owning_directory, subdirectory_of
 from omnigraph.storage.raw_files import read_raw_batches
 from omnigraph.storage.store import Store
-from omnigraph.values.names import require_text
+from omnigraph.values.name_rules import require_text
 from omnigraph.values.table_key import TableKey
 
-from .roots import list_refs
-from .unpack import read_unpacked
+from .mark_live import list_refs
+from .unpack_files import read_unpacked
 
 _MIN_BINARY_MATCH = 4  # bytes; a shorter id occurs by chance in every large binary file
 _ENDPOINT_COLUMNS = frozenset({"src", "dst"})

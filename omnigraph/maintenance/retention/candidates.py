@@ -11,11 +11,10 @@ from datetime import timedelta
 from omnigraph.errors import GraphNotInitialized, StorageError
 from omnigraph.history.live_set import LiveSet
 from omnigraph.history.manifest import read_manifest
-from omnigraph.maintenance.retention.survey import FileSurvey
+from omnigraph.maintenance.retention.file_survey import FileSurvey
 from omnigraph.publish.recover import UNFINISHED_FILE_AGE
-from omnigraph.publish.trim import fragments_of_version
+from omnigraph.publish.trim_versions import fragments_of_version
 from omnigraph.storage import layout
-from omnigraph.storage.cell import cell_files
 from omnigraph.storage.file_roles import (
     MANIFEST_ROOTS,
     TABLE_ROOTS,
@@ -24,12 +23,13 @@ from omnigraph.storage.file_roles import (
     owning_directory,
     subdirectory_of,
 )
+from omnigraph.storage.manifest_cell import cell_files
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
 from omnigraph.storage.transfer import version_files
 
-from .protect import IntentProtection
-from .roots import Marking
+from .intent_protection import IntentProtection
+from .mark_live import Marking
 
 _KNOWN_SUBDIRECTORIES = {"_versions", "data", "_deletions", "_indices", "_transactions"}
 

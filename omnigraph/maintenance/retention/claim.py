@@ -14,7 +14,7 @@ from omnigraph.errors import ConcurrentCommit, StorageError
 from omnigraph.publish.lease import renew_periodically
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 CLAIM_NAME = f"{layout.GC}/claim"
 CLAIM_LEASE = timedelta(seconds=60)  # in store time
@@ -29,7 +29,7 @@ class CollectorClaim:
         self.store, self.run_id = store, run_id
         self.has_started = False
         self._lost = False
-        self._renewed_at = ids.monotonic()
+        self._renewed_at = clock_and_ids.monotonic()
         self._lock = threading.Lock()
 
     def check(self) -> None:
@@ -39,7 +39,7 @@ class CollectorClaim:
         process may have been suspended in the meantime.
         """
         self.has_started = True
-        if ids.monotonic() - self._renewed_at > TRUSTED_SECONDS:
+        if clock_and_ids.monotonic() - self._renewed_at > TRUSTED_SECONDS:
             self.renew()
         if self._lost:
             raise ConcurrentCommit(
@@ -51,7 +51,7 @@ class CollectorClaim:
     def renew(self) -> None:
         """Extend the lease, unless another collector owns it by now."""
         with self._lock:
-            request_time = ids.monotonic()
+            request_time = clock_and_ids.monotonic()
             self._lost = self._lost or _read_owner(self.store) != self.run_id
             if not self._lost:
                 self.store.objects.write_lease(CLAIM_NAME, {"run": self.run_id})

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, ReadSetConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.verification import check_intact
+from omnigraph.history.checksum_verification import check_intact
 from omnigraph.publish.maintenance_retry import shrink_on_retry
-from omnigraph.publish.plan import CommitMetadata, PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
+from omnigraph.storage.column_index import kinds_by_index_key, stage_indexes
 from omnigraph.storage.compact import fragments_with_dropped_columns, stage_compaction
 from omnigraph.storage.failures import AbsentError
-from omnigraph.storage.index import kinds_by_index_key, stage_indexes
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ out, because a rewrite does not free them.
 from collections.abc import Iterable, Iterator
 
 from omnigraph.history.commit import TableEntry
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.live_set import LiveSet
-from omnigraph.history.log import HistoryLog
 from omnigraph.history.state import GraphState
 from omnigraph.storage import layout
 from omnigraph.storage.compact import fragments_with_dropped_columns, plan_compaction, task_data_files
@@ -16,7 +16,7 @@ from omnigraph.storage.file_roles import attached_versions_of
 from omnigraph.storage.store import version_file_names
 from omnigraph.storage.table import open_unchecked_version
 
-from .roots import Marking, list_refs, merge_bases, read_head
+from .mark_live import Marking, list_refs, merge_bases, read_head
 
 
 def preview_erase(marking: Marking) -> tuple[list[str], int]:

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from omnigraph.history import refs
-from omnigraph.maintenance.retention.survey import FileSurvey
-from omnigraph.publish.trim import fragments_of_version
+from omnigraph.maintenance.retention.file_survey import FileSurvey
+from omnigraph.publish.trim_versions import fragments_of_version
 from omnigraph.storage import layout
 from omnigraph.storage.file_roles import attached_version_number, subdirectory_of
 from omnigraph.storage.object_backend import ListedObject

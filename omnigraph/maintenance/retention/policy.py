@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from omnigraph.errors import InputError
-from omnigraph.publish.trim import DEFAULT_GRACE
+from omnigraph.publish.trim_versions import DEFAULT_GRACE
 
 Duration = str | int | float | timedelta
 _UNIT_NAMES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnigraph.maintenance.retention.survey import FileSurvey
+from omnigraph.maintenance.retention.file_survey import FileSurvey
 from omnigraph.storage import layout
 from omnigraph.storage.file_roles import MANIFEST_ROOTS, attached_version_number, owning_directory, subdirectory_of
 

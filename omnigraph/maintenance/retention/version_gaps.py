@@ -7,7 +7,7 @@ a repair.
 
 from omnigraph.errors import Conflict
 from omnigraph.history.recovery_records import list_recovery_records
-from omnigraph.maintenance.retention.survey import FileSurvey
+from omnigraph.maintenance.retention.file_survey import FileSurvey
 from omnigraph.storage import layout
 from omnigraph.storage.file_roles import attached_version_number, subdirectory_of
 from omnigraph.storage.store import Store

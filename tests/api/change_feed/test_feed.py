@@ -20,7 +20,7 @@ from omnigraph.errors import (
     InputError,
     UsageError,
 )
-from omnigraph.values.ids import deterministic_ids
+from omnigraph.values.clock_and_ids import deterministic_ids
 from omnigraph.values.table_key import TableKey
 from tests.api.change_feed.conftest import FIVE, SCHEMA, build, told
 from tests.rig.writes import rewrite, write

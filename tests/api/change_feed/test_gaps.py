@@ -83,9 +83,9 @@ def test_files_removed_during_the_read_are_a_gap(graph: Graph) -> None:
 
 
 def test_missing_log_chunk_is_a_gap(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    from omnigraph.history import log
+    from omnigraph.history import commit_log
 
-    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 2)
     for n in range(6):
         graph.insert("Firm", {"name": f"f{n}"})
     cursor = graph.changes.feed("beginning").cursor

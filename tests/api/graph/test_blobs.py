@@ -6,8 +6,8 @@ import pyarrow as pa
 from lance.blob import blob_array
 
 import omnigraph
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.compact import stage_compaction
 from omnigraph.storage.stage_rows import stage_append

@@ -7,10 +7,10 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import StorageError
-from omnigraph.history import log
+from omnigraph.history import commit_log
 from omnigraph.publish import intent as intents
 from omnigraph.publish.long_operations import _build_intent
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.layout import COMMITS
 from tests.api.graph.conftest import tree
 from tests.rig.writes import append, write
@@ -18,7 +18,7 @@ from tests.rig.writes import append, write
 
 @pytest.mark.parametrize("left", [b"", b"ARROW1", None])
 def test_damaged_log_chunk_is_reported(graph: Graph, monkeypatch: pytest.MonkeyPatch, left: bytes | None) -> None:
-    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 2)
     for n in range(4):
         write(graph._handle.branch_state, append({f"n{n}": n}))
     for piece in Path(graph.uri, COMMITS).iterdir():

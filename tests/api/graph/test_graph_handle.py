@@ -21,7 +21,7 @@ from omnigraph.errors import (
     SnapshotNotFound,
 )
 from omnigraph.publish.idempotency import find_replayed_commit
-from omnigraph.publish.plan import CommitMetadata
+from omnigraph.publish.write_plan import CommitMetadata
 from tests.api.graph.conftest import people, tree
 from tests.rig.writes import SCHEMA, append, write
 

@@ -15,7 +15,7 @@ from omnigraph.errors import (
     ReadOnlyError,
     StorageError,
 )
-from omnigraph.history import log, schemas
+from omnigraph.history import commit_log, schemas
 from omnigraph.storage.effects import Fault
 from omnigraph.values.table_key import TableKey
 from tests.api.graph.conftest import people, tree
@@ -50,7 +50,7 @@ def test_missing_files_of_the_past_are_reported_as_reclaimed(graph: Graph) -> No
 
 
 def test_missing_log_chunk_is_reported(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 2)
     for n in range(4):
         write(graph._handle.branch_state, append({f"new{n}": n}))
     chunks = list(Path(graph.uri, "_commits").iterdir())

@@ -11,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, ConcurrentCommit, GraphNotInitialized, InitializationClaimed, InputError
-from omnigraph.history import log
+from omnigraph.history import commit_log
 from omnigraph.maintenance import copy as copying
 from omnigraph.maintenance.copy import copy_graph
 from omnigraph.storage import layout
@@ -29,7 +29,7 @@ Everything = dict[str, dict[str, Any]]
 @pytest.fixture
 def aged(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """The graph with sealed chunks, a branch from the past, and a name that was used before."""
-    monkeypatch.setattr(log, "CHUNK_COMMITS", 2)
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 2)
     for n in range(6):
         write(graph._handle.branch_state, append({f"p{n}": n}))
     graph.branches.create("then", commit=graph.log()[-2].id)

@@ -9,8 +9,8 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import CatalogError, InputError, OmnigraphError, StorageError
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.storage import layout
 from omnigraph.values.table_key import TableKey
 from tests.api.graph.conftest import people, rewrite_manifest

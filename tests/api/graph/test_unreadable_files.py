@@ -29,8 +29,8 @@ from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
 from omnigraph.api.transactions import Transaction
 from omnigraph.errors import ConcurrentCommit, OmnigraphError, StorageError
-from omnigraph.storage.cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.failures import AbsentError
+from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  bio: String?  @index(bio, kind=fulltext) }

@@ -17,8 +17,8 @@ from omnigraph.errors import (
     UniqueViolation,
     VersionConflict,
 )
-from omnigraph.ingest.limits import LoadLimits
 from omnigraph.ingest.load import LoadOptions, load
+from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.stage import stage
 from tests.rig.plugin import S3
 from tests.rig.proxy import requests_of

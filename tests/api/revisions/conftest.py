@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 
 SCHEMA = """
 node Person { name: String @key  age: I64?  city: String?  score: F64?  photo: Blob? }
@@ -26,7 +26,7 @@ def empty(tmp_path: Path) -> Graph:
 @pytest.fixture
 def graph(tmp_path: Path) -> Iterator[Graph]:
     """Six commits, a day apart: `review` is merged into main, `v1` is the second commit."""
-    with ids.deterministic_ids(START) as clock:
+    with clock_and_ids.deterministic_ids(START) as clock:
         made = omnigraph.init(tmp_path / "g", SCHEMA, durability="os", actor="ann")
         clock.advance(days=1)
         people = [{"name": "ada", "age": 1}, {"name": "bob", "age": 2}]

@@ -15,7 +15,7 @@ from omnigraph import Graph
 from omnigraph.api.commit_lanes import assign_lanes, draw_rows
 from omnigraph.api.results.commit_log import CommitLog
 from omnigraph.history.commit import Commit
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.api.revisions.conftest import SCHEMA, START
 
 CASES = Path(__file__).parents[2] / "cases" / "travel"
@@ -24,7 +24,7 @@ CASES = Path(__file__).parents[2] / "cases" / "travel"
 @pytest.fixture
 def braided(tmp_path: Path) -> Iterator[Graph]:
     """Three branches and two merges, with a tag, and a message that is no HTML."""
-    with ids.deterministic_ids(START, seed=7) as clock:
+    with clock_and_ids.deterministic_ids(START, seed=7) as clock:
         graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os", actor="ann")
 
         def add(there: Graph, name: str, **how: str) -> None:

@@ -12,7 +12,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.ingest.load import LoadOutcome, load
 from omnigraph.lang.query import compile_query
-from omnigraph.storage.find import read_rows
+from omnigraph.storage.find_rows import read_rows
 from omnigraph.values.table_key import TableKey
 
 SCHEMA = """

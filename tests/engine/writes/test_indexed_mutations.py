@@ -7,12 +7,12 @@ import pytest
 
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.maintenance.index_maintenance import ensure_indices
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.storage import index
+from omnigraph.storage import column_index
+from omnigraph.storage.column_index import index_coverage
 from omnigraph.storage.compact import stage_compaction
-from omnigraph.storage.index import index_coverage
 from omnigraph.storage.table import Table
 from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import World
@@ -74,7 +74,7 @@ def test_building_indexes_keeps_the_content(items: World) -> None:
 
 
 def test_indexed_lookups_stay_correct_after_mutations(items: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "_MAX_SEGMENTS", 3)
+    monkeypatch.setattr(column_index, "_MAX_SEGMENTS", 3)
     ensure_indices(items.line)
     changes = (
         'update Item set { n: 5000 } where code = "c5"',

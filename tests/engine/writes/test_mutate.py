@@ -15,9 +15,9 @@ from omnigraph.errors import (
     UniqueViolation,
     VersionConflict,
 )
-from omnigraph.publish.plan import CommitMetadata
 from omnigraph.publish.requirements import ExpectedHead
-from omnigraph.values import ids
+from omnigraph.publish.write_plan import CommitMetadata
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import World
 
@@ -33,13 +33,13 @@ def test_an_insert_of_a_key_replaces_the_whole_row(world: World) -> None:
 def test_a_row_without_a_key_is_always_new(world: World) -> None:
     made = world.do('insert Event { title: "t", at: now() } insert Event { title: "t", at: now() }')
     assert world.ids("node:Event") == sorted(made.ids["Event"])
-    assert all(ids.is_ulid(one) for one in made.ids["Event"])
+    assert all(clock_and_ids.is_ulid(one) for one in made.ids["Event"])
     times = {one["at"] for one in world.rows("node:Event")}
     assert len(times) == 1
 
 
 def test_now_is_the_time_of_the_request(world: World) -> None:
-    with ids.deterministic_ids(datetime(2024, 5, 1, 12, tzinfo=UTC)):
+    with clock_and_ids.deterministic_ids(datetime(2024, 5, 1, 12, tzinfo=UTC)):
         world.do('insert Event { title: "t", at: now() }')
     assert world.rows("node:Event")[0]["at"] == datetime(2024, 5, 1, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.ingest.load import load
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.values.ids import deterministic_ids
+from omnigraph.values.clock_and_ids import deterministic_ids
 from tests.cost.measurements import Bill, golden
 from tests.rig.plugin import S3
 

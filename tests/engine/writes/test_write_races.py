@@ -15,7 +15,7 @@ from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import Delta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.storage.table import can_replay
-from omnigraph.values.ids import new_ulid
+from omnigraph.values.clock_and_ids import new_ulid
 from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import World
 

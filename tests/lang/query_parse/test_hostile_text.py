@@ -8,7 +8,7 @@ from omnigraph.errors import ParseError
 from omnigraph.errors.diagnostics import SourceText, render
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.query.parse import parse_queries, read_queries
-from omnigraph.lang.query.spelling import Speller
+from omnigraph.lang.query.print_syntax import Speller
 from tests.lang.query_strategies import KEYWORDS, queries
 
 SOUP = [*KEYWORDS, *"{}()[]<>|,.:=?!$@\"'\\/*-+_", "$a", "$b", "A", "P", "Vector", "String", "I32"]

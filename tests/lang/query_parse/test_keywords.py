@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query.parse import parse_queries
-from omnigraph.lang.query.spelling import Speller
+from omnigraph.lang.query.print_syntax import Speller
 from tests.lang.query_strategies import KEYWORDS, PAIRING
 
 TRUTHS = ("true", "false")

@@ -5,11 +5,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.lang import scan
+from omnigraph.lang import coarse_scan
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.query.parse import parse_queries
-from omnigraph.lang.query.spelling import Speller
+from omnigraph.lang.query.print_syntax import Speller
 from tests.lang.query_strategies import queries, query_files
 
 FILLERS = st.sampled_from(["\n", "\n\n\n", "\t", "\r\n", '// a "b\n', "/* c */", "/*\n} */", "\n//\n"])
@@ -20,14 +20,14 @@ def spelled(file: m.QueryFile) -> str:
 
 
 def comments(text: str) -> list[str]:
-    return [text[x.start : x.end].rstrip() for x in scan.find_comments(text)]
+    return [text[x.start : x.end].rstrip() for x in coarse_scan.find_comments(text)]
 
 
 @st.composite
 def noisy(draw: st.DrawFn) -> str:
     """A valid text with white space and comments of all kinds between its pieces."""
     text = spelled(draw(query_files()))
-    pieces = list(scan.lexemes(text, 0, len(text)))
+    pieces = list(coarse_scan.lexemes(text, 0, len(text)))
     out, at = [], 0
     for before, after in pairwise(pieces):
         out.append(text[at : before.end])

@@ -10,7 +10,7 @@ from lark.parsers.lalr_parser_state import ParserState
 
 from omnigraph.errors import ParseError
 from omnigraph.errors.diagnostics import SourceText
-from omnigraph.lang import lexer, scan, tables
+from omnigraph.lang import coarse_scan, lexer, saved_parsers
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.query.parse import read_queries
 
@@ -24,10 +24,10 @@ class Steps:
         self.counts: Counter[str] = Counter()
         self._wrap(patch, lexer.TerminalMatcher, "match")
         self._wrap(patch, ParserState, "feed_token")
-        callbacks = tables.load_parser("query").parser.parser.parser.callbacks
+        callbacks = saved_parsers.load_parser("query").parser.parser.parser.callbacks
         for rule, callback in callbacks.items():
             patch.setitem(callbacks, rule, self._counted("reduce", callback))
-        patch.setattr(scan, "lexemes", self._pieces(scan.lexemes))
+        patch.setattr(coarse_scan, "lexemes", self._pieces(coarse_scan.lexemes))
 
     def _wrap(self, patch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
         patch.setattr(owner, name, self._counted(name, getattr(owner, name)))
@@ -107,7 +107,7 @@ def test_every_kind_of_step_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_quadratic_work_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def square(text: str) -> None:
         for end in range(0, len(text), 40):
-            list(scan.lexemes(text, 0, end))
+            list(coarse_scan.lexemes(text, 0, end))
 
     steps = Steps(monkeypatch)
     one, four = (steps.of(square, SHAPES["clauses"](SIZE * k)) for k in (1, 4))

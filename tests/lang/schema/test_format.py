@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from omnigraph.errors import ParseError
-from omnigraph.lang import scan
+from omnigraph.lang import coarse_scan
 from omnigraph.lang.schema import format_schema, parse_schema
 from tests.lang.schema.blocks import Block, blocks
 from tests.lang.schema.texts import schemas
@@ -40,7 +40,7 @@ def test_format_keeps_tree_and_comments_and_is_idempotent(text: str) -> None:
 
 
 def comments(text: str) -> list[str]:
-    return [text[c.start : c.end].rstrip() for c in scan.find_comments(text)]
+    return [text[c.start : c.end].rstrip() for c in coarse_scan.find_comments(text)]
 
 
 def test_crlf_line_endings_are_normalised() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from omnigraph.errors import LanguageError, ParseError
 from omnigraph.errors.diagnostics import SourceText, Span
-from omnigraph.lang import tables
+from omnigraph.lang import saved_parsers
 from omnigraph.lang.schema import compile_schema, diagnose_schema, lint_schema, parse_schema
 from omnigraph.lang.schema.model import (
     Annotation,
@@ -119,9 +119,9 @@ def test_parse_reports_syntax_only() -> None:
 
 
 def test_the_saved_tables_belong_to_the_grammar() -> None:
-    grammar = tables._read_grammar("schema")
-    assert f'"stamp":"{tables._grammar_stamp(grammar)}"' in (
-        tables._LANG_DIRECTORY / "schema" / "grammar.json"
+    grammar = saved_parsers._read_grammar("schema")
+    assert f'"stamp":"{saved_parsers._grammar_stamp(grammar)}"' in (
+        saved_parsers._LANG_DIRECTORY / "schema" / "grammar.json"
     ).read_text("utf-8")
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from omnigraph.errors import IdentityError
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import new_identity
+from omnigraph.lang.schema.assign_identity import new_identity
+from omnigraph.lang.schema.canonical_shape import compact_json
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, UnsupportedChange, describe_step, plan_migration
-from omnigraph.lang.schema.shape import compact_json
 
 from .cases import Case, read_cases
 

@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.errors import IdentityError
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import find_inert_hints, new_identity, resolve_identity
+from omnigraph.lang.schema.assign_identity import find_inert_hints, new_identity, resolve_identity
 from omnigraph.lang.schema.ir import SchemaIR, hash_ir, ordered_key_columns
 from omnigraph.lang.schema.migrate import plan_migration
 

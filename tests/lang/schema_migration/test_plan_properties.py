@@ -4,12 +4,12 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import IdentityError
+from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity
+from omnigraph.lang.schema.canonical_shape import canonical_shape, compact_json, shape_hash
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.codes import CODES
-from omnigraph.lang.schema.identity import new_identity, resolve_identity
 from omnigraph.lang.schema.ir import SchemaIR, catalog_types, hash_ir
 from omnigraph.lang.schema.migrate import MigrationPlan, UnsupportedChange, describe_step, plan_migration
-from omnigraph.lang.schema.shape import canonical_shape, compact_json, shape_hash
 
 from .apply_steps import apply_steps, sorted_constraints, without_positions
 from .catalogs import catalogs, neighbours

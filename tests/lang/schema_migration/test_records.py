@@ -8,9 +8,9 @@ import pytest
 
 from omnigraph.errors import IdentityError
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import new_identity
+from omnigraph.lang.schema.assign_identity import new_identity
+from omnigraph.lang.schema.canonical_shape import compact_json, shape_hash
 from omnigraph.lang.schema.ir import SchemaIR, hash_ir
-from omnigraph.lang.schema.shape import compact_json, shape_hash
 
 DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 TEXT = """

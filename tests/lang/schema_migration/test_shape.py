@@ -5,7 +5,7 @@ import json
 import pytest
 
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.shape import canonical_shape, compact_json, shape_hash
+from omnigraph.lang.schema.canonical_shape import canonical_shape, compact_json, shape_hash
 
 PLAIN = {"nullable": False, "list": False, "enum_values": None}
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
 from lark import Lark
 
-from omnigraph.lang import tables
+from omnigraph.lang import saved_parsers
 
 Texts = st.SearchStrategy[str]
 
@@ -81,7 +81,7 @@ _NOISE = (" ", "// a\n", "/* b */")
 def texts(language: str) -> Texts:
     """Texts of one declaration, with comments of all kinds."""
     # The grammar lets a stray comma through for the sake of its message: half of all members.
-    grammar = Lark(tables._read_grammar(language).replace("| stray_comma", ""), start="declaration")
+    grammar = Lark(saved_parsers._read_grammar(language).replace("| stray_comma", ""), start="declaration")
     given: dict[str, Any] = {name: _spaced(words) for name, words in _WORDS[language].items()}
     given |= dict(zip(grammar.ignore_tokens, map(st.just, _NOISE), strict=True))
     return from_lark(grammar, start="declaration", explicit=given)

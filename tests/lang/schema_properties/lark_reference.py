@@ -7,14 +7,14 @@ from typing import Any
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
-from omnigraph.lang import tables
+from omnigraph.lang import saved_parsers
 
 
 @cache
 def stock(language: str) -> Lark:
     """The parser of a grammar with nothing of ours in between."""
     return Lark(
-        tables._read_grammar(language),
+        saved_parsers._read_grammar(language),
         parser="lalr",
         lexer="contextual",
         start="declaration",

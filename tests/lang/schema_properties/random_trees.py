@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from omnigraph.lang import scan
+from omnigraph.lang import coarse_scan
 from omnigraph.lang.schema import model as m
 from omnigraph.values import PropertyType, ScalarType
 
@@ -194,7 +194,7 @@ gaps = st.sampled_from([*_GAPS, *_COMMENTS])
 @st.composite
 def noisy(draw: st.DrawFn, text: str) -> str:
     """The text with white space and comments where its tokens end."""
-    pieces = [x for x in scan.lexemes(text, 0, len(text)) if x.kind != "comment"]
+    pieces = [x for x in coarse_scan.lexemes(text, 0, len(text)) if x.kind != "comment"]
     edges = [x.end for x in pieces if _apart(text, x.end)]
     chosen = draw(st.lists(st.sampled_from(edges), max_size=6, unique=True)) if edges else []
     out, at = [draw(st.sampled_from(["", "// head\n", "\n\n/* top */"]))], 0
@@ -212,4 +212,4 @@ def _apart(text: str, at: int) -> bool:
 
 def comments(text: str) -> list[str]:
     """Every comment of a text."""
-    return [text[one.start : one.end].rstrip() for one in scan.find_comments(text)]
+    return [text[one.start : one.end].rstrip() for one in coarse_scan.find_comments(text)]

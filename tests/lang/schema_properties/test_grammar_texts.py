@@ -8,7 +8,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import ParseError
-from omnigraph.lang import tables
+from omnigraph.lang import saved_parsers
 from omnigraph.lang.query import format_queries, parse_queries
 from omnigraph.lang.schema import format_schema, parse_schema
 from tests.lang.schema_properties.grammar_texts import texts
@@ -19,10 +19,10 @@ PARSE: dict[str, Callable[[str], Any]] = {"schema": parse_schema, "query": parse
 FORMAT = {"schema": format_schema, "query": format_queries}
 # Such texts are long and slow to draw.
 FEW = settings(max_examples=max(20, settings.default.max_examples // 5))  # type: ignore[union-attr]
-TEXTS = {language: texts(language) for language in tables.LANGUAGES}
+TEXTS = {language: texts(language) for language in saved_parsers.LANGUAGES}
 
 
-@pytest.mark.parametrize("language", tables.LANGUAGES)
+@pytest.mark.parametrize("language", saved_parsers.LANGUAGES)
 @FEW
 @given(st.data())
 def test_grammar_text_parses_like_lark_and_survives_the_formatter(language: str, data: Any) -> None:
@@ -38,10 +38,10 @@ def test_grammar_text_parses_like_lark_and_survives_the_formatter(language: str,
 
 
 def read_as_lark_reads_it(language: str, text: str) -> None:
-    tree = outcome(tables.load_parser(language), text)
+    tree = outcome(saved_parsers.load_parser(language), text)
     assert isinstance(tree[1], list), text  # no error
     assert tree == outcome(stock(language), text)
-    assert stream(tables.load_parser(language), text) == stream(stock(language), text)
+    assert stream(saved_parsers.load_parser(language), text) == stream(stock(language), text)
 
 
 def refused_for_a_reason(error: ParseError) -> None:

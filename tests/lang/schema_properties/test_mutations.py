@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import LanguageError, OmnigraphError
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, render
-from omnigraph.lang import scan
+from omnigraph.lang import coarse_scan
 from omnigraph.lang.query import diagnose_queries, format_queries, lint_queries, parse_queries
 from omnigraph.lang.query.parse import _QUERY_OPENING as QUERY
 from omnigraph.lang.schema import compile_schema, diagnose_schema, format_schema, lint_schema, parse_schema
@@ -27,9 +27,9 @@ _WORDS += ("node X {", "query q() {", "@range(a, 1..", "insert", "99999999999999
 odd = st.sampled_from([*_ODD, *_WORDS]) | st.characters()
 
 
-def declarations(name: str, opening: scan.DeclarationOpening) -> list[str]:
+def declarations(name: str, opening: coarse_scan.DeclarationOpening) -> list[str]:
     text = (LIBRARY / name).read_text("utf-8")
-    return [text[a:b] for a, b in scan.split_declarations(text, opening, 0, len(text))]
+    return [text[a:b] for a, b in coarse_scan.split_declarations(text, opening, 0, len(text))]
 
 
 @st.composite

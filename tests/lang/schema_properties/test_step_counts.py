@@ -9,7 +9,7 @@ import pytest
 from lark.parsers.lalr_parser_state import ParserState
 
 from omnigraph.errors import ParseError
-from omnigraph.lang import lexer, scan
+from omnigraph.lang import coarse_scan, lexer
 from omnigraph.lang.schema import diagnose_schema, format_schema
 
 SIZE = 25
@@ -49,7 +49,7 @@ class Steps:
         self.counts: Counter[str] = Counter()
         for owner, name in ((lexer.TerminalMatcher, "match"), (ParserState, "feed_token")):
             patch.setattr(owner, name, self._counted(name, getattr(owner, name)))
-        patch.setattr(scan, "lexemes", self._pieces(scan.lexemes))
+        patch.setattr(coarse_scan, "lexemes", self._pieces(coarse_scan.lexemes))
 
     def _counted(self, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def counting(*given: Any, **named: Any) -> Any:
@@ -94,7 +94,7 @@ def test_every_kind_of_step_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_quadratic_work_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def square(text: str) -> None:
         for end in range(0, len(text), 40):
-            list(scan.lexemes(text, 0, end))
+            list(coarse_scan.lexemes(text, 0, end))
 
     steps = Steps(monkeypatch)
     one, two = (steps.of(square, SHAPES["declarations"](SIZE * k)) for k in (1, 2))

@@ -22,7 +22,7 @@ from omnigraph.engine.search.stem import stem, stem_prefixes
 from omnigraph.engine.search.text import analyse_texts, match_texts
 from omnigraph.errors import IndexUnreadable
 from omnigraph.storage import tail_compaction
-from omnigraph.storage.index import index_coverage
+from omnigraph.storage.column_index import index_coverage
 from omnigraph.storage.text import fulltext
 from omnigraph.storage.text.fulltext import text_index_key
 from omnigraph.testing import graph as new_graph

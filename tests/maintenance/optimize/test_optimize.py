@@ -9,7 +9,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.errors import InputError, ReadOnlyError, StorageError, UsageError
 from omnigraph.storage import compact, tail_compaction
 from omnigraph.storage.effects import Fault
-from omnigraph.storage.find import read_rows
+from omnigraph.storage.find_rows import read_rows
 from omnigraph.storage.table import open_table
 from omnigraph.testing import graph as new_graph
 from omnigraph.values.table_key import TableKey

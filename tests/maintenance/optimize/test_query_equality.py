@@ -20,7 +20,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.engine.operators import scan
 from omnigraph.errors import TypeCheckError
 from omnigraph.storage import tail_compaction
-from omnigraph.storage.index import index_coverage
+from omnigraph.storage.column_index import index_coverage
 from omnigraph.values.table_key import TableKey
 from tests.model.expected_values import listed, rows_shown
 from tests.model.oracle import Oracle

@@ -10,7 +10,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
 from omnigraph.storage.layout import COMMITS, INTENTS
-from omnigraph.values.ids import deterministic_ids
+from omnigraph.values.clock_and_ids import deterministic_ids
 from tests.cost.measurements import METHODS, golden, open_cold, spoken
 from tests.evolve.test_concurrent_writers import elsewhere
 from tests.rig.independent_writers import apart

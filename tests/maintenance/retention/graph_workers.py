@@ -18,16 +18,16 @@ from omnigraph.api.handle import Handle
 from omnigraph.errors import ClientError, ConcurrentCommit, HistoryReclaimed, StorageError
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.state import GraphState
 from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.maintenance.optimize import optimize
 from omnigraph.maintenance.retention import claim
-from omnigraph.maintenance.retention.collect import cleanup
+from omnigraph.maintenance.retention.collect_garbage import cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish import intent as intents
-from omnigraph.publish import trim
+from omnigraph.publish import trim_versions
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.read_lease import protect_snapshot
 from omnigraph.publish.recover import install_recovery_hook, recover
@@ -78,7 +78,7 @@ def work(root: str, parts: Sequence[Part], place: str) -> None:
         _work(root, parts, place)
         return
     intents.LEASE_DURATION = claim.CLAIM_LEASE = 4 * SECOND
-    trim.DEFAULT_GRACE, trim.TRIM_INTERVAL = 8 * SECOND, 16
+    trim_versions.DEFAULT_GRACE, trim_versions.TRIM_INTERVAL = 8 * SECOND, 16
     with by(clock, parts[0].seed):
         Pulse(clock, place).start()
         _work(root, parts, place)

@@ -24,7 +24,7 @@ from omnigraph.publish.lease import READ_OPERATION
 from omnigraph.storage.local_objects import LocalBackend
 from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.store import Store
-from omnigraph.values.ids import ManualClock, deterministic_ids
+from omnigraph.values.clock_and_ids import ManualClock, deterministic_ids
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)  # a tick

@@ -11,18 +11,18 @@ import omnigraph
 from omnigraph.errors import ConcurrentCommit, Conflict, HistoryReclaimed, InputError, ReadOnlyError, StorageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.tags import open_tag
-from omnigraph.maintenance.retention import collect
-from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.retention import collect_garbage
+from omnigraph.maintenance.retention.collect_garbage import cleanup, preview_cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy, make_policy
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.recover import recover
 from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.store import Store, open_store
-from omnigraph.values.ids import deterministic_ids
+from omnigraph.values.clock_and_ids import deterministic_ids
 from tests.rig.invariants import files
 from tests.rig.writes import (
     PERSON,
@@ -366,7 +366,7 @@ def test_failed_cleanup_that_removed_files_reports_an_effect(store: Store, monke
     def lost(_: Store) -> list[str]:
         raise StorageError("no answer", kind="transient", effect="none")
 
-    monkeypatch.setattr(collect, "list_superseded_refs", lost)
+    monkeypatch.setattr(collect_garbage, "list_superseded_refs", lost)
     with pytest.raises(StorageError) as told:
         cleanup(store, RetentionPolicy(keep=1, grace=NOW))
     assert told.value.effect == "unknown"

@@ -20,12 +20,12 @@ import pytest
 
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.maintenance.check import check_graph
 from omnigraph.maintenance.index_maintenance import MAINTENANCE_ACTOR
 from omnigraph.maintenance.retention import claim
-from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.retention.collect_garbage import cleanup, preview_cleanup
 from omnigraph.publish import intent as intents
 from omnigraph.publish.recover import recover
 from omnigraph.storage.store import Store, open_store

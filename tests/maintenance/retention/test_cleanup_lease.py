@@ -19,10 +19,10 @@ from omnigraph.maintenance.executors.local import LocalExecutor
 from omnigraph.maintenance.executors.protocol import VersionKey
 from omnigraph.maintenance.retention import claim
 from omnigraph.maintenance.retention.claim import hold_claim
-from omnigraph.maintenance.retention.collect import cleanup
+from omnigraph.maintenance.retention.collect_garbage import cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.object_backend import ListedObject

@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.errors import HistoryReclaimed
-from omnigraph.maintenance.retention.collect import preview_cleanup
+from omnigraph.maintenance.retention.collect_garbage import preview_cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish.branch_lifecycle import delete_branch
 from tests.rig.plugin import S3

@@ -10,10 +10,10 @@ import pytest
 from omnigraph.errors import ConcurrentCommit, HistoryReclaimed
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.tags import list_tags, open_tag
-from omnigraph.maintenance.retention import claim, collect
-from omnigraph.maintenance.retention.collect import cleanup
+from omnigraph.maintenance.retention import claim, collect_garbage
+from omnigraph.maintenance.retention.collect_garbage import cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish import branch_lifecycle
 from omnigraph.publish import intent as intents
@@ -21,7 +21,7 @@ from omnigraph.publish import swap as swapping
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.tag_lifecycle import create_tag
 from omnigraph.storage.store import Store, open_store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.rig.independent_writers import apart
 from tests.rig.writes import (
     TABLES,
@@ -116,7 +116,7 @@ def test_queued_file_referenced_before_the_recheck_leaves_the_delete_queue(
     swapped: list[object] = []
 
     def then() -> None:
-        pause(monkeypatch, collect, "raise_fences", land, after=False)
+        pause(monkeypatch, collect_garbage, "raise_fences", land, after=False)
         cleanup(elsewhere(root), POLICY)
 
     def land() -> None:
@@ -151,7 +151,7 @@ def test_branch_from_a_queued_commit_is_rejected(root: Path, monkeypatch: pytest
         told.append("refused")
 
     with monkeypatch.context() as patch:
-        pause(patch, collect, "raise_fences", fork, after=True)
+        pause(patch, collect_garbage, "raise_fences", fork, after=True)
         cleanup(elsewhere(root), POLICY)
     assert told == ["refused"]
     line = apart(root)
@@ -184,7 +184,7 @@ def test_files_passed_between_branches_during_a_recheck_are_kept(root: Path, mon
     The second one names the head of a branch that no look has seen: it must read the lists, too.
     """
     old, line = commits(root)[2], apart(root)
-    real, carry_out = vars(collect)["mark_intents"], branch_lifecycle.execute_creation
+    real, carry_out = vars(collect_garbage)["mark_intents"], branch_lifecycle.execute_creation
     looks, held = list[str](), list[Any]()
 
     def arm_first() -> None:
@@ -207,7 +207,7 @@ def test_files_passed_between_branches_during_a_recheck_are_kept(root: Path, mon
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(collect, "mark_intents", looking)
+        patch.setattr(collect_garbage, "mark_intents", looking)
         cleanup(elsewhere(root), POLICY)
     assert len(looks) == 2
     check_invariants(root)
@@ -234,7 +234,7 @@ def test_suspended_collector_finds_its_run_ended(root: Path, monkeypatch: pytest
             create_tag(line.store, "v1", line, commit_id=old)
 
     with monkeypatch.context() as patch:
-        pause(patch, collect, "_recheck_after_fence", overtake, after=True)
+        pause(patch, collect_garbage, "_recheck_after_fence", overtake, after=True)
         cleanup(elsewhere(root), POLICY)
     store = elsewhere(root)
     assert [one.name for one in list_tags(store)] == ["v1"]
@@ -265,7 +265,7 @@ def test_collected_branch_stops_a_late_writer(root: Path, monkeypatch: pytest.Mo
 
 def test_intent_of_another_release_keeps_every_table(root: Path) -> None:
     store = elsewhere(root)
-    name = f"__recovery/{ids.new_ulid()}.json"
+    name = f"__recovery/{clock_and_ids.new_ulid()}.json"
     store.objects.create_json(name, {"schema_version": 99, "operation_id": "x"})
     before = read_graph(root)
     tables = {one.name for kind in ("nodes", "edges") for one in store.objects.list(kind)}

@@ -8,7 +8,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.history import refs
-from omnigraph.publish.closing import publish_closing_version
+from omnigraph.publish.closing_version import publish_closing_version
 from tests.evolve.test_concurrent_writers import before_effect
 from tests.rig.independent_writers import apart
 

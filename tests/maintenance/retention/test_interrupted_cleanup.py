@@ -11,10 +11,10 @@ import pytest
 from omnigraph.errors import OmnigraphError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.log import HistoryLog
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.maintenance.retention import claim
-from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.retention.collect_garbage import cleanup, preview_cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.recover import recover

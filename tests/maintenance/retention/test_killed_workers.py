@@ -10,7 +10,7 @@ import omnigraph
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.maintenance.check import check_graph
 from omnigraph.maintenance.retention import claim
-from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.retention.collect_garbage import cleanup, preview_cleanup
 from omnigraph.publish import intent as intents
 from omnigraph.storage.store import Store, open_store
 from tests.maintenance.retention.graph_workers import POLICY

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.log import HistoryLog, merge_bases
+from omnigraph.history.commit_log import HistoryLog, merge_bases
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.tags import list_tags, open_tag
-from omnigraph.maintenance.retention.collect import cleanup, preview_cleanup
+from omnigraph.maintenance.retention.collect_garbage import cleanup, preview_cleanup
 from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.tag_lifecycle import create_tag, delete_tag

@@ -232,7 +232,7 @@ def test_drop_waits_for_a_store_that_does_not_answer(graph: Graph, monkeypatch: 
         raise ConcurrentCommit("the branch is busy")
 
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.publish.withdraw.publish_refusal", busy)
+        patch.setattr("omnigraph.publish.withdraw_operation.publish_refusal", busy)
         with pytest.raises(ConcurrentCommit):
             graph.maintenance.operations.drop(ID)
     assert [one.id for one in graph.maintenance.operations.set_aside()] == [ID]

@@ -9,7 +9,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.publish import intent as intents
-from omnigraph.publish import settle
+from omnigraph.publish import settle_operation
 from omnigraph.storage.store import open_store
 from tests.cli import conftest as cli
 from tests.cli.conftest import Program
@@ -153,7 +153,7 @@ def test_transient_failure_is_retried_and_blocks_nothing(
 
     put(graph._handle.store, decided(record(graph, "branch_create")))
     with monkeypatch.context() as patch:
-        patch.setattr(settle, "resume_creation", no_space)
+        patch.setattr(settle_operation, "resume_creation", no_space)
         assert exercise(graph.uri).maintenance.operations.set_aside() == []
     assert "is settled later" in caplog.text
     assert "No space left" in caplog.text
@@ -207,7 +207,7 @@ def test_newer_release_resolves_operations_set_aside_by_an_older_one(
         check = [(one.id, one.needs) for one in opened.maintenance.operations.set_aside()]
         assert check == [(ID, {"schema_version": 2})]
         older.setattr("omnigraph.publish.intent_record.SCHEMA_VERSION", 2)
-        older.setattr("omnigraph.publish.settle.SCHEMA_VERSION", 2)
+        older.setattr("omnigraph.publish.settle_operation.SCHEMA_VERSION", 2)
         omnigraph.open(graph.uri, durability="os")
     assert "fresh" in graph.branches
     assert kinds(graph) == ["set_aside", "finished"]

@@ -12,7 +12,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import AlreadyExists, InputError
 from omnigraph.storage.layout import INTENTS
-from omnigraph.values.names import check_new_ref_name, check_new_stream_name
+from omnigraph.values.name_rules import check_new_ref_name, check_new_stream_name
 from tests.rig.invariants import files
 
 SCHEMA = "node Person { name: String @key }"

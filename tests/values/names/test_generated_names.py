@@ -6,8 +6,8 @@ import pytest
 
 import omnigraph
 from omnigraph.history.branches import open_branch
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.storage.store import open_store
 from tests.rig.invariants import check_invariants
 from tests.rig.plugin import S3

@@ -13,12 +13,12 @@ from omnigraph.history import name_conflicts
 from omnigraph.history.branches import open_branch
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema import compile_schema
-from omnigraph.lang.schema.identity import new_identity
+from omnigraph.lang.schema.assign_identity import new_identity
 from omnigraph.publish.init import init_graph
-from omnigraph.publish.plan import PublishPlan
 from omnigraph.publish.publish import publish
+from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.storage.store import open_store
-from omnigraph.values import ids
+from omnigraph.values import clock_and_ids
 from tests.rig.invariants import check_invariants
 from tests.rig.plugin import S3
 from tests.values.names import name_lifecycle
@@ -117,7 +117,7 @@ def test_schema_with_legacy_names_can_be_used_and_changed(tmp_path: Path) -> Non
         omnigraph.init(tmp_path / "new", SCHEMA)
     assert not (tmp_path / "new").exists()
     catalog = compile_schema(SCHEMA, existing_names={LONG_TYPE, LONG_PROPERTY})
-    contract = StoredSchema(SCHEMA, new_identity(catalog, ids.new_ulid()))
+    contract = StoredSchema(SCHEMA, new_identity(catalog, clock_and_ids.new_ulid()))
     init_graph(open_store(str(tmp_path / "g"), durability="os"), contract)
     graph = omnigraph.open(tmp_path / "g", durability="os")
     graph.insert(LONG_TYPE, {"name": "ada", LONG_PROPERTY: 1})

@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.errors import AlreadyExists, InputError
 from omnigraph.history.name_conflicts import check_disjoint
-from omnigraph.values.names import MAX_NAME_BYTES, check_new_ref_name, check_new_stream_name, quote_name
+from omnigraph.values.name_rules import MAX_NAME_BYTES, check_new_ref_name, check_new_stream_name, quote_name
 
 ACCEPTED = [
     "a", "v1.0", "release-2026", "_x", "a__b", "review/a", "a/b/c/d", "1", "2026-12-01", "main/x",

@@ -8,7 +8,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import LanguageError
 from omnigraph.lang.schema import diagnose_schema
-from omnigraph.values.names import MAX_NAME_BYTES
+from omnigraph.values.name_rules import MAX_NAME_BYTES
 from tests.rig.plugin import S3
 from tests.values.names.generated_names import generate_names, identifier_of, sample_names
 from tests.values.names.name_lifecycle import check_at_rest

@@ -7,7 +7,7 @@ long name from an earlier release can still be changed.
 from collections.abc import Container, Iterable, Iterator
 
 from omnigraph.lang.schema import model
-from omnigraph.values.names import MAX_NAME_BYTES, find_length_fault, quote_name
+from omnigraph.values.name_rules import MAX_NAME_BYTES, find_length_fault, quote_name
 
 from .findings import CheckStage, SchemaFindings
 from .properties import declared_properties

@@ -1,6 +1,6 @@
 """Migration planning: compares two schemas and returns ordered steps, without reading or changing data."""
 
-from .describe import describe_step
+from .describe_steps import describe_step
 from .plan import MigrationPlan, plan_migration
 from .steps import MigrationStep, UnsupportedChange
 

@@ -6,8 +6,8 @@ key never changes, because it determines the id of every node.
 
 from collections.abc import Iterator, Mapping
 
+from omnigraph.lang.schema.canonical_shape import constraint_columns
 from omnigraph.lang.schema.catalog import Constraint, Index, Key, PropertyDefinition, Range, Unique
-from omnigraph.lang.schema.shape import constraint_columns
 
 from .steps import (
     AddConstraint,

@@ -2,10 +2,10 @@
 
 from omnigraph.errors import SchemaUnsupported
 from omnigraph.errors.diagnostics import Diagnostic
+from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity
+from omnigraph.lang.schema.canonical_shape import JsonObject
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.identity import new_identity, resolve_identity
 from omnigraph.lang.schema.ir import SchemaIR, hash_ir
-from omnigraph.lang.schema.shape import JsonObject
 from omnigraph.records.frozen import record
 
 from .steps import DropMode, MigrationStep, UnsupportedChange, make_unsupported_change

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 from omnigraph.errors.diagnostics import DiagnosticSeverity
+from omnigraph.lang.schema.canonical_shape import JsonObject, annotation_json, constraint_json, type_json
 from omnigraph.lang.schema.catalog import Check, Constraint, Index, Key, Range, StoredAnnotation, TypeKind, Unique
 from omnigraph.lang.schema.codes import CODES, Tier
-from omnigraph.lang.schema.shape import JsonObject, annotation_json, constraint_json, type_json
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 

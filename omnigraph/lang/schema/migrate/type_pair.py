@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from omnigraph.lang.schema.canonical_shape import constraint_sort_key
 from omnigraph.lang.schema.catalog import (
     Check,
     Constraint,
@@ -20,7 +21,6 @@ from omnigraph.lang.schema.catalog import (
     Unique,
 )
 from omnigraph.lang.schema.ir import CatalogType, SchemaIR
-from omnigraph.lang.schema.shape import constraint_sort_key
 from omnigraph.records.frozen import record
 
 from .steps import DropMode

@@ -1,0 +1,182 @@
+"""Execution of read queries: bind the parameters, rewrite the plan, run it and return a table.
+
+Contains the engine's entry points for reads. A plan is rewritten once per compiled query and
+schema, so each call only has to execute it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import ParameterError, UsageError
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.parameters import bind_parameters
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.values import clock_and_ids
+from omnigraph.values.coerce import ParameterMode
+
+from .execution_context import ExecutionContext
+from .operators.dispatch import run_operators
+from .operators.group import distinct_rows, group_rows
+from .operators.order import SortKeyFunction, row_sort_keys, sorted_positions
+from .operators.project import project, result_schema
+from .operators.rows import Rows
+from .passes import rewrite_plan
+from .query_caches import QueryCaches, shared_caches
+from .query_limits import QueryLimits, QueryMeter
+from .result_stream import stream_batches
+from .search.rank import has_scores, score_rows
+
+BoundParams = Mapping[str, Any]
+_MAX_REWRITTEN_PLANS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStats:
+    """The cost of a read."""
+
+    rows: int
+    milliseconds: float
+    peak_bytes: int
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the statistics as a dictionary."""
+        return {"rows": self.rows, "milliseconds": self.milliseconds, "peak_bytes": self.peak_bytes}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOutput:
+    """The result of a read: a table with the plan's columns, and the cost of the read."""
+
+    table: pa.Table
+    stats: ReadStats
+
+
+def run_read(
+    snapshot: Snapshot,
+    query: CompiledQuery,
+    params: Mapping[str, Any],
+    *,
+    limits: QueryLimits | None = None,
+    caches: QueryCaches | None = None,
+    mode: ParameterMode = "standard",
+) -> ReadOutput:
+    """Run a compiled read on a snapshot; `params` holds the values as passed by the caller."""
+    started_at = perf_counter()
+    read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
+    try:
+        table = execute_plan(context, read_plan)
+    finally:
+        context.meter.leave_gate()
+    elapsed_ms = (perf_counter() - started_at) * 1000
+    return ReadOutput(table, ReadStats(table.num_rows, elapsed_ms, context.meter.peak_bytes))
+
+
+def stream_read(
+    snapshot: Snapshot,
+    query: CompiledQuery,
+    params: Mapping[str, Any],
+    *,
+    limits: QueryLimits | None = None,
+    caches: QueryCaches | None = None,
+    mode: ParameterMode = "standard",
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Run a compiled read in batches; return the result schema and an iterator of batches.
+
+    Without an order, groups, a ranking or `distinct`, memory use does not grow with the result and
+    rows are returned in storage order. Nothing runs until the first batch is requested.
+    """
+    read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
+    batches = stream_batches(context, read_plan, row_bounds(context, read_plan), execute_plan)
+    return result_schema(context.catalog, read_plan.columns), batches
+
+
+def bind_params(query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard") -> BoundParams:
+    """Return the values of all parameters, using a single timestamp for the whole request."""
+    return bind_parameters(query.parameters, params, mode, request_time=clock_and_ids.now_millis())
+
+
+def prepare_read(
+    snapshot: Snapshot,
+    query: CompiledQuery,
+    bound_params: BoundParams,
+    limits: QueryLimits | None = None,
+    caches: QueryCaches | None = None,
+) -> tuple[plan.ReadPlan, ExecutionContext]:
+    """Return the rewritten plan of a read and the context to run it in."""
+    if not isinstance(query.plan, plan.ReadPlan):
+        raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
+    schema_ir = snapshot.schema.ir
+    meter = QueryMeter(limits or QueryLimits.default())
+    context = ExecutionContext(snapshot, schema_ir.catalog, bound_params, meter, caches or shared_caches())
+    return rewritten_plan(query.plan, schema_ir), context
+
+
+# Keyed by object identity, since hashing a plan costs more than running a small one. Each entry
+# keeps both objects alive so that their ids cannot be reused.
+_rewritten_plans: dict[tuple[int, int], tuple[plan.ReadPlan, SchemaIR, plan.ReadPlan]] = {}
+
+
+def rewritten_plan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
+    """Return the plan after all rewrites, which are computed only once."""
+    cache_key = (id(read_plan), id(schema_ir))
+    cached_plan = _rewritten_plans.get(cache_key)
+    if cached_plan is None:
+        if len(_rewritten_plans) >= _MAX_REWRITTEN_PLANS:
+            _rewritten_plans.clear()
+        cached_plan = _rewritten_plans[cache_key] = (read_plan, schema_ir, rewrite_plan(read_plan, schema_ir))
+    return cached_plan[2]
+
+
+def execute_plan(context: ExecutionContext, read_plan: plan.ReadPlan) -> pa.Table:
+    """Run a plan and return its result."""
+    rows = run_operators(context, Rows.single(), read_plan.operators)
+    offset, max_rows = row_bounds(context, read_plan)
+    sort_limit = None if read_plan.distinct else max_rows
+    if read_plan.aggregated:
+        table = group_rows(context, rows, read_plan, sort_limit)
+    else:
+        table = ungrouped_table(context, rows, read_plan, sort_limit, 0 if read_plan.distinct else offset)
+        if not read_plan.distinct:
+            return table
+    if read_plan.distinct:
+        table = table.take(pa.array(distinct_rows(table)))
+    return table.slice(offset, None if max_rows is None else max_rows - offset)
+
+
+def ungrouped_table(
+    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, max_rows: int | None, offset: int
+) -> pa.Table:
+    """Return the rows of an ungrouped query as result columns, in order."""
+    scored_rows = score_rows(context, rows, read_plan, max_rows) if has_scores(read_plan) else None
+    sort_keys: list[SortKeyFunction] = []
+    if scored_rows is not None:
+        rows, sort_keys = scored_rows.rows, scored_rows.sort_keys(read_plan.ranking)
+    sort_keys += row_sort_keys(context, rows, read_plan)
+    ordered_positions = sorted_positions(context, rows.count, sort_keys, max_rows)[offset:]
+    score_columns = scored_rows.score_columns(ordered_positions) if scored_rows is not None else None
+    return project(context, rows.take(ordered_positions), read_plan.columns, score_columns)
+
+
+def row_bounds(context: ExecutionContext, read_plan: plan.ReadPlan) -> tuple[int, int | None]:
+    """Return the number of rows to skip and the maximum number of rows needed, including skipped ones."""
+    offset = count_argument(context, read_plan.offset, "offset") or 0
+    limit = count_argument(context, read_plan.limit, "limit")
+    return offset, None if limit is None else offset + limit
+
+
+def count_argument(context: ExecutionContext, value: plan.Value | None, clause: str) -> int | None:
+    """Evaluate the argument of `limit` or `offset`."""
+    if value is None:
+        return None
+    row_count: int = context.constant(value)
+    if row_count < 0:
+        parameter_name = value.name if isinstance(value, plan.Parameter) else clause
+        expected_text = f"a non-negative number for `{clause}`"
+        raise ParameterError(parameter=parameter_name, expected=expected_text, actual=row_count)
+    return row_count

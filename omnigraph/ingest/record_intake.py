@@ -1,0 +1,244 @@
+"""Collect records of any type, in any order, into Arrow tables by type.
+
+Records are buffered until there are enough to convert them to columns, so memory holds Arrow data instead of Python
+objects. Problems are reported with the record's line.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import ClientError, InputError
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.rules.delta import Positions
+from omnigraph.storage.arrow import table_key, table_schema
+from omnigraph.storage.blobs import row_schema
+
+from .assign_ids import check_ids_match_keys, generate_ids, given_or_new_ids, key_ids
+from .columns import FaultCallback, build_column
+from .defaults import defaults_of
+from .load_limits import LoadLimits, check_limit
+from .problem import ProblemCollector
+
+if TYPE_CHECKING:
+    from omnigraph.values.table_key import TableKey
+
+_FLUSH_RECORDS = 20_000  # records of one type that are converted to columns together
+RecordData = Mapping[str, Any]
+_NO_VALUES: Mapping[int, Iterable[Any]] = MappingProxyType({})
+RecordFaults = dict[int, list[ClientError]]  # the errors of each record, by its position
+
+
+def fault_recorder(faults: RecordFaults) -> FaultCallback:
+    """Return a callback that adds a fault to a record."""
+    return lambda at, error: faults.setdefault(at, []).append(error)
+
+
+def first_fault_recorder(faults: RecordFaults) -> FaultCallback:
+    """Return a callback that ignores a fault if an earlier fault of the record may have caused it."""
+    return lambda at, error: faults.setdefault(at, [error])
+
+
+@dataclass(slots=True)
+class TypeBuffer:
+    """The records of one type."""
+
+    ir: SchemaIR
+    entity_type: NodeType | EdgeType
+    problems: ProblemCollector
+    limits: LoadLimits
+    pending_records: list[RecordData] = field(default_factory=list)
+    pending_endpoints: list[tuple[str, str]] = field(default_factory=list)
+    pending_lines: list[int] = field(default_factory=list)
+    pending_faults: RecordFaults = field(default_factory=dict)
+    built_tables: list[pa.Table] = field(default_factory=list)
+    built_positions: list[Positions] = field(default_factory=list)
+    record_count: int = 0
+    truncated: bool = False
+    member_names: frozenset[str] = frozenset()
+    schema: pa.Schema = None
+    defaults: dict[str, Any] = field(default_factory=dict)
+    all_ids_generated: bool = True  # every id so far was generated here, so none can exist already
+
+    def __post_init__(self) -> None:
+        self.member_names = frozenset({"id", *(prop.name for prop in self.entity_type.properties)})
+        self.schema = row_schema(table_schema(self.ir, self.entity_type))
+        self.defaults = defaults_of(self.entity_type)
+
+    def add(
+        self,
+        line_number: int,
+        properties: RecordData,
+        endpoint_ids: tuple[str, str] | None = None,
+        known_faults: Iterable[ClientError] = (),
+    ) -> None:
+        """Add one record with its properties and optional id; `known_faults` were found earlier."""
+        if known_faults:
+            self.pending_faults[len(self.pending_records)] = list(known_faults)
+        self.record_count += 1
+        if self.limits.rows is not None:
+            check_limit(f"entities for {table_key(self.entity_type)}", self.record_count, self.limits.rows)
+        self.pending_records.append(properties)
+        self.pending_lines.append(line_number)
+        if endpoint_ids is not None:
+            self.pending_endpoints.append(endpoint_ids)
+        if len(self.pending_records) >= _FLUSH_RECORDS:
+            self.flush()
+
+    def append_columns(self, columns: dict[str, pa.Array], faults: RecordFaults, line_numbers: Positions) -> None:
+        """Add a whole table; `line_numbers` are the input positions of its rows."""
+        self.record_count += len(line_numbers)
+        check_limit(f"entities for {table_key(self.entity_type)}", self.record_count, self.limits.rows)
+        self._store_columns(columns, line_numbers, faults)
+
+    def flush(self) -> None:
+        """Convert the pending records to columns, leaving out records with a problem."""
+        if not self.pending_records:
+            return
+        records = self.pending_records
+        endpoints = self.pending_endpoints
+        line_numbers = np.array(self.pending_lines, np.int64)
+        faults = self.pending_faults
+        self.pending_records = []
+        self.pending_endpoints = []
+        self.pending_lines = []
+        self.pending_faults = {}
+        columns = self._build_columns(records, endpoints, faults)
+        record_values = {
+            position: [*records[position].values(), *(endpoints[position] if endpoints else ())] for position in faults
+        }
+        self._store_columns(columns, line_numbers, faults, record_values)
+
+    def _build_columns(
+        self, records: list[RecordData], endpoints: list[tuple[str, str]], faults: RecordFaults
+    ) -> dict[str, pa.Array]:
+        report_fault, type_name = fault_recorder(faults), self.entity_type.name
+        built_columns = {
+            prop.name: build_column(
+                prop,
+                [record.get(prop.name, self.defaults[prop.name]) for record in records],
+                type_name,
+                report_fault,
+                self.limits,
+            )
+            for prop in self.entity_type.properties
+        }
+        if isinstance(self.entity_type, EdgeType):
+            built_columns["src"] = pa.array([record for record, _ in endpoints], pa.string())
+            built_columns["dst"] = pa.array([record for _, record in endpoints], pa.string())
+        supplied_ids = [record.get("id") for record in records]
+        no_ids = supplied_ids.count(None) == len(supplied_ids)
+        id_column = self.resolve_ids(
+            pa.table(built_columns), None if no_ids else supplied_ids, faults, len(supplied_ids)
+        )
+        return {**built_columns, "id": id_column}
+
+    def resolve_ids(self, property_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
+        """Return the ids of `row_count` rows: derived from the key, given, or generated."""
+        if isinstance(self.entity_type, NodeType) and self.entity_type.key is not None:
+            self.all_ids_generated = False
+            entity_ids = key_ids(self.ir, self.entity_type, property_rows, first_fault_recorder(faults))
+            if supplied_ids is not None:
+                check_ids_match_keys(entity_ids, supplied_ids, fault_recorder(faults))
+            return entity_ids
+        self.all_ids_generated = self.all_ids_generated and supplied_ids is None
+        return (
+            generate_ids(row_count) if supplied_ids is None else given_or_new_ids(supplied_ids, fault_recorder(faults))
+        )
+
+    def _store_columns(
+        self,
+        columns: dict[str, pa.Array],
+        line_numbers: Positions,
+        faults: RecordFaults,
+        record_values: Mapping[int, Iterable[Any]] = _NO_VALUES,
+    ) -> None:
+        column_names = self.schema.names
+        rows = pa.table([columns[column_name] for column_name in column_names], names=column_names)
+        for position, errors in sorted(faults.items()):
+            entity_id = rows["id"][position].as_py()
+            for error in errors:
+                self.report_problem(error, int(line_numbers[position]), entity_id, record_values.get(position, ()))
+        if faults:
+            is_valid = np.ones(len(line_numbers), bool)
+            is_valid[list(faults)] = False
+            rows, line_numbers = rows.filter(pa.array(is_valid)), line_numbers[is_valid]
+        self.built_tables.append(rows.cast(self.schema))
+        self.built_positions.append(line_numbers)
+
+    def report_problem(
+        self, error: ClientError, line_number: int, entity_id: str | None, record_values: Iterable[Any] = ()
+    ) -> None:
+        """Record a problem with its location and the values of its record."""
+        located_error = _with_location(error, line_number, entity_id, self.entity_type)
+        self.problems.add(located_error, line_number, self.entity_type.name, entity_id, record_values=record_values)
+
+    def drain(self) -> tuple[pa.Table, Positions]:
+        """Remove and return the rows converted so far, with their input positions."""
+        rows, positions = self.all_rows(), self.line_positions()
+        self.built_tables, self.built_positions = [], []
+        return rows, positions
+
+    def all_rows(self) -> pa.Table:
+        """Return all records as one table."""
+        self.flush()
+        return pa.concat_tables(self.built_tables) if self.built_tables else self.schema.empty_table()
+
+    def line_positions(self) -> Positions:
+        """Return the input position of each record."""
+        return np.concatenate(self.built_positions) if self.built_positions else np.zeros(0, np.int64)
+
+
+class Intake:
+    """The records of a load, by type."""
+
+    def __init__(self, ir: SchemaIR, problems: ProblemCollector, limits: LoadLimits) -> None:
+        self.ir = ir
+        self.problems = problems
+        self.limits = limits
+        self.buffers: dict[TableKey, TypeBuffer] = {}
+
+    def buffer_for(self, entity_type: NodeType | EdgeType) -> TypeBuffer:
+        """Return the buffer of a type, creating it on first use."""
+        buffer_key = table_key(entity_type)
+        buffer = self.buffers.get(buffer_key)
+        if buffer is None:
+            buffer = self.buffers[buffer_key] = TypeBuffer(self.ir, entity_type, self.problems, self.limits)
+        return buffer
+
+    def flush(self) -> None:
+        """Convert all pending records to columns."""
+        for buffer in self.buffers.values():
+            buffer.flush()
+
+
+def unknown_property_errors(
+    entity_type: NodeType | EdgeType, member_names: Iterable[str], known_names: frozenset[str]
+) -> list[ClientError]:
+    """Return an error for each member that is not a property of the type."""
+    return [
+        InputError(
+            reason=f"{table_key(entity_type)} has no property '{member_name}'",
+            property=member_name,
+            hint=did_you_mean(member_name, known_names),
+        )
+        for member_name in member_names
+        if member_name not in known_names
+    ]
+
+
+def _with_location(
+    error: ClientError, line_number: int, entity_id: str | None, entity_type: NodeType | EdgeType
+) -> ClientError:
+    """Return the same error with line, type and id added to its details."""
+    details = {**error.details, "line": line_number, "type_name": entity_type.name}
+    if entity_id is not None:
+        details["entity_id"] = entity_id
+    message = None if type(error).sentence.startswith("[line") else f"line {line_number}: {error.message}"
+    return type(error)(message, hint=error.hint, **details)

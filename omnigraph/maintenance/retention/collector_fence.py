@@ -1,0 +1,94 @@
+"""The fence: a new manifest version of a branch with the same state and the next collector epoch.
+
+A writer that staged before the fence loses its swap, sees the new epoch and stages again. Files that the writer
+staged earlier, which the second mark did not see, are therefore never published after that mark. A fence changes
+nothing that readers see.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from omnigraph.errors import ConcurrentCommit, GraphNotInitialized
+from omnigraph.history.branch_state import branch_state_of
+from omnigraph.history.manifest import LoadedManifest, is_newest, swap_state
+from omnigraph.history.refs import Ref
+from omnigraph.history.state import GraphState
+from omnigraph.publish.unnamed_manifests import UnnamedManifest
+from omnigraph.storage import layout
+from omnigraph.storage.file_roles import TABLE_ROOTS, owning_directory
+from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
+from omnigraph.storage.store import Store
+from omnigraph.values import clock_and_ids
+
+from .mark_live import list_refs
+
+MAX_FENCE_ATTEMPTS = 50
+
+
+def raise_fences(store: Store, queued_names: Iterable[str], unnamed: Iterable[UnnamedManifest] = ()) -> int:
+    """Fence every branch on which a writer may be about to publish something queued.
+
+    Branches are listed after the queue has been written: on a branch that is created later, writers
+    also stage later. A branch that lost its ref object is fenced, too, because open handles can
+    still write to it. Return the number of fenced branches.
+    """
+    affected_directories = {owning_directory(queued_name) for queued_name in queued_names}
+    branch_refs = [ref for ref in list_refs(store) if ref.directory == layout.REFS]
+    branch_refs += [Ref(branch.label, branch.ulid) for branch in unnamed if branch.kind == "branch"]
+    states = {ref.ulid: _read_open_state(store, ref) for ref in branch_refs}
+    named_locations = {entry.location for state in states.values() if state for entry in state.tables.values()}
+    # Log chunks, schemas and tables that no branch references could belong to any branch.
+    affects_every_branch = any(
+        _may_belong_to_any_branch(directory) and directory not in named_locations for directory in affected_directories
+    )
+    fenced_count = 0
+    for ref in branch_refs:
+        state = states[ref.ulid]
+        branch_locations = {entry.location for entry in state.tables.values()} if state is not None else set()
+        if affects_every_branch or affected_directories & {*branch_locations, layout.manifest_directory(ref.ulid)}:
+            fenced_count += _fence_branch(store, ref)
+    return fenced_count
+
+
+def _may_belong_to_any_branch(directory: str) -> bool:
+    return directory in (layout.COMMITS, layout.SCHEMAS) or directory.startswith(TABLE_ROOTS)
+
+
+def _read_open_state(store: Store, ref: Ref) -> GraphState | None:
+    """Return the newest state; None if the branch has been deleted."""
+    try:
+        state = branch_state_of(store, ref.name, ref.ulid).refresh().state
+    except GraphNotInitialized:
+        return None
+    return None if state.head.closed else state
+
+
+def _fence_branch(store: Store, ref: Ref) -> bool:
+    """Raise the epoch of a branch; a fence raised by another collector is sufficient."""
+    branch_state = branch_state_of(store, ref.name, ref.ulid)
+    first_epoch: int | None = None
+    for lost_attempts in range(MAX_FENCE_ATTEMPTS):
+        with branch_state.writer_slot():
+            base_manifest = branch_state.reload()
+            head = base_manifest.state.head
+            first_epoch = head.gc_epoch if first_epoch is None else first_epoch
+            if head.closed:
+                return False
+            if head.gc_epoch > first_epoch or _swap_next_epoch(store, base_manifest):
+                return True
+        branch_state.back_off(lost_attempts)
+    raise ConcurrentCommit(f"branch {ref.name} was too busy to be fenced; nothing was removed")
+
+
+def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:
+    """Swap in the next epoch; return False if the branch must be read again, whatever the outcome was.
+
+    A fence needs no proof of the outcome: the next read shows whether the epoch was raised.
+    """
+    head = base_manifest.state.head
+    next_head = replace(head, gc_epoch=head.gc_epoch + 1, nonce=clock_and_ids.new_nonce())
+    try:
+        fenced_manifest = swap_state(store, base_manifest, replace(base_manifest.state, head=next_head))
+    except (SwapConflict, SwapOutcomeUnknown):
+        return False
+    return is_newest(fenced_manifest)

@@ -1,0 +1,167 @@
+"""Add, rename, retype and drop table columns, producing a detached version.
+
+Data files are only added, and only for columns that get values: a dropped column stays in old files
+but is no longer named, and an added column that is null everywhere needs no file. Row ids, fragments
+and the indexes of remaining columns are kept. Field ids are assigned here, above all ids that were
+ever used.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from lance import FragmentMetadata, LanceOperation
+
+from .blobs import is_blob_field
+from .failures import DamagedError
+from .store import Store
+from .table import StagedChange, Table, commit, data_files, schema_fingerprint
+from .table_fields import LanceColumn, build_lance_schema, lance_columns, new_column
+
+_BATCH_ROWS = 16_384  # rows filled at a time
+
+
+@dataclass(frozen=True, slots=True)
+class TargetColumn:
+    """A column that the new version of the table must have.
+
+    `source` is the name of the column that it continues, or None for a new column. A new column has
+    `default_value`, or null, in all existing rows.
+    """
+
+    field: pa.Field
+    source: str | None = None
+    default_value: pa.Scalar | None = None
+
+    def values_for(self, old_batch: pa.RecordBatch) -> pa.Array:
+        """Return the column's values for rows of the old version, with blobs as bytes."""
+        value_type = pa.large_binary() if is_blob_field(self.field) else self.field.type
+        if self.source is not None:
+            return old_batch.column(self.source).cast(value_type)
+        if self.default_value is None:
+            return pa.nulls(old_batch.num_rows, value_type)
+        return pa.repeat(self.default_value, old_batch.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _AddedColumn:
+    """A column with a new field id; `temporary_name` avoids clashes until the old column is gone."""
+
+    target: TargetColumn
+    column: LanceColumn
+    temporary_name: str
+
+    @property
+    def has_values(self) -> bool:
+        return self.target.source is not None or self.target.default_value is not None
+
+
+def reshape_table(
+    store: Store, table: Table, targets: Sequence[TargetColumn], highest_field_id: int
+) -> tuple[Table, int]:
+    """Return a version of the table with exactly these columns, and the highest field id so far.
+
+    `highest_field_id` is the highest id used by any earlier version. Returns the table itself if
+    nothing differs.
+    """
+    old_columns = {column.name: column for column in lance_columns(table.dataset.lance_schema)}
+    next_field_id = max(highest_field_id, table.highest_field_id) + 1
+    added_columns: dict[str, _AddedColumn] = {}
+    for target in targets:
+        if not _keeps_stored_values(table, target):
+            lance_column = new_column(target.field, next_field_id)
+            added_columns[target.field.name] = _AddedColumn(target, lance_column, f"#{next_field_id}")
+            next_field_id += len(lance_column.field_ids)
+    if added_columns:
+        table = _add_columns(store, table, list(added_columns.values()))
+    final_columns = [_final_column(target, old_columns, added_columns) for target in targets]
+    return _project_columns(store, table, final_columns), next_field_id - 1
+
+
+def _keeps_stored_values(table: Table, target: TargetColumn) -> bool:
+    """Return whether the column continues an existing one whose stored values fit unchanged."""
+    return target.source is not None and table.schema.field(target.source).type == target.field.type
+
+
+def _final_column(
+    target: TargetColumn, old_columns: dict[str, LanceColumn], added_columns: dict[str, _AddedColumn]
+) -> LanceColumn:
+    added = added_columns.get(target.field.name)
+    if added is not None:
+        return added.column
+    continued = old_columns[target.source or ""].with_name(target.field.name)
+    # Never make the column non-null, because deleted rows in the files may hold nulls.
+    return continued.as_nullable() if target.field.nullable else continued
+
+
+def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) -> Table:
+    """Return the table with more columns after its own, under names that no property can have."""
+    filled_columns = [added for added in added_columns if added.has_values]
+    fragments = table.dataset.get_fragments()
+    if filled_columns:
+        fill_fragment = partial(_fill_fragment, table, filled_columns)
+        filled_fragments: list[Any] = store.effects.run(
+            "stage", table.location, lambda: [fill_fragment(fragment) for fragment in fragments]
+        )
+    else:
+        filled_fragments = [fragment.metadata for fragment in fragments]
+    temporary_columns = [added.column.with_name(added.temporary_name) for added in added_columns]
+    schema = build_lance_schema(
+        table.dataset.lance_schema, [*lance_columns(table.dataset.lance_schema), *temporary_columns]
+    )
+    all_files = data_files(table, filled_fragments) if filled_columns else ()
+    old_files = set(data_files(table, [fragment.metadata for fragment in fragments]))
+    new_files = tuple(file_name for file_name in all_files if file_name not in old_files)
+    return _commit_operation(store, table, LanceOperation.Merge(filled_fragments, schema), new_files)
+
+
+def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: Any) -> Any:
+    """Return a fragment with one more data file, whose columns have the assigned field ids."""
+
+    def compute_values(old_batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch([added.target.values_for(old_batch) for added in filled_columns], temporary_names)
+
+    temporary_names = [added.temporary_name for added in filled_columns]
+    source_names = [added.target.source for added in filled_columns if added.target.source is not None]
+    metadata, schema = _merge_columns(table, fragment, compute_values, source_names or ["id"])
+    lance_ids_by_name = {column.name: column.field_ids for column in lance_columns(schema)}
+    our_ids = {
+        lance_id: our_id
+        for added in filled_columns
+        for lance_id, our_id in _pair_ids(lance_ids_by_name[added.temporary_name], added.column.field_ids)
+    }
+    fragment_json = metadata.to_json()
+    fragment_json["files"][-1]["fields"] = [our_ids[field_id] for field_id in fragment_json["files"][-1]["fields"]]
+    return FragmentMetadata.from_json(json.dumps(fragment_json))
+
+
+def _merge_columns(table: Table, fragment: Any, compute_values: Any, columns: list[str]) -> Any:
+    try:
+        return fragment.merge_columns(compute_values, columns=columns, batch_size=_BATCH_ROWS)
+    except TypeError as error:
+        # Lance reads a few rows to infer the result, and raises this for any failure while doing so.
+        raise DamagedError(f"{table.location} cannot be read: {error.__context__}") from error
+
+
+def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
+    return zip(lance_ids, our_ids, strict=True)
+
+
+def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
+    """Return the table with exactly these columns, each stored either in the table's files or in no file."""
+    if lance_columns(table.dataset.lance_schema) == final_columns:
+        return table
+    schema = build_lance_schema(table.dataset.lance_schema, final_columns)
+    return _commit_operation(store, table, LanceOperation.Project(schema), ())
+
+
+def _commit_operation(store: Store, table: Table, operation: Any, new_files: tuple[str, ...]) -> Table:
+    checksums = store.read_back_checksums(
+        new_files, include_blobs=any(is_blob_field(column) for column in table.schema)
+    )
+    fingerprint = schema_fingerprint(table)
+    staged = StagedChange(table.location, operation, fingerprint, written_files=new_files, checksums=checksums)
+    return commit(store, table, staged)

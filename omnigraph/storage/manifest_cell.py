@@ -1,0 +1,382 @@
+"""The manifest cell: a compare-and-swap register that holds the manifest of one branch.
+
+A cell is a small Lance dataset whose only fragment holds the whole manifest. A cell is always read
+and replaced as a whole, using the only Lance operation that is strict about its base version. This
+module owns that swap, the check that a swap is still the newest version and is based on what it
+replaced, and the format stamp. The rows are not interpreted here. A version number alone proves
+nothing: a root can be deleted and recreated with the same numbers, and cleanup frees the numbers of
+old versions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import lance
+import pyarrow as pa
+from lance import LanceOperation
+from lance.commit import CommitConflictError
+from lance.dataset import Transaction
+from lance.fragment import write_fragments
+
+from omnigraph.errors import InternalError, StorageError
+from omnigraph.values import clock_and_ids
+
+from .failures import AbsentError, DamagedError, to_storage_error
+from .layout import STAMP, STAMP_KEY
+from .object_backend import ListedObject
+from .store import Store
+
+_LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
+_MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this minus the version, so the newest sorts first
+_LISTED_VERSIONS = 16  # versions listed per check, newest first
+
+
+class SwapConflict(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
+    """A newer version exists. This swap did not happen unless the newer version is based on it."""
+
+
+class SwapOutcomeUnknown(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
+    """The store did not confirm whether the swap happened; read the newest version to find out."""
+
+
+class UnsyncedError(StorageError):
+    """The swap was applied, but it may not survive a power loss.
+
+    Syncing again proves nothing, because after a failed fsync a disk may report success for data
+    that it dropped.
+    """
+
+    code = "StorageError"
+    effect = "unknown"
+    hint = "check the disk, then read the graph to see whether the write was applied"
+
+
+@dataclass(slots=True, eq=False)
+class ManifestCell:
+    """A cell at one version.
+
+    `etag` distinguishes the object of this version from another object that later gets its name.
+    `etag` is set at the first check: if it is "", it is taken from the listing; if it is None, it
+    is taken only after the object itself was read and compared. `base` is the cell that a swap
+    replaced, until a check has seen both versions in one listing.
+    """
+
+    store: Store
+    location: str
+    dataset: Any
+    base: "ManifestCell | None" = None
+    etag: str | None = ""
+
+    @property
+    def version(self) -> int:
+        """The version number, which a strict swap uses as its base."""
+        return int(self.dataset.version)
+
+    @property
+    def stamp(self) -> str | None:
+        """The format stamp as stored."""
+        stamp_bytes = (self.dataset.schema.metadata or {}).get(STAMP_KEY.encode())
+        return None if stamp_bytes is None else stamp_bytes.decode(errors="replace")
+
+    def read_rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Return all rows, in the order they were written."""
+        cell_rows: list[dict[str, Any]] = self.dataset.to_table(columns=list(columns)).to_pylist()
+        return cell_rows
+
+
+def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
+    """Create a cell with its first rows and the format stamp, in one commit.
+
+    If several processes create the same cell, exactly one succeeds. The other processes get a Lance
+    exception that does not state the reason; read the cell to determine whether it exists.
+    """
+    stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
+    dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
+    cell = ManifestCell(store, location, dataset)
+    sync_version(cell)
+    return cell
+
+
+def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
+    fragments: list[Any] = write_fragments(
+        rows,
+        store.root.uri_of(location),
+        mode="create",
+        data_storage_version=_LANCE_FILE_VERSION,
+        enable_stable_row_ids=True,
+        storage_options=store.options,
+    )
+    # Sync the data before creating the version that names it: after a power loss, a version file
+    # must never name data that was not written.
+    store.sync_to_disk(*(f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files))
+    # Do not use `write_dataset` in mode `create`: it checks first and then overwrites, so it could
+    # destroy a cell that another process created in between. A commit on version 0 fails instead of
+    # overwriting the cell.
+    return lance.LanceDataset.commit(
+        store.root.uri_of(location),
+        LanceOperation.Overwrite(rows.schema, fragments),
+        read_version=0,
+        max_retries=0,
+        enable_v2_manifest_paths=True,
+        enable_stable_row_ids=True,
+        storage_options=store.options,
+    )
+
+
+def open_cell(store: Store, location: str, version: int | None = None, *, reused: bool = False) -> ManifestCell:
+    """Open a cell at its newest version, or at a given one.
+
+    `reused` means that the location may be deleted and recreated under the same name, as for the
+    main branch. The first check then rereads the version file instead of trusting a listing, because
+    the file could have been replaced between opening and listing. If the location is not reused,
+    listings are enough.
+    """
+    dataset = store.open_dataset(location, version)
+    if version is None and _has_successor_file(store, location, dataset):
+        dataset = _reopen_newest(store, location, dataset)
+    return ManifestCell(store, location, dataset, etag=None if reused else "")
+
+
+def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
+    """Return whether a file with the name of the next version exists (local disk only, no request)."""
+    version = int(dataset.version)
+    return version > 0 and store.objects.stat_if_local(_version_file(location, version + 1)) is not None
+
+
+def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
+    """Open the newest version again in case another writer has just published it.
+
+    Lance takes the version number from the content of the file, not from its name. A damaged copy
+    that holds an older version would silently roll the branch back, so a file whose content is not
+    newer than the version below it is reported as damage.
+    """
+    reopened = store.open_dataset(location)
+    if reopened.version > dataset.version:
+        return reopened
+    successor_name = _version_file(location, int(dataset.version) + 1)
+    raise DamagedError(f"{successor_name} is damaged: it holds version {dataset.version}")
+
+
+def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
+    """Replace all rows if and only if `cell` is still the newest version.
+
+    A successful swap must not be acknowledged yet: if cleanup removed the files above an old `cell`,
+    its next number is free again and Lance accepts a swap far below the newest version. Call
+    `newest_version` on the result first.
+
+    Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
+    not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
+    """
+    # 1. Write and sync the data file. No version names the file yet, so a crash here changes
+    #    nothing. If the version were created first, a power loss could leave a visible version
+    #    without its data.
+    fragments = store.effects.run("state", cell.location, lambda: _write_fragments(store, cell, rows))
+    store.sync_to_disk(*(f"{cell.location}/data/{file.path}" for fragment in fragments for file in fragment.files))
+    # 2. Keep the Lance schema of the base: a plain Arrow schema would drop the format stamp and
+    #    renumber the fields.
+    operation = LanceOperation.Overwrite(cell.dataset.lance_schema, fragments)
+    # The UUID lets Lance recognize its own commit if the client repeats a request whose response was
+    # lost: the version file that already exists is then its own.
+    transaction = Transaction(cell.version, operation, uuid=_transaction_uuid())
+    # 3. Check that the root was not replaced. Lance compares only version numbers, and a recreated
+    #    root has the same numbers. On a disk this check is free, so it runs before the swap. On an
+    #    object store, only `newest_version` checks the root, after the swap: a check here would
+    #    cost a request and could not replace the later one.
+    if store.root.is_local and not _is_same_history(cell, _list_newest_versions(cell)):
+        raise SwapConflict
+    # 4. The compare-and-swap: create the version file, which fails if the name is taken.
+    try:
+        dataset = store.effects.run("publish", cell.location, lambda: _commit_strictly(store, cell, transaction))
+    except CommitConflictError as error:
+        raise SwapConflict from error
+    except BaseException as error:
+        # Any other exception, including an interrupt, may arrive after the store applied the swap.
+        # If such an exception were reported as a plain failure, the caller would retry and write
+        # twice.
+        raise SwapOutcomeUnknown(str(error)) from error
+    swapped_cell = ManifestCell(store, cell.location, dataset, base=cell)
+    if swapped_cell.stamp != cell.stamp:
+        raise InternalError("a publish lost the format stamp")
+    # 5. Make the new version durable before any caller can acknowledge it.
+    _sync_swapped_version(swapped_cell)
+    return swapped_cell
+
+
+def sync_version(cell: ManifestCell) -> None:
+    """Make a version survive a power loss before it is acknowledged or used as a base.
+
+    The writer may be another process that crashed between its swap and its sync. Building on an
+    unsynced version could acknowledge a write whose base is later lost in a power failure. Raises
+    `AbsentError` if the version was replaced and cleaned up in the meantime; a newer version exists
+    in that case.
+    """
+    try:
+        cell.store.sync_to_disk(*cell_files(cell))
+    except FileNotFoundError as error:
+        raise AbsentError(f"version {cell.version} of {cell.location} no longer exists") from error
+    except OSError as error:
+        raise _unsynced_error(error) from error
+
+
+def _sync_swapped_version(cell: ManifestCell) -> None:
+    try:
+        cell.store.sync_to_disk(_cell_file(cell))
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):
+            raise _unsynced_error(error) from error
+        # The version was already cleaned up, so a newer one exists. The newer version may or may
+        # not be based on this swap; the publish loop determines that by reading it, as after any
+        # conflict.
+        raise SwapConflict from error
+    except BaseException as error:
+        raise SwapOutcomeUnknown(str(error)) from error
+
+
+def _unsynced_error(error: OSError) -> UnsyncedError:
+    return UnsyncedError(
+        "the write was applied, but the disk did not confirm that it survives a power loss",
+        kind=to_storage_error(error).kind,
+        reason=error.strerror,
+    )
+
+
+def newest_version(cell: ManifestCell) -> int:
+    """Return the newest version number from one listing, or 0 if the cell may be in a different root.
+
+    A fresh swap is verified through its base, because a version with its own number proves nothing:
+    it may be in a recreated root. A missing base proves nothing either: the root may have been
+    replaced, or cleanup may have removed old versions and a late swap reused one of their numbers.
+    """
+    listed_versions = _list_newest_versions(cell)
+    if not _is_same_history(cell.base or cell, listed_versions):
+        return 0
+    # The base and the swap appear in one listing, so the swap is confirmed. From now on, the swap
+    # is recognized by its own object, because cleanup may remove the base at any time.
+    if cell.base is not None and cell.base.version in listed_versions and cell.version in listed_versions:
+        cell.base, cell.etag = None, listed_versions[cell.version].etag
+    return max(listed_versions, default=0)
+
+
+def versions_change_token(cell: ManifestCell) -> object | None:
+    """Return a token that changes when a version is added or removed; None if that takes a request."""
+    return cell.store.objects.change_token(f"{cell.location}/_versions")
+
+
+def accept_swap(cell: ManifestCell) -> None:
+    """Accept a swap whose base is gone, after the caller has proved that all files it names exist.
+
+    The etag is set to None, so the next check reads the object before it trusts the listing.
+    """
+    cell.base, cell.etag = None, None
+
+
+def remove_foreign_swap(cell: ManifestCell) -> None:
+    """Remove a swap that landed in another root and that was never acknowledged.
+
+    The object is removed only if it really is this swap, because its name may belong to a version of
+    the other root.
+    """
+    file_name = _cell_file(cell)
+    if cell.base is not None and _is_cell_object(cell, file_name):
+        cell.store.objects.remove(file_name)
+
+
+def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
+    """Return the newest versions, keyed by number."""
+    successors = _stat_versions_from(cell.base or cell)
+    if successors:
+        return successors
+    listing = cell.store.objects.list_first(f"{cell.location}/_versions", _LISTED_VERSIONS)
+    entries = {entry.name.rpartition("/")[2].removesuffix(".manifest"): entry for entry in listing}
+    return {_MAX_VERSION - int(stem): entry for stem, entry in entries.items() if stem.isdecimal()}
+
+
+def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
+    """Return a version and all its successors by checking individual files (local disk only).
+
+    Checking individual files avoids listing a directory that holds every version. Cleanup removes
+    the oldest versions first, so while this version exists, none above it was removed, and the first
+    missing successor ends the sequence. This version is checked last: if it were checked first, it
+    could then be removed together with some successors, and the gap would be mistaken for the end.
+    Returns nothing if the version is gone or if it has more successors than are checked.
+    """
+    stat_object, successors = cell.store.objects.stat_if_local, {}
+    for version in range(cell.version + 1, cell.version + _LISTED_VERSIONS):
+        successor = stat_object(_version_file(cell.location, version))
+        if successor is None:
+            break
+        successors[version] = successor
+    else:
+        return {}
+    own_entry = stat_object(_cell_file(cell))
+    is_own = own_entry is not None and (own_entry.etag == cell.etag or _is_cell_object(cell, own_entry.name))
+    return successors | {cell.version: own_entry} if own_entry is not None and is_own else {}
+
+
+def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObject]) -> bool:
+    """Return whether the listed versions can belong to the history that a cell was read from.
+
+    Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, no
+    version below it may remain; any that does belongs to a different root, or to a late swap that
+    reused a freed number. If the cell's version is present, its object must match by etag or by
+    content.
+    """
+    own_entry = listed_versions.get(cell.version)
+    if own_entry is None:
+        return not any(version < cell.version for version in listed_versions)
+    if cell.etag not in ("", own_entry.etag) and not _is_cell_object(cell, own_entry.name):
+        return False
+    cell.etag = own_entry.etag or None
+    return True
+
+
+def _is_cell_object(cell: ManifestCell, object_name: str) -> bool:
+    """Return whether an object is the version that a cell was read from, by comparing data file names.
+
+    Data files have random names, so no other version names them.
+    """
+    object_bytes = cell.store.objects.read(object_name)
+    return object_bytes is not None and all(data_path.encode() in object_bytes for data_path in _fragment_paths(cell))
+
+
+def _fragment_paths(cell: ManifestCell) -> list[str]:
+    fragment_metadata = [fragment.metadata for fragment in cell.dataset.get_fragments()]
+    return [str(data_file.path) for metadata in fragment_metadata for data_file in metadata.files]
+
+
+def cell_files(cell: ManifestCell) -> tuple[str, ...]:
+    """Return the files of one version; the version file comes last because it makes the others reachable."""
+    data_names = [f"{cell.location}/data/{data_path}" for data_path in _fragment_paths(cell)]
+    return (*data_names, _cell_file(cell))
+
+
+def _cell_file(cell: ManifestCell) -> str:
+    return _version_file(cell.location, cell.version)
+
+
+def _version_file(location: str, version: int) -> str:
+    return f"{location}/_versions/{_MAX_VERSION - version:020}.manifest"
+
+
+def _write_fragments(store: Store, cell: ManifestCell, rows: pa.Table) -> list[Any]:
+    fragments: list[Any] = write_fragments(
+        rows,
+        cell.dataset,
+        mode="append",
+        data_storage_version=_LANCE_FILE_VERSION,
+        enable_stable_row_ids=True,
+        storage_options=store.options,
+    )
+    return fragments
+
+
+def _commit_strictly(store: Store, cell: ManifestCell, transaction: Transaction) -> Any:
+    # Only Overwrite without retries is strict, because Lance rebases every other operation on a
+    # newer version, and with retries it would overwrite what another writer has just published.
+    return lance.LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
+
+
+def _transaction_uuid() -> str:
+    digits = clock_and_ids.new_nonce()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
