@@ -11,11 +11,14 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from omnigraph.storage.store import Store
 
 from .adjacency.array_files import ArrayFileCache
+
+if TYPE_CHECKING:
+    from .execution_context import ExecutionContext
 
 T = TypeVar("T")
 _CACHE_VARIABLES = ("OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BYTES", "OMNIGRAPH_CACHE_MEMORY", "XDG_CACHE_HOME")
@@ -151,6 +154,11 @@ def shared_caches() -> QueryCaches:
         with _process_caches_lock:
             process_caches = _process_caches.setdefault(environment, open_caches())
     return process_caches
+
+
+def caches_of(context: "ExecutionContext") -> QueryCaches:
+    """Return the execution's own caches if it has any, otherwise those of the process."""
+    return context.caches if isinstance(context.caches, QueryCaches) else shared_caches()
 
 
 def _configured_directory() -> Path | None:

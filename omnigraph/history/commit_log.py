@@ -296,24 +296,6 @@ def _parse_chunk(body: bytes) -> tuple[list[Commit], ChunkEndState]:
     return [parse_commit_row(row) for row in commit_table.to_pylist()], end_state
 
 
-def merge_bases(target_ancestors: Mapping[str, Commit], source_ancestors: Mapping[str, Commit]) -> tuple[str, ...]:
-    """Return the best common ancestors: those that are not ancestors of another common ancestor."""
-    common_ids = target_ancestors.keys() & source_ancestors.keys()
-    parent_ids = {parent for commit_id in common_ids for parent in target_ancestors[commit_id].parents}
-    return tuple(sorted(common_ids - _reachable_from(target_ancestors, parent_ids)))
-
-
-def _reachable_from(commits_by_id: Mapping[str, Commit], start_ids: Iterable[str]) -> set[str]:
-    reached_ids: set[str] = set()
-    pending_ids = list(start_ids)
-    while pending_ids:
-        commit_id = pending_ids.pop()
-        if commit_id not in reached_ids and commit_id in commits_by_id:
-            reached_ids.add(commit_id)
-            pending_ids += commits_by_id[commit_id].parents
-    return reached_ids
-
-
 def sort_newest_first(commits: Iterable[Commit]) -> list[Commit]:
     """Sort commits newest first, with children before parents, then by publication time and id."""
     commits_by_id = {commit.id: commit for commit in commits}

@@ -1,10 +1,10 @@
 """Merge bases: the newest common ancestors of two commits."""
 
 from collections import deque
+from collections.abc import Iterable, Mapping
 
 from omnigraph.errors import InputError
 from omnigraph.history.commit import Commit
-from omnigraph.history.commit_log import merge_bases
 from omnigraph.history.diff import snapshot_at
 from omnigraph.history.snapshot import Snapshot
 
@@ -65,3 +65,21 @@ def _mark_reachable(target_snapshot: Snapshot, source_snapshot: Snapshot) -> dic
                 queued.add(parent)
             uncommon_count += not marks[parent] & _BELOW_COMMON
     return marks
+
+
+def merge_bases(target_ancestors: Mapping[str, Commit], source_ancestors: Mapping[str, Commit]) -> tuple[str, ...]:
+    """Return the best common ancestors: those that are not ancestors of another common ancestor."""
+    common_ids = target_ancestors.keys() & source_ancestors.keys()
+    parent_ids = {parent for commit_id in common_ids for parent in target_ancestors[commit_id].parents}
+    return tuple(sorted(common_ids - _reachable_from(target_ancestors, parent_ids)))
+
+
+def _reachable_from(commits_by_id: Mapping[str, Commit], start_ids: Iterable[str]) -> set[str]:
+    reached_ids: set[str] = set()
+    pending_ids = list(start_ids)
+    while pending_ids:
+        commit_id = pending_ids.pop()
+        if commit_id not in reached_ids and commit_id in commits_by_id:
+            reached_ids.add(commit_id)
+            pending_ids += commits_by_id[commit_id].parents
+    return reached_ids

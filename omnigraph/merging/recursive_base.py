@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.history.commit import Commit
-from omnigraph.history.commit_log import merge_bases
 from omnigraph.history.diff import align_columns, find_old_key, match_rows_by_id, snapshot_at
+from omnigraph.history.merge_bases import merge_bases
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.missing_files import explain_missing_files
 from omnigraph.history.snapshot import Snapshot

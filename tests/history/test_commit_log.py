@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from omnigraph.errors import CommitNotFound, HistoryReclaimed
 from omnigraph.history import commit_log as logs
 from omnigraph.history.commit import Commit, SchemaRow, TableEntry
-from omnigraph.history.commit_log import HistoryLog, append_commits, merge_bases, sort_newest_first
+from omnigraph.history.commit_log import HistoryLog, append_commits, sort_newest_first
+from omnigraph.history.merge_bases import merge_bases
 from omnigraph.history.state import BranchHead, GraphState, LogChunk
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.store import Store, open_store

@@ -6,8 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.history.commit_log import merge_bases
-from omnigraph.history.merge_bases import find_merge_bases
+from omnigraph.history.merge_bases import find_merge_bases, merge_bases
 
 
 class _Log:

@@ -145,7 +145,7 @@ def columns_by_name(patch: Patch) -> None:
 
 def forgotten_bases(patch: Patch) -> None:
     """A cleanup takes what two branches stand on together."""
-    patch.setattr(mark_live, "merge_bases", lambda _: ())
+    patch.setattr(mark_live, "merge_bases_of_refs", lambda _: ())
 
 
 def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:

@@ -15,8 +15,9 @@ from omnigraph.errors import HistoryReclaimed, VersionConflict
 from omnigraph.history import commit_log as logs
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.commit_log import HistoryLog, merge_bases
+from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.manifest import swap_state
+from omnigraph.history.merge_bases import merge_bases
 from omnigraph.publish import next_state, requirements
 from omnigraph.publish import publish as publishing
 from omnigraph.publish import swap as swapping

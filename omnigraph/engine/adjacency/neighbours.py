@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 
 from omnigraph.engine.execution_context import ExecutionContext
-from omnigraph.engine.query_caches import QueryCaches, shared_caches
+from omnigraph.engine.query_caches import caches_of
 from omnigraph.errors import ConfigError, InternalError
 from omnigraph.lang.query.plan import Direction
 from omnigraph.values.table_key import TableKey
@@ -144,11 +144,6 @@ def _remember_behind_gate(
     # would block queries that have already been admitted.
     context.meter.enter_gate()
     return get_or_build(caches, topology_key, build_lists)
-
-
-def caches_of(context: ExecutionContext) -> QueryCaches:
-    """Return the execution's own caches if it has any, otherwise those of the process."""
-    return context.caches if isinstance(context.caches, QueryCaches) else shared_caches()
 
 
 def traversal_mode() -> str | None:

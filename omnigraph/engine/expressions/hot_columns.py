@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.adjacency.neighbours import caches_of
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.operators.rows import NULL_ROW, IntArray
+from omnigraph.engine.query_caches import caches_of
 from omnigraph.storage.scan import row_id_array, scan
 from omnigraph.values.table_key import TableKey
 

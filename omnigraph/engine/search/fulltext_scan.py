@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.adjacency.neighbours import caches_of
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.evaluate import TableSource, is_constant, true_mask
 from omnigraph.engine.operators.fetch import columns_read
 from omnigraph.engine.operators.pushdown import to_storage_filter
 from omnigraph.engine.operators.rows import IntArray
-from omnigraph.engine.query_caches import root_identity
+from omnigraph.engine.query_caches import caches_of, root_identity
 from omnigraph.lang.query import plan
 from omnigraph.storage.fragments import fragment_row_counts, list_fragment_ids, read_fragments
 from omnigraph.storage.scan import row_id_array, take_rows

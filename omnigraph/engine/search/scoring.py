@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.engine.adjacency.neighbours import caches_of
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.value_codes import dense_codes, entity_codes
 from omnigraph.engine.operators.fetch import fetch_columns
 from omnigraph.engine.operators.rows import IntArray, Rows, VariableBinding
-from omnigraph.engine.query_caches import root_identity
+from omnigraph.engine.query_caches import caches_of, root_identity
 from omnigraph.errors import EmbeddingError, QueryExecutionError
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Index

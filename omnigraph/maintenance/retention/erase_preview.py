@@ -16,7 +16,7 @@ from omnigraph.storage.file_roles import attached_versions_of
 from omnigraph.storage.store import version_file_names
 from omnigraph.storage.table import open_unchecked_version
 
-from .mark_live import Marking, list_refs, merge_bases, read_head
+from .mark_live import Marking, list_refs, merge_bases_of_refs, read_head
 
 
 def preview_erase(marking: Marking) -> tuple[list[str], int]:
@@ -48,7 +48,9 @@ def _collect_heads(marking: Marking) -> tuple[list[GraphState], LiveSet]:
     for unnamed in marking.unnamed:  # never rewritten
         states = [unnamed.manifest.state] if unnamed.manifest is not None else []
         _retain_entries(marking, retained, _table_entries(states))
-    for log, base_commit_id in merge_bases([(state, HistoryLog(marking.store, state)) for state in head_states]):
+    for log, base_commit_id in merge_bases_of_refs(
+        [(state, HistoryLog(marking.store, state)) for state in head_states]
+    ):
         _retain_entries(marking, retained, log.tables_and_schema_at(base_commit_id)[0].values())
     return head_states, retained
 

@@ -158,7 +158,7 @@ def mark_heads(marking: Marking) -> None:
         else:
             marking.holders[f"tag '{ref.name}'"] = None
     logs += [pair for unnamed in marking.unnamed for pair in _mark_unnamed(marking, unnamed)]
-    for log, base_commit_id in merge_bases(logs):
+    for log, base_commit_id in merge_bases_of_refs(logs):
         _keep_commits(marking, log, [base_commit_id])
 
 
@@ -298,7 +298,7 @@ def _add_entries(marking: Marking, entries: Iterable[TableEntry], erased_directo
             marking.add_entry(entry)
 
 
-def merge_bases(logs: list[tuple[GraphState, HistoryLog]]) -> Iterator[tuple[HistoryLog, str]]:
+def merge_bases_of_refs(logs: list[tuple[GraphState, HistoryLog]]) -> Iterator[tuple[HistoryLog, str]]:
     """Yield all merge bases, which are the best common ancestors of any two heads.
 
     All heads are processed in one pass; the result is a superset of the bases that merges can need.

@@ -211,7 +211,7 @@ def test_reserved_head_words_are_rejected_as_names(graph: Graph, name: str) -> N
         lambda: graph.branches.rename("review", name),
     ]
     for call in calls:
-        with pytest.raises(InputError, match="cannot be used as a (branch|tag) name: "):
+        with pytest.raises(InputError, match=r"cannot be used as a (branch|tag) name: "):
             call()
 
 

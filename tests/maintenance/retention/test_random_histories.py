@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.history.branches import list_branches, open_branch
-from omnigraph.history.commit_log import HistoryLog, merge_bases
+from omnigraph.history.commit_log import HistoryLog
+from omnigraph.history.merge_bases import merge_bases
 from omnigraph.history.snapshot import load_snapshot
 from omnigraph.history.tags import list_tags, open_tag
 from omnigraph.maintenance.retention.collect_garbage import cleanup, preview_cleanup
