@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What works today, on the example in examples/library. Started by `make demo`.
+# Show what works today, on the example in examples/library. `make demo` runs this script.
 set -euo pipefail
 SECONDS=0
 cd "$(dirname "$0")/.."
@@ -16,28 +16,30 @@ fi
 heading() { printf '\n%s%s%s\n%s%s%s\n\n' "$bold$blue" "$1" "$plain" "$dim" "$2" "$plain"; }
 show() { printf '%s$ %s%s\n' "$bold" "$*" "$plain"; }
 
-heading '1. A schema' \
-    'Types, keys, constraints and indexes of a graph, in one text file. A part of it:'
+echo 'This takes about a minute, half of it for Spark; ENGINE=local loads without Spark.'
+
+heading '1. Write a schema' \
+    'One text file declares the types, keys, constraints and indexes of a graph. An excerpt:'
 show "cat $library/schema.pg"
 sed -n '/^node Topic/,/^}/p; /^edge About/,/^}/p' "$library/schema.pg"
 
-heading '2. The schema is checked' \
-    'Without a graph and without a server.'
+heading '2. Check the schema' \
+    'This needs neither a graph nor a server.'
 show "omnigraph schema check $library/schema.pg"
 omnigraph schema check "$library/schema.pg"
 
-heading '3. Queries are checked against it' \
-    'Names, types and parameters; what passes here fits the schema.'
+heading '3. Check the queries' \
+    'Names, types and parameters are checked against the schema before any query runs.'
 show "omnigraph lint --schema $library/schema.pg --query $library/queries.gq"
 omnigraph lint --schema "$library/schema.pg" --query "$library/queries.gq"
 
-heading '4. The next version of the schema is a plan' \
-    'Renames keep their data. Each step says what it risks.'
+heading '4. Plan a schema change' \
+    'Renames keep their data, and each step shows its risk.'
 show "omnigraph schema diff $library/schema.pg $library/schema-next.pg"
 omnigraph schema diff "$library/schema.pg" "$library/schema-next.pg"
 
-heading '5. Mistakes are shown where they are' \
-    'All of them at once. The command fails, as it should.'
+heading '5. Find mistakes' \
+    'All errors are reported at once, each with its position. The command exits with code 1.'
 show "omnigraph lint --schema $library/schema.pg --query $library/broken.gq"
 status=0
 omnigraph lint --schema "$library/schema.pg" --query "$library/broken.gq" || status=$?
@@ -46,8 +48,8 @@ if [[ $status -ne 1 ]]; then
     exit 1
 fi
 
-heading '6. A graph is made and filled' \
-    'In open files, by Spark, which small data would not need. One load is one commit.'
+heading '6. Create and load a graph' \
+    'Spark loads the data in one commit. Data this small does not need Spark.'
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 graph=$scratch/library.omni
@@ -59,15 +61,15 @@ show "omnigraph load library.omni --data $library/data --mode append --engine $e
 data=$PWD/$library/data
 (cd "$scratch" && omnigraph load library.omni --data "$data" --mode append --engine "$engine")
 
-heading '7. It answers' \
-    'Named queries with typed parameters, from a file, as a table.'
+heading '7. Query the graph' \
+    'Run named queries from a file, with typed parameters.'
 queries=$library/queries.gq
 run query most_cited --query "$queries" --params '{"n": 5}' --store "$graph" --max-width 48
 run query reviewers_for --query "$queries" --params '{"doi": "10.5555/lib.2026.00200", "n": 3}' \
     --store "$graph"
 
-heading '8. It changes on a branch' \
-    'A branch is made at once, whatever the graph holds. A wrong change has no effect.'
+heading '8. Change the graph on a branch' \
+    'Creating a branch takes the same time for a graph of any size. An invalid change has no effect.'
 run branch create review/spring --uri "$graph"
 run mutate accept --query "$queries" --store "$graph" --branch review/spring --as ada \
     --params '{"doi": "10.5555/lib.2026.00200", "on": "2026-06-01", "pages": 12}' -m 'It appeared'
@@ -79,8 +81,8 @@ if [[ $status -ne 1 ]]; then
     exit 1
 fi
 
-heading '9. It remembers' \
-    'Every commit stays readable. Main, the branch, and main before it was filled:'
+heading '9. Read past commits' \
+    'Every commit stays readable: main, the branch, and main before the load.'
 run commit list "$graph" --branch review/spring
 status_of="match { \$p: Paper { doi: \"10.5555/lib.2026.00200\" } } return { \$p.status, \$p.pages }"
 run query -e "$status_of" --store "$graph"
@@ -91,8 +93,8 @@ show "omnigraph query -e 'match { … } return { count(\$p) as papers }' --store
 omnigraph query -e 'match { $p: Paper } return { count($p) as papers }' --store "$graph" \
     --snapshot "$before"
 
-heading '10. It comes back together' \
-    'Meanwhile main changed the same paper. The merge says so, and is decided.'
+heading '10. Merge the branch' \
+    'Main changed the same paper in the meantime. The merge reports the conflict, which --strategy resolves.'
 run mutate accept --query "$queries" --store "$graph" --as bob \
     --params '{"doi": "10.5555/lib.2026.00200", "on": "2026-06-01", "pages": 14}' -m 'Two more pages'
 run diff main...review/spring --uri "$graph"
@@ -109,5 +111,5 @@ run query -e "$status_of" --store "$graph"
 run log "$graph"
 
 heading 'Not built yet' \
-    'The server comes next.'
-echo "All of this took $SECONDS s. Read on: README.md, docs/tutorial/README.md, ARCHITECTURE.md"
+    'A server is planned.'
+echo "The demo took $SECONDS s. Continue with README.md, docs/tutorial/README.md, ARCHITECTURE.md"

@@ -182,10 +182,15 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
 
 
 def _describe_timing(receipt: "Receipt") -> str:
-    """Describe the duration of a load: `12.3 s (stage 8.1, check 4.0, publish 0.2), 89,431 rows/s`."""
-    step_times = ", ".join(f"{step_name} {seconds:.1f}" for step_name, seconds in receipt.steps.items())
-    seconds = sum(receipt.steps.values())
-    facts = [f"{seconds:.1f} s ({step_times})", f"{receipt.total / max(seconds, 0.001):,.0f} rows/s"]
+    """Describe the duration of a load: `20.9 s (start 8.6, stage 8.1, check 4.0, publish 0.2), 89,431 rows/s`.
+
+    The start is the time before the first step, in which Spark is started. The rate excludes it.
+    """
+    work_seconds = sum(receipt.steps.values())
+    steps = {"start": max(receipt.elapsed - work_seconds, 0.0), **receipt.steps}
+    step_times = ", ".join(f"{step_name} {seconds:.1f}" for step_name, seconds in steps.items())
+    total_seconds = sum(steps.values())
+    facts = [f"{total_seconds:.1f} s ({step_times})", f"{receipt.total / max(work_seconds, 0.001):,.0f} rows/s"]
     if receipt.written:
         facts.append(f"{receipt.written / 1e6:,.1f} MB")
     return ", ".join(facts + ([f"commit {receipt.commit_id}"] if receipt.commit else []))

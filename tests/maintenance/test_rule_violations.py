@@ -63,7 +63,7 @@ def test_row_counts_and_field_ids_are_compared_with_the_manifest(graph: Graph) -
     publish(graph._handle.branch_state, counted)
     (told,) = again(graph).maintenance.check().findings
     assert told.kind == "count"
-    assert "but there are 3" in told.reason
+    assert "but the table has 3" in told.reason
 
 
 FORGED: list[tuple[Callable[[GraphState], GraphState], str]] = [

@@ -124,7 +124,7 @@ def test_schema_with_legacy_names_can_be_used_and_changed(tmp_path: Path) -> Non
     graph.maintenance.ensure_indices()
     assert graph.nodes(LONG_TYPE).where(**{LONG_PROPERTY: 1}).count() == 1
     graph.schema.apply(SCHEMA.replace("}", " more: String? }"))
-    with pytest.raises(CatalogError, match="cannot name a property"):
+    with pytest.raises(CatalogError, match="cannot be used as a property name"):
         graph.schema.apply(SCHEMA.replace("}", f" {'q' * 201}: String? }}"))
     graph.schema.apply(SHORT)
     assert graph.nodes("Short").where(n=1).count() == 1

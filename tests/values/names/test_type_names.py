@@ -55,7 +55,7 @@ def test_the_limit_is_the_same_for_types_and_properties() -> None:
     assert "cannot be used as a property name: it takes 201 bytes, but at most 200" in error.message
     (error,) = diagnose_schema(f"interface {'I' * 5000} {{ x: I64? }}")[1]
     assert (error.line, error.column) == (1, 11)
-    with pytest.raises(LanguageError, match="cannot name a type"):
+    with pytest.raises(LanguageError, match="cannot be used as a type name"):
         omnigraph.init("unused", f"node A {{}} edge {'E' * 201}: A -> A")
 
 
