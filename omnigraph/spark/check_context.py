@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.history.snapshot import Snapshot
@@ -53,12 +52,14 @@ class LoadCheckContext:
 
         Generated ids are null, because no other record can refer to them.
         """
-        frames = []
-        if self.reported_keys & set(table_keys):
-            type_numbers = [self.load_job.table_keys.index(key) for key in table_keys]
-            frames.append(KEY_ROWS.select_from(self.task_reports, type_numbers))
-        frames.append(self._staged_rows(table_keys, key_columns, make_key_rows(self.load_job.table_keys), KEY_ROWS.ddl))
-        return reduce(lambda a, b: a.unionAll(b), frames)
+        staged_rows = self._staged_rows(table_keys, key_columns, make_key_rows(self.load_job.table_keys), KEY_ROWS.ddl)
+        has_reported_rows = self.reported_keys & set(table_keys)
+        return self.reported_key_rows(*table_keys).unionAll(staged_rows) if has_reported_rows else staged_rows
+
+    def reported_key_rows(self, *table_keys: TableKey) -> "DataFrame":
+        """Return the rows of `key_rows` that exist only in task reports, and in no fragment."""
+        type_numbers = [self.load_job.table_keys.index(key) for key in table_keys]
+        return KEY_ROWS.select_from(self.task_reports, type_numbers)
 
     def tuple_rows(self) -> "DataFrame":
         """Return the `@unique` tuples of all records, with the columns of `TUPLE_ROWS`."""

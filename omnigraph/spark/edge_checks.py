@@ -41,7 +41,7 @@ def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation]
     if not id_sources or not (edge_fragments or reported_edges):
         return [], frozenset()
     lookup = EndpointLookup(context.load_id, context.load_job.pinned_graph, id_sources, columns_by_edge)
-    reported_rows = context.key_rows(*reported_edges) if reported_edges else None
+    reported_rows = context.reported_key_rows(*reported_edges) if reported_edges else None
     lost_rows, types_with_repeats = find_lost_endpoints(
         context.spark, lookup, context.load_job.table_keys, edge_fragments, reported_rows
     )

@@ -239,7 +239,8 @@ def accepted(oracle: Oracle, records: list[dict[str, Any]], mode: str) -> bool:
 
 def test_random_loads_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
     both = Engines(tmp_path, spark, random_writes.SCHEMA)
-    assert len(list(random_loads(both, 7, 4))) == 4
+    # With this seed, an edge type has records in fragments and records that are only reported.
+    assert len(list(random_loads(both, 2, 4))) == 4
 
 
 @pytest.mark.full
