@@ -11,13 +11,14 @@ from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import InputError, OmnigraphError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
+from omnigraph.history.revision_ranges import is_range, resolve_range
 from omnigraph.history.revisions import Revision, resolve_revision
-from omnigraph.history.snapshot import manifest_snapshot
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.merging.merge import MergeReport, MergeRequest, open_merge
 from omnigraph.merging.merge import merge as merge_heads
 from omnigraph.merging.merge_limits import MergeLimits
 from omnigraph.merging.planner import MergeOptions
-from omnigraph.merging.replay import ReplayKind, replay
+from omnigraph.merging.replay import ReplayKind, replay, revert_range
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish.branch_lifecycle import delete_branch
@@ -128,7 +129,7 @@ def open_session(
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A revert or cherry-pick: the commit, the branch to write to, and the parent to compare with."""
+    """A revert or cherry-pick: the commit or range, the branch to write to, and the parent to compare with."""
 
     verb: ReplayKind
     commit: Revision
@@ -146,12 +147,38 @@ def replay_commit(handle: Handle, revision: Replay, request: MergeRequest, autho
     nearest, origin = handle.latest_snapshot(), handle.branch_state
     if verb == "revert" and target is not origin:  # HEAD means the head of that branch
         nearest, origin = manifest_snapshot(handle.store, target, target.last_known()), target
+    if verb == "revert" and is_range(revision.commit):
+        ends = resolve_range(handle.store, origin, nearest, _require_no_mainline(revision))
+        return _revert_range(handle, target, ends, request, authorship)
     snapshot = resolve_revision(handle.store, origin, nearest, revision.commit)
     message, actor = authorship
     options = _options_with_actor(handle, message or _replay_message(verb, snapshot.commit), actor)
     request = replace(request, commit_metadata=options.commit_metadata())
     with log_operation(verb, target.name):
         return _finish(handle, replay(verb, target, snapshot, request, revision.mainline))
+
+
+def _revert_range(
+    handle: Handle,
+    target: BranchState,
+    ends: tuple[Snapshot, Snapshot],
+    request: MergeRequest,
+    authorship: Authorship,
+) -> MergeResult:
+    message, actor = authorship
+    first, last = ends
+    options = _options_with_actor(handle, message or f"Revert {first.commit_id}..{last.commit_id}", actor)
+    request = replace(request, commit_metadata=options.commit_metadata())
+    with log_operation("revert", target.name):
+        return _finish(handle, revert_range(target, first, last, request))
+
+
+def _require_no_mainline(revision: Replay) -> str:
+    """Return the text of a range; a parent number would be ambiguous for several commits."""
+    if revision.mainline is not None:
+        message = f"mainline {revision.mainline} does not apply to the range '{revision.commit}'"
+        raise InputError(message, reason="expected a single merge commit", hint="revert the range without it")
+    return str(revision.commit)
 
 
 def _options_with_actor(handle: Handle, message: str | None, actor: str | None) -> WriteOptions:

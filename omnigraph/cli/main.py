@@ -34,7 +34,7 @@ _COMMANDS = {
     "history": LazyCommand("omnigraph.cli.entity", "history", "Show every version of one entity"),
     "blame": LazyCommand("omnigraph.cli.entity", "blame", "Show who last changed each property of an entity"),
     "tag": LazyCommand("omnigraph.cli.tag", "tag", "Create, list and delete tags"),
-    "revert": LazyCommand("omnigraph.cli.replay", "revert", "Undo a commit with a new commit"),
+    "revert": LazyCommand("omnigraph.cli.replay", "revert", "Undo a commit or a range with a new commit"),
     "cherry-pick": LazyCommand("omnigraph.cli.replay", "cherry_pick", "Apply the changes of one commit to a branch"),
     "commit": LazyCommand("omnigraph.cli.commit", "commit", "List and show commits"),
     "changes": LazyCommand("omnigraph.cli.changes", "changes", "Follow the commits of a branch"),

@@ -146,6 +146,20 @@ def test_commit_is_reverted_and_cherry_picked(omnigraph: Program, graph: str) ->
     assert (wrong.code, "main~3" in wrong.err) == (1, True)
 
 
+def test_range_of_commits_is_reverted(omnigraph: Program, graph: str) -> None:
+    previewed = omnigraph("revert", "main..r", "--branch", "r", "--uri", graph)
+    assert "error: 'main' is not an ancestor of 'r'" in previewed.err
+    previewed = omnigraph("revert", "main~1..r", "--branch", "r", "--uri", graph, "--dry-run")
+    assert previewed.out == "would revert main~1..r on r: 0 added, 2 changed, 0 removed\n"
+    clash = omnigraph("revert", "main~1..r", "--uri", graph)
+    assert clash.code == 1
+    assert "'main~1..r' cannot be reverted on 'main'" in clash.err
+    assert re.search(r"base +main +main~1\n", clash.err)
+    done = json.loads(omnigraph("revert", "main~1..", "--branch", "r", "--uri", graph, "--json").out)
+    assert (done["outcome"], done["stats"]["updates"], done["commit"]["operation"]) == ("merged", 2, "revert")
+    assert omnigraph("diff", "main~1", "r", "--uri", graph).out == "no differences\n"
+
+
 def test_log_graph_is_drawn_on_a_terminal(omnigraph: Program, graph: str) -> None:
     omnigraph("branch", "merge", "r", "--uri", graph, "--strategy", "ours", "-m", "done")
     drawn = re.sub(f"{ULID}  [-0-9]+ [:0-9]+", "ID", omnigraph("log", graph, "--ascii").out)
