@@ -69,6 +69,17 @@ class BranchesSurface(Protocol):
 
     def delete(self, name: str) -> None: ...
 
+    def reset(
+        self,
+        name: str,
+        *,
+        to: Revision,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        dry_run: bool = False,
+    ) -> MergeResult: ...
+
     def merge_session(
         self,
         source: str | None = None,

@@ -1,4 +1,4 @@
-"""Merges, merge sessions, reverts and cherry-picks; each ends in one publish or has no effect."""
+"""Merges, merge sessions, reverts, cherry-picks and resets; each ends in one publish or has no effect."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,11 +14,13 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.revision_ranges import is_range, resolve_range
 from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.history.tags import find_branch_with_commit
 from omnigraph.merging.merge import MergeReport, MergeRequest, open_merge
 from omnigraph.merging.merge import merge as merge_heads
 from omnigraph.merging.merge_limits import MergeLimits
 from omnigraph.merging.planner import MergeOptions
 from omnigraph.merging.replay import ReplayKind, replay, revert_range
+from omnigraph.merging.reset import RESET_OPERATION, reset
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish.branch_lifecycle import delete_branch
@@ -181,6 +183,25 @@ def _require_no_mainline(revision: Replay) -> str:
     return str(revision.commit)
 
 
+def reset_branch(
+    handle: Handle, branch: str, revision: Revision, request: MergeRequest, authorship: Authorship
+) -> MergeResult:
+    """Give a branch the state of a revision, which is resolved relative to that branch."""
+    action = "a branch reset"
+    handle.require_branch(action)
+    if not request.dry_run:
+        handle.require_writable(action)
+    target = handle.open_branch_state(branch)
+    head = manifest_snapshot(handle.store, target, target.refresh())
+    snapshot = resolve_revision(handle.store, target, head, revision)
+    message, actor = authorship
+    options = _options_with_actor(handle, message or _message_about("Reset to", snapshot.commit), actor)
+    request = replace(request, commit_metadata=options.commit_metadata())
+    with log_operation(RESET_OPERATION, target.name):
+        retained_by = find_branch_with_commit(handle.store, target, snapshot.commit_id)
+        return _finish(handle, reset(target, snapshot, retained_by, request))
+
+
 def _options_with_actor(handle: Handle, message: str | None, actor: str | None) -> WriteOptions:
     return handle.with_actor(WriteOptions(message=message, actor=actor))
 
@@ -207,4 +228,8 @@ def _replay_message(verb: ReplayKind, commit: Commit) -> str | None:
     """Return the default message of a commit that repeats or reverts another."""
     if verb == "cherry_pick":
         return commit.message
-    return f'Revert "{commit.message}"' if commit.message else f"Revert {commit.id}"
+    return _message_about("Revert", commit)
+
+
+def _message_about(action: str, commit: Commit) -> str:
+    return f'{action} "{commit.message}"' if commit.message else f"{action} {commit.id}"

@@ -73,6 +73,7 @@ def test_command_list_matches_the_expected_one() -> None:
         "repair",
         "branch merge",
         "branch rename",
+        "branch reset",
         "diff",
         "log",
         "history",
