@@ -17,13 +17,18 @@ from omnigraph.errors import (
     PreconditionFailed,
     ReadOnlyError,
     ReadSetConflict,
+    RecoveryRequired,
     SchemaMismatch,
+    StorageError,
 )
 from omnigraph.history.delete_queue import check_versions_retained
 from omnigraph.merging import reset as reset_module
+from omnigraph.publish.recover import recover
+from omnigraph.storage.effects import Fault
 from omnigraph.testing import graph as temporary_graph
 from tests.api.revisions.conftest import SCHEMA
 from tests.api.revisions.test_revert_and_cherry_pick import STEP, lines, step
+from tests.crash.verbs import overdue
 
 
 def written_files(graph: Graph) -> set[str]:
@@ -163,6 +168,22 @@ def test_referenced_versions_survive_a_cleanup(graph: Graph) -> None:
     graph.branches.delete("review")
     graph.maintenance.cleanup(keep=1, confirm=True, grace="0s", erase=True)
     assert lines(omnigraph.open(graph.uri)) == wanted
+    assert graph.maintenance.check()
+
+
+@pytest.mark.parametrize(("effect", "landed"), [(2, False), (3, True), (4, True)])
+def test_cleanup_spares_what_an_interrupted_reset_needs(graph: Graph, effect: int, landed: bool) -> None:
+    wanted, head = lines(graph.at("v1")), lines(graph)
+    store = graph._handle.store
+    # The effects: the intent, its confirmation, the verdict, the manifest state.
+    with store.effects.failing(Fault(effect, "before")), pytest.raises((StorageError, RecoveryRequired)):
+        graph.branches.reset("main", to="v1")
+    graph.tags.delete("v1")
+    graph.branches.delete("review")
+    graph.maintenance.cleanup(keep=1, confirm=True, grace="0s")
+    with overdue():
+        recover(store)
+    assert lines(omnigraph.open(graph.uri)) == (wanted if landed else head)
     assert graph.maintenance.check()
 
 
