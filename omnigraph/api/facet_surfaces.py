@@ -300,7 +300,13 @@ class MaintenanceSurface(Protocol):
     ) -> OptimizeReport: ...
 
     def ensure_indices(
-        self, *, engine: Engine = "auto", spark: Any = None, branch: str | None = None, actor: str | None = None
+        self,
+        *,
+        rebuild: bool | Collection[str] = False,
+        engine: Engine = "auto",
+        spark: Any = None,
+        branch: str | None = None,
+        actor: str | None = None,
     ) -> Receipt: ...
 
     def pending_indices(self) -> list[tuple[str, str, str]]: ...
