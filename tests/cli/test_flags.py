@@ -71,6 +71,7 @@ def test_command_list_matches_the_expected_one() -> None:
         "status",
         "doctor",
         "repair",
+        "upgrade",
         "branch merge",
         "branch rename",
         "branch reset",
