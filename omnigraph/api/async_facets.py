@@ -45,6 +45,7 @@ class AsyncBranches(AsyncFacet[Branches]):
     names = in_thread(Branches.names)
     get = in_thread(Branches.get)
     delete = in_thread(Branches.delete)
+    reset = in_thread(Branches.reset)
 
     async def __aiter__(self) -> AsyncIterator[str]:
         for name in await self.names():

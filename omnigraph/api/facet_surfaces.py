@@ -69,6 +69,17 @@ class BranchesSurface(Protocol):
 
     def delete(self, name: str) -> None: ...
 
+    def reset(
+        self,
+        name: str,
+        *,
+        to: Revision,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        dry_run: bool = False,
+    ) -> MergeResult: ...
+
     def merge_session(
         self,
         source: str | None = None,
@@ -289,7 +300,13 @@ class MaintenanceSurface(Protocol):
     ) -> OptimizeReport: ...
 
     def ensure_indices(
-        self, *, engine: Engine = "auto", spark: Any = None, branch: str | None = None, actor: str | None = None
+        self,
+        *,
+        rebuild: bool | Collection[str] = False,
+        engine: Engine = "auto",
+        spark: Any = None,
+        branch: str | None = None,
+        actor: str | None = None,
     ) -> Receipt: ...
 
     def pending_indices(self) -> list[tuple[str, str, str]]: ...

@@ -1,4 +1,4 @@
-"""Merges, merge sessions, reverts and cherry-picks; each ends in one publish or has no effect."""
+"""Merges, merge sessions, reverts, cherry-picks and resets; each ends in one publish or has no effect."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,13 +11,16 @@ from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import InputError, OmnigraphError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
+from omnigraph.history.revision_ranges import is_range, resolve_range
 from omnigraph.history.revisions import Revision, resolve_revision
-from omnigraph.history.snapshot import manifest_snapshot
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.history.tags import find_branch_with_commit
 from omnigraph.merging.merge import MergeReport, MergeRequest, open_merge
 from omnigraph.merging.merge import merge as merge_heads
 from omnigraph.merging.merge_limits import MergeLimits
 from omnigraph.merging.planner import MergeOptions
-from omnigraph.merging.replay import ReplayKind, replay
+from omnigraph.merging.replay import ReplayKind, replay, revert_range
+from omnigraph.merging.reset import RESET_OPERATION, reset
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish.branch_lifecycle import delete_branch
@@ -128,7 +131,7 @@ def open_session(
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A revert or cherry-pick: the commit, the branch to write to, and the parent to compare with."""
+    """A revert or cherry-pick: the commit or range, the branch to write to, and the parent to compare with."""
 
     verb: ReplayKind
     commit: Revision
@@ -146,12 +149,57 @@ def replay_commit(handle: Handle, revision: Replay, request: MergeRequest, autho
     nearest, origin = handle.latest_snapshot(), handle.branch_state
     if verb == "revert" and target is not origin:  # HEAD means the head of that branch
         nearest, origin = manifest_snapshot(handle.store, target, target.last_known()), target
+    if verb == "revert" and is_range(revision.commit):
+        ends = resolve_range(handle.store, origin, nearest, _require_no_mainline(revision))
+        return _revert_range(handle, target, ends, request, authorship)
     snapshot = resolve_revision(handle.store, origin, nearest, revision.commit)
     message, actor = authorship
     options = _options_with_actor(handle, message or _replay_message(verb, snapshot.commit), actor)
     request = replace(request, commit_metadata=options.commit_metadata())
     with log_operation(verb, target.name):
         return _finish(handle, replay(verb, target, snapshot, request, revision.mainline))
+
+
+def _revert_range(
+    handle: Handle,
+    target: BranchState,
+    ends: tuple[Snapshot, Snapshot],
+    request: MergeRequest,
+    authorship: Authorship,
+) -> MergeResult:
+    message, actor = authorship
+    first, last = ends
+    options = _options_with_actor(handle, message or f"Revert {first.commit_id}..{last.commit_id}", actor)
+    request = replace(request, commit_metadata=options.commit_metadata())
+    with log_operation("revert", target.name):
+        return _finish(handle, revert_range(target, first, last, request))
+
+
+def _require_no_mainline(revision: Replay) -> str:
+    """Return the text of a range; a parent number would be ambiguous for several commits."""
+    if revision.mainline is not None:
+        message = f"mainline {revision.mainline} does not apply to the range '{revision.commit}'"
+        raise InputError(message, reason="expected a single merge commit", hint="revert the range without it")
+    return str(revision.commit)
+
+
+def reset_branch(
+    handle: Handle, branch: str, revision: Revision, request: MergeRequest, authorship: Authorship
+) -> MergeResult:
+    """Give a branch the state of a revision, which is resolved relative to that branch."""
+    action = "a branch reset"
+    handle.require_branch(action)
+    if not request.dry_run:
+        handle.require_writable(action)
+    target = handle.open_branch_state(branch)
+    head = manifest_snapshot(handle.store, target, target.refresh())
+    snapshot = resolve_revision(handle.store, target, head, revision)
+    message, actor = authorship
+    options = _options_with_actor(handle, message or _message_about("Reset to", snapshot.commit), actor)
+    request = replace(request, commit_metadata=options.commit_metadata())
+    with log_operation(RESET_OPERATION, target.name):
+        retained_by = find_branch_with_commit(handle.store, target, snapshot.commit_id)
+        return _finish(handle, reset(target, snapshot, retained_by, request))
 
 
 def _options_with_actor(handle: Handle, message: str | None, actor: str | None) -> WriteOptions:
@@ -180,4 +228,8 @@ def _replay_message(verb: ReplayKind, commit: Commit) -> str | None:
     """Return the default message of a commit that repeats or reverts another."""
     if verb == "cherry_pick":
         return commit.message
-    return f'Revert "{commit.message}"' if commit.message else f"Revert {commit.id}"
+    return _message_about("Revert", commit)
+
+
+def _message_about(action: str, commit: Commit) -> str:
+    return f'{action} "{commit.message}"' if commit.message else f"{action} {commit.id}"

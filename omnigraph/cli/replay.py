@@ -1,4 +1,4 @@
-"""`omnigraph revert` and `omnigraph cherry-pick`: undo a commit, or apply it to another branch."""
+"""`omnigraph revert` and `omnigraph cherry-pick`: undo commits, or apply one to another branch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,11 @@ _mainline_option = click.option(
 @actor_option
 @shared_options
 def revert(commit: str, branch: str, **options: Any) -> None:
-    """Undo the changes of a commit with a new commit; later changes are kept.
+    """Undo the changes of a commit, or of a range, with a new commit; later changes are kept.
 
-    COMMIT is an id, a tag, HEAD or HEAD~2. Values that have changed again since then are conflicts.
+    COMMIT is an id, a tag, HEAD or HEAD~2, or a range: A..B undoes the net effect of the commits
+    after A, up to and including B; A.. ends at the head. Values that have changed again since then
+    are conflicts.
     """
     _replay_commit("revert", commit, branch, options)
 
@@ -76,7 +78,7 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
     branch_flag = "--branch" if verb == "revert" else "--into"
     command_words = (verb, commit, *((branch_flag, branch) if branch != "main" else ()))
     typed_command = build_typed_command(command_words, uri or store, options, strategies)
-    sides = branch, f"before {commit}" if verb == "revert" else commit
+    sides = branch, _other_side(verb, commit)
     action = "reverted on" if verb == "revert" else "applied to"
     failure = f"'{commit}' cannot be {action} '{branch}'"
     replay = graph.revisions.revert if verb == "revert" else graph.revisions.cherry_pick
@@ -89,6 +91,13 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
         preview_conflicts(merge_result.conflicts, failure, sides, typed_command)
         return
     _print_result(merge_result, (verb, commit, branch), sides, graph.actor)
+
+
+def _other_side(verb: str, commit: str) -> str:
+    """Return the label of the state that a revert restores, or that a cherry-pick applies."""
+    if verb != "revert":
+        return commit
+    return commit.partition("..")[0] if ".." in commit else f"before {commit}"
 
 
 def _print_result(

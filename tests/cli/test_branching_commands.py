@@ -146,6 +146,41 @@ def test_commit_is_reverted_and_cherry_picked(omnigraph: Program, graph: str) ->
     assert (wrong.code, "main~3" in wrong.err) == (1, True)
 
 
+def test_range_of_commits_is_reverted(omnigraph: Program, graph: str) -> None:
+    previewed = omnigraph("revert", "main..r", "--branch", "r", "--uri", graph)
+    assert "error: 'main' is not an ancestor of 'r'" in previewed.err
+    previewed = omnigraph("revert", "main~1..r", "--branch", "r", "--uri", graph, "--dry-run")
+    assert previewed.out == "would revert main~1..r on r: 0 added, 2 changed, 0 removed\n"
+    clash = omnigraph("revert", "main~1..r", "--uri", graph)
+    assert clash.code == 1
+    assert "'main~1..r' cannot be reverted on 'main'" in clash.err
+    assert re.search(r"base +main +main~1\n", clash.err)
+    done = json.loads(omnigraph("revert", "main~1..", "--branch", "r", "--uri", graph, "--json").out)
+    assert (done["outcome"], done["stats"]["updates"], done["commit"]["operation"]) == ("merged", 2, "revert")
+    assert omnigraph("diff", "main~1", "r", "--uri", graph).out == "no differences\n"
+
+
+def test_branch_is_reset_to_a_tag(omnigraph: Program, graph: str) -> None:
+    omnigraph("tag", "create", "v1", "main~1", "--uri", graph)
+    head = library.open(graph).head.id
+    previewed = omnigraph("branch", "reset", "main", "v1", "--uri", graph, "--dry-run")
+    assert previewed.out == "would reset main to v1: 0 added, 1 changed, 0 removed\n"
+    assert omnigraph("branch", "reset", "main", "v1", "--uri", graph, "--if-commit", "x").code == 4
+    done = omnigraph("branch", "reset", "main", "v1", "--uri", graph, "--as", "bob")
+    assert re.fullmatch(f"reset main to v1: 0 added, 1 changed, 0 removed; commit {ULID}\n", done.out)
+    assert 'bob  reset  Reset to "both"  (main)' in omnigraph("log", graph).out
+    assert omnigraph("diff", "v1", "--uri", graph).out == "no differences\n"
+    again = omnigraph("branch", "reset", "main", "v1", "--uri", graph)
+    assert again.out == "nothing to do: main already has the state of v1\n"
+    told = json.loads(omnigraph("branch", "reset", "r", "HEAD~1", "--uri", graph, "--json", "-m", "back").out)
+    assert (told["branch"], told["outcome"], told["stats"]["updates"]) == ("r", "merged", 1)
+    assert (told["commit"]["operation"], told["commit"]["message"]) == ("reset", "back")
+    assert omnigraph("branch", "reset", "main", "HEAD~1", "--uri", graph).code == 0
+    assert omnigraph("diff", head, "--uri", graph).out == "no differences\n"
+    wrong = omnigraph("branch", "reset", "main", "ghost", "--uri", graph)
+    assert (wrong.code, "unknown revision 'ghost'" in wrong.err) == (1, True)
+
+
 def test_log_graph_is_drawn_on_a_terminal(omnigraph: Program, graph: str) -> None:
     omnigraph("branch", "merge", "r", "--uri", graph, "--strategy", "ours", "-m", "done")
     drawn = re.sub(f"{ULID}  [-0-9]+ [:0-9]+", "ID", omnigraph("log", graph, "--ascii").out)
