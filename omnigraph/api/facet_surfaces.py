@@ -74,7 +74,7 @@ class BranchesSurface(Protocol):
         source: str | None = None,
         into: str | None = None,
         *,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         collapse_edges: bool = False,
         message: str | None = None,
         actor: str | None = None,
@@ -128,7 +128,7 @@ class RevisionsSurface(Protocol):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult: ...
 
@@ -142,7 +142,7 @@ class RevisionsSurface(Protocol):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult: ...
 

@@ -79,13 +79,14 @@ class Revisions(Facet):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult:
         """Undo the changes of a commit in a new commit; later changes are kept.
 
-        Entities that have changed again since then are conflicts, as in a merge: `ours` keeps the
-        current values, and `theirs` restores the values from before the commit. A merge commit is
+        Properties that have changed again since then are conflicts, as in a merge: `ours` keeps the
+        current values, and `theirs` restores the values from before the commit. Other properties of
+        the same entities are kept as they are, unless `granularity="entity"`. A merge commit is
         reverted relative to its first parent, or to parent number `mainline`.
 
         Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime, and
@@ -105,7 +106,7 @@ class Revisions(Facet):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult:
         """Apply the changes of one commit to a branch, by default this one.

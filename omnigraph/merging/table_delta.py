@@ -1,7 +1,7 @@
 """The rows that a merge writes to and removes from one table of the target, given some decisions."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +11,9 @@ from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, TableDelta
 from omnigraph.rules.lookup import RecordingLookup
 
 from .conflicts import EntityKey
+from .decisions import Decision, Decisions, changes_target, decided_row
 from .offloaded_table import OffloadedSides, OffloadEngine, make_offloaded_delta
-from .table_merge import Choice, TableSides
-
-Decision: TypeAlias = Choice | Any  # a side, or the row that replaces both
-
-
-Decisions: TypeAlias = Mapping[EntityKey, Decision]
+from .table_merge import TableSides
 
 
 def make_table_delta(
@@ -76,18 +72,9 @@ def _apply_decisions(table_sides: TableSides, choices: Mapping[str, Decision]) -
     """Return the rows to write and the ids to remove according to decisions about single entities."""
     decided_rows: list[pa.Table] = []
     removed_ids = []
-    for entity_id, decision in sorted(choices.items()):
-        if isinstance(decision, pa.Table):
-            decided_rows.append(decision)
-        elif _choice_changes_target(table_sides, entity_id, decision):
-            row = table_sides.row_if_chosen(entity_id, decision)
+    for entity_id, decision in sorted(choices.items(), key=itemgetter(0)):
+        if changes_target(table_sides, entity_id, decision):
+            row = decided_row(table_sides, entity_id, decision)
             decided_rows += [row] if row is not None else []
             removed_ids += [entity_id] if row is None else []
     return decided_rows, removed_ids
-
-
-def _choice_changes_target(table_sides: TableSides, entity_id: str, side: Choice) -> bool:
-    """Return whether a choice changes the target; an entity that neither side changed is identical on both."""
-    if side == "theirs":
-        return table_sides.is_changed(entity_id)
-    return table_sides.granularity == "property" and entity_id in table_sides.contested_entities
