@@ -194,7 +194,7 @@ def test_blame_follows_later_edits_and_merges_of_a_decided_property(graph: Graph
 def credited(graph: Graph) -> dict[str, str | None]:
     """The message of the commit to which each property is credited."""
     found = graph.refresh().revisions.blame("Package", "curl")
-    return {name: one.commit and one.commit.message for name, one in found.items()}
+    return {name: one.commit.message if one.commit else None for name, one in found.items()}
 
 
 def test_merges_have_a_default_message(graph: Graph) -> None:
