@@ -111,6 +111,7 @@ def _print_result(
         return
     if merge_result.outcome == "already_up_to_date":
         show.result(f"nothing to do: {branch} already has the changes from {commit}")
+        print_discarded_changes(merge_result, sides)
         return
     verbs = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
     action = f"{verbs[merge_result.commit is None]} {commit} on {branch}"
