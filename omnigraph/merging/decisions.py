@@ -7,11 +7,11 @@ conflict. This module reads no tables.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from omnigraph.storage.value_equality import same_rows
+from omnigraph.values.table_key import TableKey
 
 from .conflicts import EntityKey
 from .table_merge import Choice, ContestedEntity, TableSides
@@ -37,21 +37,52 @@ Decision: TypeAlias = Choice | PropertyChoices | Any  # a side, sides by propert
 Decisions: TypeAlias = Mapping[EntityKey, Decision]
 
 
-def decided_row(table_sides: TableSides, entity_id: str, decision: Decision) -> pa.Table | None:
-    """Return an entity's row under a decision, or None if the decision removes the entity."""
+class DecidedEntity(NamedTuple):
+    """An entity with a decision: its rows in all versions and in the result; None where it is absent."""
+
+    id: str
+    base: pa.Table | None
+    ours: pa.Table | None
+    theirs: pa.Table | None
+    result: pa.Table | None
+    changes_target: bool
+
+
+def decide_entities(table_sides: TableSides, choices: Mapping[str, Decision]) -> list[DecidedEntity]:
+    """Return the decided entities of one table, ordered by id; merged rows are computed together."""
+    side_by_column = {
+        entity_id: decision.side_by_column
+        for entity_id, decision in choices.items()
+        if isinstance(decision, PropertyChoices)
+    }
+    merged_rows = table_sides.merged_rows(side_by_column)
+    return [
+        _decide_entity(table_sides, entity_id, choices[entity_id], merged_rows.get(entity_id))
+        for entity_id in sorted(choices)
+    ]
+
+
+def _decide_entity(
+    table_sides: TableSides, entity_id: str, decision: Decision, merged_row: pa.Table | None
+) -> DecidedEntity:
+    base_row, our_row, their_row = table_sides.versions_of(entity_id)
+    if isinstance(decision, PropertyChoices):
+        differs = merged_row is not our_row
+        return DecidedEntity(entity_id, base_row, our_row, their_row, merged_row, differs)
     if isinstance(decision, pa.Table):
-        return decision
-    if isinstance(decision, PropertyChoices):
-        return table_sides.merged_row(entity_id, decision.side_by_column)
-    return table_sides.row_on(decision, entity_id)
+        return DecidedEntity(entity_id, base_row, our_row, their_row, decision, True)
+    # An entity that neither side changed is identical on both.
+    takes_theirs = decision == "theirs" and table_sides.is_changed(entity_id)
+    result_row = their_row if decision == "theirs" else our_row
+    return DecidedEntity(entity_id, base_row, our_row, their_row, result_row, takes_theirs)
 
 
-def changes_target(table_sides: TableSides, entity_id: str, decision: Decision) -> bool:
-    """Return whether a decision changes the target; an entity that neither side changed is identical on both."""
-    if isinstance(decision, PropertyChoices):
-        row, our_row = decided_row(table_sides, entity_id, decision), table_sides.row_on("ours", entity_id)
-        return row is None or our_row is None or not same_rows(row, our_row)[0]
-    return isinstance(decision, pa.Table) or (decision == "theirs" and table_sides.is_changed(entity_id))
+def decisions_by_table(decisions: Decisions) -> dict[TableKey, dict[str, Decision]]:
+    """Return the decisions of each table, by entity id."""
+    choices_by_table: dict[TableKey, dict[str, Decision]] = {}
+    for (table_key, entity_id), decision in decisions.items():
+        choices_by_table.setdefault(table_key, {})[entity_id] = decision
+    return choices_by_table
 
 
 def is_resolved(entity: ContestedEntity, decision: Decision | None) -> bool:

@@ -13,7 +13,7 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType
 from omnigraph.values.table_key import TableKey
 
 from .conflicts import EntityKey
-from .decisions import Decisions, decided_row
+from .decisions import Decisions, PropertyChoices
 from .table_merge import Choice, TableSides
 
 _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
@@ -55,8 +55,10 @@ def _decided_deletions(
     """Return the nodes that a side deleted and that have a decision, and whether the merge keeps each one."""
     stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
-        if table_key.kind == "node" and sides_of(table_key).is_deleted_on(side, node_id):
-            row = decided_row(sides_of(table_key), node_id, decision)
+        if table_key.is_edge or isinstance(decision, PropertyChoices):  # both sides have such a node
+            continue
+        if sides_of(table_key).is_deleted_on(side, node_id):
+            row = decision if isinstance(decision, pa.Table) else sides_of(table_key).row_on(decision, node_id)
             stays_by_node.setdefault(table_key, {})[node_id] = row is not None
     return stays_by_node
 

@@ -8,7 +8,7 @@ tables.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from omnigraph.values.table_key import TableKey
 
 Choice = Literal["ours", "theirs"]
 Granularity = Literal["entity", "property"]
+EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]  # base, ours, theirs
 
 
 @dataclass(frozen=True)
@@ -113,29 +114,51 @@ class TableSides:
         unchanged_opposite = pc.invert(pc.is_in(deleted_rows["id"], value_set=changed_ids(opposite_changes)))
         return deleted_rows.filter(pc.and_(pc.or_(*at_nodes), unchanged_opposite))
 
+    def versions_of(self, entity_id: str) -> EntityRows:
+        """Return an entity's rows in the base, on our side and on theirs, if either side changed the entity."""
+        contested = self.contested_entities.get(entity_id)
+        if contested is not None:
+            return contested.base, contested.ours, contested.theirs
+        return self.base_row(entity_id), self.row_on("ours", entity_id), self.row_on("theirs", entity_id)
+
     def merges_properties(self, entity_id: str) -> bool:
         """Return whether the properties of an entity are merged one by one: all three versions have the entity."""
-        if self.granularity == "entity" or self.base_row(entity_id) is None:
-            return False
-        return self.row_on("ours", entity_id) is not None and self.row_on("theirs", entity_id) is not None
+        return self.granularity == "property" and all(row is not None for row in self.versions_of(entity_id))
 
     def merged_row(self, entity_id: str, side_by_column: Mapping[str, Choice] | None = None) -> pa.Table | None:
-        """Return an entity with the chosen sides' values and with the changes of both sides to other properties.
+        """Return an entity merged as in `merged_rows`.
 
-        Conflicting properties without a choice have our value. An entity whose properties are not merged one by
-        one is returned as it is on our side, or else on theirs.
+        An entity whose properties are not merged one by one is returned as it is on our side, or else on theirs.
         """
-        our_row, their_row = self.row_on("ours", entity_id), self.row_on("theirs", entity_id)
-        if our_row is None or their_row is None or not self.merges_properties(entity_id):
-            return our_row if our_row is not None else their_row
-        base_row, chosen_sides = self.base_row(entity_id), side_by_column or {}
+        if self.merges_properties(entity_id):
+            return self.merged_rows({entity_id: side_by_column or {}})[entity_id]
+        _, our_row, their_row = self.versions_of(entity_id)
+        return our_row if our_row is not None else their_row
+
+    def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, pa.Table]:
+        """Return entities with the chosen sides' values and with both sides' changes to other properties.
+
+        Conflicting properties without a choice have our value. A row that equals our row is our row itself. All
+        entities must be merged property by property.
+        """
+        versions = [self.versions_of(entity_id) for entity_id in side_by_column]
+        if not versions:
+            return {}
+        base_rows, our_rows, their_rows = (
+            pa.concat_tables(rows).combine_chunks() for rows in zip(*versions, strict=True)
+        )
         take_theirs = {
-            column: np.array([chosen_sides[column] == "theirs"])
-            if column in chosen_sides
-            else same_values(base_row[column], our_row[column])  # type: ignore[index]
-            for column in our_row.column_names
+            column: same_values(base_rows[column], our_rows[column]).copy() for column in our_rows.column_names
         }
-        return _pick_values(our_row.combine_chunks(), their_row.combine_chunks(), take_theirs)
+        for row_number, chosen_sides in enumerate(side_by_column.values()):
+            for column, side in chosen_sides.items():
+                take_theirs[column][row_number] = side == "theirs"
+        merged_rows = _pick_values(our_rows, their_rows, take_theirs)
+        equals_ours = same_rows(merged_rows, our_rows)
+        return {
+            entity_id: versions[row_number][1] if equals_ours[row_number] else merged_rows.slice(row_number, 1)
+            for row_number, entity_id in enumerate(side_by_column)
+        }
 
     def is_changed(self, entity_id: str) -> bool:
         """Return whether either side changed an entity."""
