@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph.values.table_key import TableKey
 
 from .conflicts import EntityKey
-from .table_merge import Choice, ContestedEntity, TableSides
+from .table_merge import Choice, ContestedEntity, MergedRow, TableSides
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,10 @@ Decisions: TypeAlias = Mapping[EntityKey, Decision]
 
 
 class DecidedEntity(NamedTuple):
-    """An entity with a decision: its rows in all versions and in the result; None where it is absent."""
+    """An entity with a decision: its rows in all versions and in the result; None where it is absent.
+
+    `changes_target` tells whether the result may differ from our row.
+    """
 
     id: str
     base: pa.Table | None
@@ -63,12 +66,11 @@ def decide_entities(table_sides: TableSides, choices: Mapping[str, Decision]) ->
 
 
 def _decide_entity(
-    table_sides: TableSides, entity_id: str, decision: Decision, merged_row: pa.Table | None
+    table_sides: TableSides, entity_id: str, decision: Decision, merged_row: MergedRow | None
 ) -> DecidedEntity:
     base_row, our_row, their_row = table_sides.versions_of(entity_id)
-    if isinstance(decision, PropertyChoices):
-        differs = merged_row is not our_row
-        return DecidedEntity(entity_id, base_row, our_row, their_row, merged_row, differs)
+    if merged_row is not None:
+        return DecidedEntity(entity_id, base_row, our_row, their_row, *merged_row)
     if isinstance(decision, pa.Table):
         return DecidedEntity(entity_id, base_row, our_row, their_row, decision, True)
     # An entity that neither side changed is identical on both.

@@ -8,7 +8,7 @@ tables.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,13 @@ class ContestedEntity:
     ours: pa.Table | None
     theirs: pa.Table | None
     differing_columns: tuple[str, ...]
+
+
+class MergedRow(NamedTuple):
+    """An entity merged property by property, and whether it differs from our row."""
+
+    row: pa.Table
+    differs_from_ours: bool
 
 
 @dataclass(frozen=True)
@@ -131,15 +138,14 @@ class TableSides:
         An entity whose properties are not merged one by one is returned as it is on our side, or else on theirs.
         """
         if self.merges_properties(entity_id):
-            return self.merged_rows({entity_id: side_by_column or {}})[entity_id]
+            return self.merged_rows({entity_id: side_by_column or {}})[entity_id].row
         _, our_row, their_row = self.versions_of(entity_id)
         return our_row if our_row is not None else their_row
 
-    def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, pa.Table]:
+    def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, MergedRow]:
         """Return entities with the chosen sides' values and with both sides' changes to other properties.
 
-        Conflicting properties without a choice have our value. A row that equals our row is our row itself. All
-        entities must be merged property by property.
+        Conflicting properties without a choice have our value. All entities must be merged property by property.
         """
         versions = [self.versions_of(entity_id) for entity_id in side_by_column]
         if not versions:
@@ -156,7 +162,7 @@ class TableSides:
         merged_rows = _pick_values(our_rows, their_rows, take_theirs)
         equals_ours = same_rows(merged_rows, our_rows)
         return {
-            entity_id: versions[row_number][1] if equals_ours[row_number] else merged_rows.slice(row_number, 1)
+            entity_id: MergedRow(merged_rows.slice(row_number, 1), not equals_ours[row_number])
             for row_number, entity_id in enumerate(side_by_column)
         }
 
