@@ -66,7 +66,8 @@ class MergeResult(Guarded):
     def __repr__(self) -> str:
         conflict_text = f", {len(self.conflicts)} conflicts" if self.conflicts else ""
         commit_text = f", commit {self.commit.id}" if self.commit is not None else ""
-        summary = f"{self.outcome}{conflict_text}{commit_text}"
+        discarded_text = f", {len(self.discarded)} changes discarded" if self.discarded else ""
+        summary = f"{self.outcome}{conflict_text}{discarded_text}{commit_text}"
         return f"<Merge of {self.source} into {self.target}: {summary}>"
 
     @cached_property
@@ -189,7 +190,10 @@ class MergeSession(Guarded):
         return f"<MergeSession of {source!r} into {target!r}: {progress}>"
 
     def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> "MergeSession":
-        """Resolve one conflict with `ours`, `theirs`, or a dict of property values."""
+        """Resolve one conflict with `ours`, `theirs`, or a dict of property values.
+
+        A side decides only the properties in conflict, unless the session compares whole entities.
+        """
         all_conflicts = self.conflicts
         try:
             conflict_index = (
