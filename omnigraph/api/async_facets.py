@@ -68,7 +68,7 @@ class AsyncBranches(AsyncFacet[Branches]):
         source: str | None = None,
         into: str | None = None,
         *,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         collapse_edges: bool = False,
         message: str | None = None,
         actor: str | None = None,

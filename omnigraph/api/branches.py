@@ -128,7 +128,7 @@ class Branches(Facet):
         source: str | None = None,
         into: str | None = None,
         *,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         collapse_edges: bool = False,
         message: str | None = None,
         actor: str | None = None,

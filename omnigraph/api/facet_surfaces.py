@@ -85,7 +85,7 @@ class BranchesSurface(Protocol):
         source: str | None = None,
         into: str | None = None,
         *,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         collapse_edges: bool = False,
         message: str | None = None,
         actor: str | None = None,
@@ -139,7 +139,7 @@ class RevisionsSurface(Protocol):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult: ...
 
@@ -153,7 +153,7 @@ class RevisionsSurface(Protocol):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult: ...
 

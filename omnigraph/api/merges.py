@@ -24,6 +24,7 @@ from omnigraph.merging.reset import RESET_OPERATION, reset
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish.branch_lifecycle import delete_branch
+from omnigraph.publish.write_plan import CommitMetadata
 
 BranchPair = tuple[str | None, str | None]  # source and target; None means the branch of the handle
 Authorship = tuple[str | None, str | None]  # message and actor
@@ -62,7 +63,7 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     delete_branch: bool = False,
     if_commit: str | None = None,
     strategy: Strategy = None,
-    granularity: Granularity = "entity",
+    granularity: Granularity = "property",
     collapse_edges: bool = False,
     dry_run: bool = False,
     limits: MergeLimits | None = None,
@@ -76,11 +77,13 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     one side are merged without conflict. Different changes on both sides are conflicts; all of them
     are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves them: `ours`
     (the target), `theirs` (the source), a dict of these by conflict kind or by type, or a function
-    that takes the conflict and returns one of them, values, or None. With `granularity="property"`,
-    changes to different properties of an entity are combined. `collapse_edges` keeps one of two
-    equal edges that both sides added. `engine` is "local" (this process), "spark" (the session
-    `spark`, or a new one) or "auto", which uses Spark if both sides together changed millions of
-    rows; the result is the same.
+    that takes the conflict and returns one of them, values, or None. Changes to different properties
+    of an entity are combined, and a strategy decides only the properties in conflict; with
+    `granularity="entity"`, entities are compared and decided as a whole. The `discarded` changes of
+    the result are those that a decision did not keep. `collapse_edges` keeps one of two equal edges
+    that both sides added. The default `message` is "Merge branch 'x' into main". `engine` is "local"
+    (this process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both
+    sides together changed millions of rows; the result is the same.
 
     Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
     meantime, `PreconditionFailed`, and `ReadOnlyError`.
@@ -97,11 +100,11 @@ def merge_branches(
     handle: Handle, branches: BranchPair, request: MergeRequest, authorship: Authorship, *, delete_source: bool
 ) -> MergeResult:
     """Merge one branch into another, and delete the source if requested."""
-    request = replace(request, commit_metadata=_options_with_actor(handle, *authorship).commit_metadata())
     handle.require_branch("a merge")
     if not request.dry_run:
         handle.require_writable("a merge")
     source, target = (handle.open_branch_state(name) for name in branches)
+    request = replace(request, commit_metadata=_merge_metadata(handle, source, target, authorship))
     with log_operation("merge", target.name) as event:
         merged = merge_heads(source, target, request)
         result = _finish(handle, merged)
@@ -125,7 +128,7 @@ def open_session(
     source, target = (handle.open_branch_state(name) for name in branches)
     elsewhere = choose_merge_engine(engine)
     options = MergeOptions(check_granularity(granularity), collapse_edges, offload_engine=elsewhere)
-    request = MergeRequest(options, commit_metadata=_options_with_actor(handle, *authorship).commit_metadata())
+    request = MergeRequest(options, commit_metadata=_merge_metadata(handle, source, target, authorship))
     return MergeSession(open_merge(source, target), request, lambda merged: _finish(handle, merged))
 
 
@@ -200,6 +203,14 @@ def reset_branch(
     with log_operation(RESET_OPERATION, target.name):
         retained_by = find_branch_with_commit(handle.store, target, snapshot.commit_id)
         return _finish(handle, reset(target, snapshot, retained_by, request))
+
+
+def _merge_metadata(handle: Handle, source: BranchState, target: BranchState, authorship: Authorship) -> CommitMetadata:
+    """Return the metadata of a merge commit; a merge without a message names its branches."""
+    message, actor = authorship
+    if message is None:
+        message = f"Merge branch '{source.name}' into {target.name}"
+    return _options_with_actor(handle, message, actor).commit_metadata()
 
 
 def _options_with_actor(handle: Handle, message: str | None, actor: str | None) -> WriteOptions:

@@ -79,7 +79,7 @@ class Revisions(Facet):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult:
         """Undo the changes of a commit, or of a range, in a new commit; later changes are kept.
@@ -87,8 +87,9 @@ class Revisions(Facet):
         The range `A..B` is undone as a whole: the net effect of the commits after A, up to and
         including B; without B, up to the head. A must be an ancestor of B.
 
-        Entities that have changed again since then are conflicts, as in a merge: `ours` keeps the
-        current values, and `theirs` restores the values from before the commit. A merge commit is
+        Properties that have changed again since then are conflicts, as in a merge: `ours` keeps the
+        current values, and `theirs` restores the values from before the commit. Other properties of
+        the same entities are kept as they are, unless `granularity="entity"`. A merge commit is
         reverted relative to its first parent, or to parent number `mainline`.
 
         >>> from omnigraph import testing
@@ -114,7 +115,7 @@ class Revisions(Facet):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult:
         """Apply the changes of one commit to a branch, by default this one.

@@ -18,6 +18,7 @@ from .conflicts import (
     preview_conflicts,
     print_lost_edges,
 )
+from .discarded_changes import discarded_change_documents, print_discarded_changes
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
@@ -110,14 +111,20 @@ def _print_result(
         members = {"commit_id": commit, "branch": branch, "outcome": merge_result.outcome, "actor_id": actor}
         conflicts = [conflict.to_json() for conflict in merge_result.conflicts]
         commit_json = commit_document(merge_result.commit) if merge_result.commit is not None else None
-        conflict_members = {"merge_conflicts": conflicts, "lost_edges": lost_edge_documents(merge_result, sides)}
+        conflict_members = {
+            "merge_conflicts": conflicts,
+            "discarded": discarded_change_documents(merge_result, sides),
+            "lost_edges": lost_edge_documents(merge_result, sides),
+        }
         show.document(members | {"stats": merge_result.stats, **conflict_members, "commit": commit_json})
         return
     if merge_result.outcome == "already_up_to_date":
         show.result(f"nothing to do: {branch} already has the changes from {commit}")
+        print_discarded_changes(merge_result, sides)
         return
     verbs = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
     action = f"{verbs[merge_result.commit is None]} {commit} on {branch}"
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
     show.result(f"{action}: {describe_counts(merge_result)}{commit_note}")
+    print_discarded_changes(merge_result, sides)
     print_lost_edges(merge_result, sides)

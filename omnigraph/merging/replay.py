@@ -30,10 +30,10 @@ from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find_rows import find
 from omnigraph.values.table_key import TableKey
 
+from .decisions import Decisions
 from .merge import MergeReport, MergeRequest, merge_details
 from .planner import MergePlanner
 from .strategy import check_strategy, resolve_conflicts
-from .table_delta import Decisions
 
 ReplayKind = Literal["revert", "cherry_pick"]
 _CONFLICT_HINTS: dict[ReplayKind, str] = {
@@ -101,10 +101,7 @@ def _replay_change(
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         report = _plan_replay(kind, target_branch, txn.base, base_and_changed, request)
         latest_report[:] = [report]
-        decision_details = merge_details(
-            request, resolved_count=report.resolved_count, lost_count=len(report.lost_edges)
-        )
-        return _make_publish_plan(kind, report, txn, {**replay_details, **decision_details})
+        return _make_publish_plan(kind, report, txn, {**replay_details, **merge_details(request, report)})
 
     requirements = () if request.if_commit is None else (ExpectedHead(request.if_commit),)
     commit = publish(target_branch, prepare, request.commit_metadata, requirements)
