@@ -76,7 +76,7 @@ def test_duplicate_key_in_one_input_is_rejected(world: World, mode: str) -> None
         (b'{"edge":"Owns","from":"a","to":"b","data":{"src":"a"}}', InputError, "'src'"),
         (b'{"edge":"Likes","from":"ann","to":"bob"}', InputError, "line 3: unknown edge type"),
         (E + b'"v":[1,null]}}', PropertyValueError, "Event.v"),
-        (E + b'"v":[1,2,3]}}', PropertyValueError, "of 3"),
+        (E + b'"v":[1,2,3]}}', PropertyValueError, "of length 3"),
         (U + b'"pic":"base64:@@"}}', PropertyValueError, "User.pic"),
         (U + b'"pic":"https://x/y"}}', ExternalBlobPolicyError, "x/y"),
         (U + b'"age":151}}', ConstraintViolation, "line 3: @range"),
