@@ -79,7 +79,18 @@ def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> C
     delimiters = DELIMITERS if options.delimiter is None else (options.delimiter,)
     quotes = _QUOTES if options.quote is None else (options.quote,)
     dialects = [CsvDialect(delimiter, quote) for quote, delimiter in product(quotes, delimiters) if quote != delimiter]
-    return max(dialects, key=lambda dialect: _score(_read_sample(sample, dialect), options, names))
+    samples = [(dialect, _read_sample(sample, dialect)) for dialect in dialects]
+    # Without this test, a double quote in the wrong place would speak for single quotes.
+    likely_samples = [
+        (dialect, records)
+        for dialect, records in samples
+        if dialect.quote != "'" or options.quote or _has_quotes(records)
+    ]
+    return max(likely_samples, key=lambda candidate: _score(candidate[1], options, names))[0]
+
+
+def _has_quotes(records: Sequence[Cells]) -> bool:
+    return any(is_quoted for cells in records for _, is_quoted in cells)
 
 
 def _score(records: Sequence[Cells], options: CsvOptions, names: ColumnNames) -> tuple[int, ...]:

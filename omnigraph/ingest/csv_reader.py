@@ -132,7 +132,7 @@ def _split_with_arrow(records: CsvBlock, layout: CsvLayout, options: CsvOptions)
     if not records.is_regular or records.unterminated:
         return None
     names, dialect = layout.stored_columns, layout.dialect
-    text = pa.py_buffer(records.text).slice(int(records.starts[0]))
+    text = pa.py_buffer(records.terminated_text())
     try:
         table = arrow_csv.read_csv(
             pa.BufferReader(text),
@@ -158,12 +158,12 @@ def _split_one_by_one(
     buffer: TypeBuffer, records: CsvBlock, layout: CsvLayout, options: CsvOptions, number_before: int
 ) -> tuple[dict[str, pa.Array], Positions]:
     """Split each record; records that are malformed become problems."""
-    rows: list[Sequence[str | None]] = []
-    row_numbers: list[int] = []
+    rows, row_numbers = list[Sequence[str | None]](), list[int]()
+    null_texts = frozenset(options.null_texts)
     for position, line_number in enumerate(records.line_numbers.tolist()):
         record = records.record(position)
         try:
-            rows.append(_decode_record(record, layout, options))
+            rows.append(_decode_record(record, layout, null_texts))
             row_numbers.append(line_number + number_before)
         except InputError as error:
             number = line_number + number_before
@@ -176,7 +176,7 @@ def _split_one_by_one(
     return arrays, np.array(row_numbers, np.int64)
 
 
-def _decode_record(record: bytes, layout: CsvLayout, options: CsvOptions) -> list[str | None]:
+def _decode_record(record: bytes, layout: CsvLayout, null_texts: frozenset[str]) -> list[str | None]:
     cells = split_cells(record, layout.dialect)
     if len(cells) != len(layout.file_columns):
         reason = f"expected {len(layout.file_columns)} cells, got {len(cells)}"
@@ -188,5 +188,5 @@ def _decode_record(record: bytes, layout: CsvLayout, options: CsvOptions) -> lis
         except UnicodeDecodeError as error:
             reason = f"byte 0x{text[error.start]:02x} in column '{column_name}' is not valid UTF-8"
             raise InputError(reason=reason, hint=_ENCODING_HINT) from None
-        values.append(None if not is_quoted and value in options.null_texts else value)
+        values.append(None if not is_quoted and value in null_texts else value)
     return values

@@ -49,6 +49,12 @@ class CsvBlock:
         """Return the text of a record without its line end."""
         return self.text[self.starts[position] : self.ends[position]].removesuffix(b"\r")
 
+    def terminated_text(self) -> memoryview:
+        """Return the text of all records, with a line end that Arrow needs to read the last cell correctly."""
+        end = self.ends[-1] + 1
+        text = self.text + b"\n" if end > len(self.text) else self.text
+        return memoryview(text)[self.starts[0] : end]
+
     def without_first(self) -> "CsvBlock":
         """Return the block without its first record."""
         return CsvBlock(
@@ -73,9 +79,10 @@ class CsvBlock:
 
 
 def cut_records(
-    pieces: Iterator[bytes], dialect: CsvDialect, limits: LoadLimits, block_bytes: int = _BLOCK_BYTES
+    pieces: Iterator[bytes], dialect: CsvDialect, limits: LoadLimits, block_bytes: int | None = None
 ) -> Iterator[CsvBlock]:
     """Join pieces of text and cut them into blocks of complete records, with lines numbered from 1."""
+    block_bytes = _BLOCK_BYTES if block_bytes is None else block_bytes
     buffered: list[bytes] = []
     buffered_bytes, wanted_bytes, next_line = 0, block_bytes, 1
     for piece in pieces:
