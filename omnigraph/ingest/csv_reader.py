@@ -105,8 +105,19 @@ def _take_block(
         prop.name: _property_column(buffer, prop, cells_by_column.get(prop.name), options, faults, len(row_numbers))
         for prop in buffer.entity_type.properties
     }
+    _name_renamed_columns(faults, layout)
     others = {name: cells for name, cells in cells_by_column.items() if name not in columns}
     take_columns(buffer, columns, others, faults, row_numbers)
+
+
+def _name_renamed_columns(faults: RecordFaults, layout: CsvLayout) -> None:
+    """Name the column of the file in the hint of each fault whose property has another name."""
+    file_columns = dict(zip(layout.stored_columns, layout.file_columns, strict=True))
+    for error in (error for errors in faults.values() for error in errors):
+        property_name = getattr(error, "property", None)
+        file_column = file_columns.get(property_name, property_name) if isinstance(property_name, str) else None
+        if file_column != property_name:
+            error.hint = f"the value is in the column '{file_column}' of the file"
 
 
 def _property_column(

@@ -89,6 +89,13 @@ def test_mapping_renames_members_of_typed_records(graph: Graph, tmp_path: Path) 
     assert graph.edges("Knows").filter("src = 'ann' and dst = $d", d="cyd").count() == 1
 
 
+def test_renamed_column_is_named_by_the_error(graph: Graph, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("name,years\nzoe,old\n")
+    with pytest.raises(PropertyValueError, match=r"line 2: property 'Person\.age' of 'zoe': .*'old'") as refused:
+        graph.load({"Person": tmp_path / "p.csv"}, mode="append", mapping={"Person": {"years": "age"}})
+    assert refused.value.hint == "the value is in the column 'years' of the file"
+
+
 def test_list_of_records_is_not_a_list_of_files(graph: Graph) -> None:
     graph.load(
         [{"type": "Person", "data": {"name": "nina"}}, {"edge": "Knows", "src": "nina", "dst": "ann"}], mode="append"
