@@ -69,7 +69,8 @@ def _find_layout(sample: bytes, source: CsvSource, entity_type: NodeType | EdgeT
         blank_bytes = len(sample) - len(sample.lstrip(b"\r\n"))
         line_number = sample[:blank_bytes].count(b"\n") + 1
         file_prefix = "" if source.name is None else f"{source.name}: "
-        details = {**error.details, "line": line_number, "type_name": entity_type.name}
+        file_detail = {} if source.name is None else {"file": source.name}
+        details = {**error.details, "line": line_number, "type_name": entity_type.name, **file_detail}
         raise InputError(f"{file_prefix}line {line_number}: {error.message}", hint=error.hint, **details) from None
 
 

@@ -6,21 +6,24 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph import CsvOptions
 from omnigraph.errors import InputError, OmnigraphError, ResourceLimitExceeded, UsageError
-from omnigraph.ingest import csv_reader, csv_records
+from omnigraph.ingest import csv_reader, csv_records, text_cells
 from omnigraph.ingest.csv_reader import CsvSource, read_csv
 from omnigraph.ingest.csv_records import CsvDialect, cut_records
 from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.record_intake import Intake
+from omnigraph.ingest.text_cells import parse_cells
 from omnigraph.ingest.text_encoding import to_utf8
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.assign_identity import new_identity
+from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import resolve_type
 
@@ -336,3 +339,42 @@ def test_blocks_hold_complete_records() -> None:
     assert len(blocks) >= 10
     assert max(len(block.text) for block in blocks) < 200
     assert [line for block in blocks for line in block.line_numbers.tolist()] == list(range(1, 201, 2))
+
+
+CELL_TEXTS = [
+    "", " ", "1", "-1", "+1", " 7 ", "1.0", "1.", ".5", "1.5", "1e3", "-0", "0x10", "1_000", "1,5", "nan", "inf",
+    "1e400", "1e39", "2147483648", "-2147483649", "18446744073709551616", "9007199254740993", "16777217", "true",
+    "False", "yes", "NO", "y", "2", "2024-02-29", "2023-02-29", "0000-01-01", "9999-12-31", "2024-01-01T00:00:00Z",
+    "2024-01-01 10:00:00.5Z", "2024-01-01t00:00:00z", "2024-01-01T00:00:00", "2024-01-01T24:00:00Z",
+    "2024-01-01T00:00:60Z", "2024-01-01T00:00:00.1239Z", "0000-12-31T23:00:00Z", "2024-01-01T00:00:00+02:00",
+    "1969-12-31T23:59:59.999Z", "[1]", "[1, 2]", '["a"]', "[", "{}", "base64:aGk=", "base64:@", "x", "é",
+]  # fmt: skip
+PROPERTIES = [prop for prop in resolve_type(IR.catalog, "A").properties if prop.name != "k"]
+
+
+def parsed(prop: PropertyDefinition, cells: list[str]) -> Any:
+    faults: list[tuple[int, str]] = []
+    column = parse_cells(
+        prop, pa.array(cells, pa.string()), [""], "A", lambda at, error: faults.append((at, str(error))), LoadLimits()
+    )
+    return column.type, repr(column.to_pylist()), faults
+
+
+def assert_parsed_alike(prop: PropertyDefinition, cells: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        quick = parsed(prop, cells)
+        patch.setattr(text_cells, "_parse_plain_cells", lambda *_: None)
+        assert quick == parsed(prop, cells)
+
+
+@pytest.mark.parametrize("prop", PROPERTIES, ids=lambda prop: prop.name)
+def test_whole_columns_are_parsed_as_single_cells_are(prop: PropertyDefinition) -> None:
+    for cell in CELL_TEXTS:
+        assert_parsed_alike(prop, [cell])
+        assert_parsed_alike(prop, ["", cell, "1"])
+
+
+@pytest.mark.full
+@given(st.sampled_from(PROPERTIES), st.lists(st.sampled_from(CELL_TEXTS) | st.text("0123456789.-+eTZ: ", max_size=24)))
+def test_random_columns_are_parsed_as_single_cells_are(prop: PropertyDefinition, cells: list[str]) -> None:
+    assert_parsed_alike(prop, cells)
