@@ -159,7 +159,7 @@ def test_invalid_utf8_is_reported_alike(ir: SchemaIR, text: bytes) -> None:
 
 @pytest.mark.parametrize("limits", [{"rows": 1}, {"rows": 2}, {"line_bytes": 20}, {"slots": 5},
                                     {"value_bytes": 2}])  # fmt: skip
-def test_limits_are_reported_alike(ir: SchemaIR, limits: dict[str, int]) -> None:
+def test_limits_are_reported_alike(ir: SchemaIR, limits: dict[str, Any]) -> None:
     text = b"\n".join([b'{"type":"B","data":{"s":"abcdefghi"}}'] * 2)
     assert seen(ir, text, True, **limits) == seen(ir, text, False, **limits)
 
