@@ -43,10 +43,10 @@ def parse_cells(
     """Convert a column of cells to the column of a property; report cells that do not fit to `report_fault`.
 
     A cell of a String property is its value, even if it is empty. For any other type, surrounding
-    spaces are ignored, and a null text means null even if it is quoted.
+    spaces are ignored, and an empty cell or a null text means null even if it is quoted.
     """
     if not _is_text(prop.type):
-        cells = _normalize_cells(cells, null_texts)
+        cells = _normalize_cells(cells, (*null_texts, ""))
     column = None if cells.null_count and not prop.type.nullable else _parse_plain_cells(prop, cells, type_name, limits)
     if column is None:
         values = [None if cell is None else read_cell(prop.type, cell) for cell in cells.to_pylist()]

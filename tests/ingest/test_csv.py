@@ -186,8 +186,9 @@ def test_nulls() -> None:
     rows, problems = read(text, null=["NA", ""])
     assert problems == []
     assert [(row["s"], row["i"]) for row in rows] == [(None, None), ("NA", None), (None, None)]
-    rows, problems = read("k,s\na,\nb,NA\n", null="NA")
-    assert [row["s"] for row in rows] == ["", None]
+    rows, problems = read("k,s,i\na,,\nb,NA,NA\n", null="NA")
+    assert problems == []
+    assert [(row["s"], row["i"]) for row in rows] == [("", None), (None, None)]
 
 
 def test_columns_of_files_without_a_header() -> None:
