@@ -18,8 +18,10 @@ from omnigraph.values import clock_and_ids
 
 try:
     import fcntl
+
+    _HAS_LOCKS = True
 except ImportError:  # not on this platform: processes race for the swap
-    fcntl = None  # type: ignore[assignment]
+    _HAS_LOCKS = False
 
 MAX_WAIT_SECONDS = 5.0  # a process that has waited this long writes without a turn
 _SKIP_SECONDS = 30.0  # after such a wait, the holder is slow, and nobody waits for it again for this long
@@ -65,7 +67,7 @@ class MachineQueue:
 def _open_lock_file() -> int | None:
     """Return the descriptor of the lock file, which stays open, because closing it would release all locks."""
     global _lock_file  # noqa: PLW0603
-    if fcntl is None:
+    if not _HAS_LOCKS:
         return None
     with _open_guard, suppress(OSError):
         if _lock_file is None or _lock_file[0] != os.getpid():
