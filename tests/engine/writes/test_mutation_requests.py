@@ -10,6 +10,7 @@ from omnigraph.engine.writes import mutate
 from omnigraph.engine.writes.mutate import run_mutation
 from omnigraph.history.branch_state import BranchState
 from omnigraph.ingest.load import load
+from omnigraph.ingest.stage import stage
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.values.clock_and_ids import deterministic_ids
@@ -91,10 +92,10 @@ def _set_age(graph: omnigraph.Graph, login: str) -> None:
 
 def _after_staging(monkeypatch: pytest.MonkeyPatch, rival: Any) -> None:
     """Let another writer publish after the next mutation is staged, before it lands."""
-    original, rivals = mutate.stage, [rival]
+    rivals = [rival]
 
     def stage_and_lose(*arguments: Any) -> Any:
-        staged = original(*arguments)
+        staged = stage(*arguments)
         if rivals:
             rivals.pop()()
         return staged
