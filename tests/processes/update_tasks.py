@@ -1,9 +1,10 @@
 """Tasks of worker processes that update nodes through the public interface."""
 
 import logging
+import os
 import time
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -64,3 +65,23 @@ def update_own_keys(root: str, writer: int, keys: int, updates: int, gate: str) 
     seconds = time.perf_counter() - start
     logger.removeHandler(retry_counter)
     return UpdateReport(landed, dict(conflicts), sum(retry_counter.counts), max(retry_counter.counts), seconds)
+
+
+_open_turns: list[ExitStack] = []
+
+
+def hold_turn(root: str, branch: str) -> None:
+    """Take a turn and do not end it."""
+    _open_turns.append(ExitStack())
+    _open_turns[-1].enter_context(MachineQueue(root, branch).turn())
+
+
+def leave_turn() -> None:
+    """End the turn that was taken last."""
+    _open_turns.pop().close()
+
+
+def die_during_turn(root: str, branch: str) -> None:
+    """End the process during its turn, without any cleanup."""
+    hold_turn(root, branch)
+    os._exit(1)

@@ -7,7 +7,7 @@ example for traversals and rankings), a query depends on all rows of the types i
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,11 @@ _EXACT_EXPRESSIONS = (
     | plan.And
     | plan.Or
     | plan.Not
+)
+
+# The parts of a query plan that are considered here. Any other part makes a query depend on whole types.
+_KNOWN_PARTS = frozenset(
+    {"operators", "columns", "variables", "aggregated", "distinct", "order", "ranking", "limit", "offset"}
 )
 
 
@@ -173,7 +178,8 @@ def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     A time of the request would have to be the same on the base, rankings depend on statistics of the
     whole type, and interfaces and text searches cannot be tested on a single row.
     """
-    if read_plan.ranking is not None:
+    unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
+    if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):
         return False
     for operator in read_plan.operators:
         if not isinstance(operator, plan.NodeScan | plan.Filter):
