@@ -23,7 +23,7 @@ def measure(root: str, writers: int, updates: int) -> list[UpdateReport]:
     hands = [Hand() for _ in range(writers)]
     try:
         args = [(root, writer, KEYS, updates, f"{root}.gate/{writers}") for writer in range(writers)]
-        return all_at_once(hands, update_own_keys, args)
+        return all_at_once(hands, update_own_keys, args, patience=3600.0)
     finally:
         for hand in hands:
             hand.dismiss()

@@ -29,6 +29,7 @@ RowMask = npt.NDArray[np.bool_]
 MAX_COMPARED_ROWS = 200_000  # in a larger step, only the rows that a write depends on are kept in memory
 MAX_KEPT_BYTES = 64 << 20  # changed rows that a handle keeps for its next writes; beyond, they are read again
 MAX_STEPS = 256  # steps of one table that a handle keeps apart
+_MAX_CHUNKS = 16  # chunks of the changed rows that a handle keeps
 
 
 class RowFilter(Protocol):
@@ -179,13 +180,19 @@ def _join_steps(first: UnreadStep, second: UnreadStep) -> UnreadStep | None:
         return None
     joined_changes = TableChanges(
         earlier.key,
-        pa.concat_tables([earlier.inserted, later.inserted]),
-        pa.concat_tables([earlier.updated_before, later.updated_before]),
-        pa.concat_tables([earlier.updated_after, later.updated_after]),
-        pa.concat_tables([earlier.deleted, later.deleted]),
+        _join_rows(earlier.inserted, later.inserted),
+        _join_rows(earlier.updated_before, later.updated_before),
+        _join_rows(earlier.updated_after, later.updated_after),
+        _join_rows(earlier.deleted, later.deleted),
     )
     own_commits = first.own_commits | second.own_commits | {second.older.content_id}
     return UnreadStep(first.older, second.newer, joined_changes, own_commits)
+
+
+def _join_rows(earlier_rows: pa.Table, later_rows: pa.Table) -> pa.Table:
+    """Return the rows of both tables in few chunks, because every chunk costs time in each later check."""
+    joined_rows = pa.concat_tables([rows for rows in (earlier_rows, later_rows) if rows.num_rows] or [earlier_rows])
+    return joined_rows.combine_chunks() if joined_rows["id"].num_chunks > _MAX_CHUNKS else joined_rows
 
 
 def _count_bytes(changes: TableChanges | None) -> int:

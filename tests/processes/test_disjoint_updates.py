@@ -10,6 +10,7 @@ from tests.processes.conftest import Crew
 from tests.processes.update_tasks import UpdateReport, race_for_own_keys, update_own_keys
 from tests.processes.worker_processes import all_at_once
 from tests.rig.invariants import check_invariants
+from tests.rig.timeouts import PATIENCE
 
 SCHEMA = "node Person { name: String @key  age: I32?  note: String? }"
 KEYS = 5  # nodes of each writer, updated in turn
@@ -21,7 +22,7 @@ def _update_in_parallel(
     graph = omnigraph.init(root, SCHEMA, durability="os")
     graph.insert("Person", [{"name": f"w{writer}-{key}"} for writer in range(writers) for key in range(KEYS)])
     args = [(root, writer, KEYS, updates, f"{root}.gate/{writers}") for writer in range(writers)]
-    reports: list[UpdateReport] = all_at_once(crew(writers), task, args)
+    reports: list[UpdateReport] = all_at_once(crew(writers), task, args, PATIENCE * 5)
     print(f"{writers} x {updates}: {reports}")
     assert [(report.landed, report.conflicts) for report in reports] == [(updates, {})] * writers
     ages = {row["p.name"]: row["p.age"] for row in graph.query("match { $p: Person } return { $p.name, $p.age }")}
