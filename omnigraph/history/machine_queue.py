@@ -23,8 +23,9 @@ try:
 except ImportError:  # not on this platform: processes race for the swap
     _HAS_LOCKS = False
 
-MAX_WAIT_SECONDS = 5.0  # a process that has waited this long writes without a turn
-_SKIP_SECONDS = 30.0  # after such a wait, the holder is slow, and nobody waits for it again for this long
+MAX_TURN_SECONDS = 5.0  # how long the first process in line waits for the turn of another process to end
+MAX_LINE_SECONDS = 60.0  # how long a process waits to be the first in line
+_SKIP_SECONDS = 30.0  # after a turn that did not end, a process takes no turns for this long
 _SHORTEST_POLL, _LONGEST_POLL = 0.001, 0.008  # seconds between two attempts to get a lock
 
 _lock_file: tuple[int, int] | None = None  # process id and file descriptor
@@ -47,21 +48,22 @@ class MachineQueue:
     @contextmanager
     def turn(self) -> Iterator[bool]:
         """Wait for a turn, and end it afterwards; yields whether there was a wait, so others may have written."""
-        start = clock_and_ids.monotonic()
-        file_descriptor = _open_lock_file() if start >= self._skip_until else None
+        file_descriptor = _open_lock_file() if clock_and_ids.monotonic() >= self._skip_until else None
         if file_descriptor is None:
             yield False
             return
-        deadline = start + MAX_WAIT_SECONDS
-        waited = _lock_until(file_descriptor, self._next_offset, deadline)
-        waited |= _lock_until(file_descriptor, self._turn_offset, deadline)
-        _unlock(file_descriptor, self._next_offset)
-        if clock_and_ids.monotonic() > deadline:
-            self._skip_until = deadline + _SKIP_SECONDS
+        is_first, waited = _wait_for_lock(file_descriptor, self._next_offset, MAX_LINE_SECONDS)
+        has_turn, waited_for_turn = False, False
+        if is_first:
+            has_turn, waited_for_turn = _wait_for_lock(file_descriptor, self._turn_offset, MAX_TURN_SECONDS)
+            _unlock(file_descriptor, self._next_offset)
+            if not has_turn:
+                self._skip_until = clock_and_ids.monotonic() + _SKIP_SECONDS
         try:
-            yield waited
+            yield waited or waited_for_turn
         finally:
-            _unlock(file_descriptor, self._turn_offset)
+            if has_turn:
+                _unlock(file_descriptor, self._turn_offset)
 
 
 def _open_lock_file() -> int | None:
@@ -78,16 +80,17 @@ def _open_lock_file() -> int | None:
     return None
 
 
-def _lock_until(file_descriptor: int, offset: int, deadline: float) -> bool:
-    """Lock one byte, or give up at the deadline; return whether another process held the lock."""
+def _wait_for_lock(file_descriptor: int, offset: int, max_seconds: float) -> tuple[bool, bool]:
+    """Lock one byte, or give up after some time; return whether it is locked, and whether there was a wait."""
+    deadline = clock_and_ids.monotonic() + max_seconds
     poll_seconds, waited = _SHORTEST_POLL, False
     while not _try_lock(file_descriptor, offset):
         waited = True
         if clock_and_ids.monotonic() > deadline:
-            break
+            return False, waited
         threading.Event().wait(poll_seconds)
         poll_seconds = min(_LONGEST_POLL, poll_seconds * 2)
-    return waited
+    return True, waited
 
 
 def _try_lock(file_descriptor: int, offset: int) -> bool:

@@ -19,7 +19,7 @@ def _wait(queue: MachineQueue) -> bool:
 def test_a_process_that_does_not_end_its_turn_delays_others_once(
     crew: Crew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine_queue, "MAX_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(machine_queue, "MAX_TURN_SECONDS", 0.05)
     (hand,) = crew(1)
     hand.do(hold_turn, str(tmp_path), "main")
     queue = MachineQueue(str(tmp_path), "main")
