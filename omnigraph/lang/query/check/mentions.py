@@ -61,6 +61,8 @@ def _condition_variables(condition: m.Condition) -> Iterator[str]:
             yield from _expression_variables((condition.operand,))
         case m.TextMatch():
             yield from _expression_variables(condition.call.arguments)
+        case m.Truth():
+            yield from _expression_variables((condition.value,))
 
 
 def _expression_variables(expressions: Iterable[m.Expression]) -> Iterator[str]:
@@ -74,3 +76,18 @@ def _expression_variables(expressions: Iterable[m.Expression]) -> Iterator[str]:
                 yield from _expression_variables(expression.arguments)
             case m.Aggregate():
                 yield from _expression_variables((expression.argument,))
+            case m.Arithmetic():
+                yield from _expression_variables(expression.operands)
+            case m.Negative():
+                yield from _expression_variables((expression.operand,))
+            case m.ScalarCall():
+                yield from _expression_variables(expression.arguments)
+            case m.Case():
+                yield from _case_variables(expression)
+
+
+def _case_variables(case: m.Case) -> Iterator[str]:
+    for branch in case.branches:
+        yield from _condition_variables(branch.condition)
+        yield from _expression_variables((branch.value,))
+    yield from _expression_variables(() if case.default is None else (case.default,))
