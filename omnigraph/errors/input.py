@@ -196,6 +196,16 @@ class QueryExecutionError(ClientError):
     reason: str | None = None
 
 
+class ExpressionError(LanguageError, QueryExecutionError):
+    """An expression of a query has no value for some row, such as an integer that does not fit in 64 bits.
+
+    The diagnostic points at the expression in the query text.
+    """
+
+    prefix = "query: "
+    hint = "change the expression, or the parameter or rows that it cannot handle"
+
+
 class ExternalBlobPolicyError(ClientError):
     """The graph does not allow this external blob."""
 

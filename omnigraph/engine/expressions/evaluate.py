@@ -39,6 +39,10 @@ class ColumnSource(Protocol):
         """Return the value of a constant or parameter."""
         ...
 
+    def aggregate(self, value: plan.Aggregate) -> pa.Array:
+        """Return an aggregate, if the rows are groups."""
+        ...
+
 
 class TableSource:
     """Columns of a single variable from one table: either pending rows or the result of a scan."""
@@ -64,6 +68,10 @@ class TableSource:
         """Return the value of a constant or parameter."""
         return value.value if isinstance(value, plan.Constant) else self.params[_parameter_name(value)]
 
+    def aggregate(self, value: plan.Aggregate) -> pa.Array:
+        """Raise InternalError, because rows of a table are not groups."""
+        raise InternalError(reason="aggregates are not supported on a single table")
+
 
 def _parameter_name(value: plan.Value) -> str:
     if isinstance(value, plan.Parameter):
@@ -87,6 +95,12 @@ def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
             return source.column(value.variable, "id")
         case plan.Constant() | plan.Parameter():
             return repeat_value(source.constant(value), arrow_type(value.type), source.count)
+        case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():
+            from .scalars import evaluate_scalar  # it evaluates operands by this function
+
+            return evaluate_scalar(source, value)
+        case plan.Aggregate():
+            return source.aggregate(value)
     raise InternalError(reason=f"{type(value).__name__} cannot be evaluated per row")
 
 
@@ -122,6 +136,8 @@ def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Ar
             return source.of_type(predicate.variable, predicate.type_name)
         case plan.TextSearch():
             return _evaluate_text_search(source, predicate)
+        case plan.Truth():
+            return evaluate_value(source, predicate.value)
         case plan.And():
             return reduce(pc.and_kleene, (evaluate_predicate(source, item) for item in predicate.items))
         case plan.Or():

@@ -66,6 +66,7 @@ TERMINAL_NAMES = {
     "GT": "`>`",
     "PLUS": "`+`",
     "MINUS": "`-`",
+    "SIGN": "`-`",
     "STAR": "`*`",
     "SLASH": "`/`",
     "PERCENT": "`%`",
@@ -87,7 +88,7 @@ _FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "
 _WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
 _WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "WHEN", "THEN", "ELSE", "END"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
-_OPERAND_TERMINALS = (_VALUE_TERMINALS - {"NEGATIVE"}) | _FUNCTION_TERMINALS | {"MINUS", "LPAR", "CASE", "FUNCTION"}
+_OPERAND_TERMINALS = (_VALUE_TERMINALS - {"NEGATIVE"}) | _FUNCTION_TERMINALS | {"SIGN", "LPAR", "CASE", "FUNCTION"}
 _FACTOR_TERMINALS = _OPERAND_TERMINALS - {"NULL", "TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF"}
 _ARITHMETIC_TERMINALS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
 
@@ -100,7 +101,7 @@ TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("a value", _OPERAND_TERMINALS),
     ("a value", _OPERAND_TERMINALS - {"VAR"}),
     ("a value", _FACTOR_TERMINALS),
-    ("a value", _FACTOR_TERMINALS - {"MINUS"}),
+    ("a value", _FACTOR_TERMINALS - {"SIGN"}),
     ("a value", _VALUE_TERMINALS),
     ("a literal", _VALUE_TERMINALS - {"VAR", "NOW"}),
     ("a literal", _LITERAL_TERMINALS | {"NULL"}),
@@ -108,7 +109,6 @@ TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("an operator", _OPERATOR_TERMINALS | {"IN", "IS", "WORD_OP"}),
     ("an operator", _OPERATOR_TERMINALS | {"IN", "IS"}),
     ("an operator", _ARITHMETIC_TERMINALS),
-    ("an operator", _ARITHMETIC_TERMINALS - {"MINUS"}),
     ("an operator", frozenset({"STAR", "SLASH", "PERCENT"})),
     ("an edge", frozenset({"IDENT", "IS"})),
     ("a type", frozenset({"BASE_TYPE", "LSQB", "_VECTOR"})),

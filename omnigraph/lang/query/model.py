@@ -12,6 +12,7 @@ from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 from .scalar_model import Arithmetic as Arithmetic
+from .scalar_model import ArithmeticOperator as ArithmeticOperator
 from .scalar_model import Case as Case
 from .scalar_model import CaseBranch as CaseBranch
 from .scalar_model import Negative as Negative

@@ -14,6 +14,7 @@ from .plan_scalars import Arithmetic as Arithmetic
 from .plan_scalars import Case as Case
 from .plan_scalars import Negative as Negative
 from .plan_scalars import ScalarCall as ScalarCall
+from .plan_scalars import ScalarFunction as ScalarFunction
 from .plan_scalars import SourcePlace as SourcePlace
 from .plan_scalars import Truth as Truth
 

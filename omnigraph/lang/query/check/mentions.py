@@ -86,6 +86,27 @@ def _expression_variables(expressions: Iterable[m.Expression]) -> Iterator[str]:
                 yield from _case_variables(expression)
 
 
+def mentions_aggregate(expression: m.Expression) -> bool:
+    """Return whether an expression is or contains an aggregate.
+
+    >>> mentions_aggregate(m.Negative(m.Aggregate("count", m.Variable("p"))))
+    True
+    """
+    match expression:
+        case m.Aggregate():
+            return True
+        case m.Arithmetic():
+            return any(map(mentions_aggregate, expression.operands))
+        case m.Negative():
+            return mentions_aggregate(expression.operand)
+        case m.ScalarCall():
+            return any(map(mentions_aggregate, expression.arguments))
+        case m.Case():
+            branch_values = [branch.value for branch in expression.branches]
+            return any(map(mentions_aggregate, [*branch_values, *filter(None, [expression.default])]))
+    return False
+
+
 def _case_variables(case: m.Case) -> Iterator[str]:
     for branch in case.branches:
         yield from _condition_variables(branch.condition)
