@@ -193,7 +193,7 @@ class Matcher:
         kinds = {name: kind for name, kind in seen.items() if kind}
         return self.solve(clauses, given, kinds)[0]
 
-    def truth(self, test: m.Condition, row: Row) -> bool | None:
+    def truth(self, test: m.Condition, row: Row) -> bool | None:  # noqa: PLR0911 - one return per kind
         """Three-valued: None is unknown."""
         match test:
             case m.And():

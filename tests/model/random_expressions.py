@@ -39,7 +39,7 @@ class _Writer:
         literal = self.constant(literal) if literal.startswith("$") else literal
         return (self.place("number") if self.dice.random() < 0.7 else None) or literal
 
-    def factor(self) -> str:
+    def factor(self) -> str:  # noqa: PLR0911 - one return per kind
         """A small number, perhaps of a function."""
         place = self.place("day", "moment")
         match self.dice.randint(0, 9):
@@ -76,7 +76,7 @@ class _Writer:
             items += [self.dice.choice("+-"), f"({item})" if self.dice.random() < 0.3 else item]
         return " ".join(items)
 
-    def text(self) -> str:
+    def text(self) -> str:  # noqa: PLR0911 - one return per kind
         """A text made of texts."""
         match self.dice.randint(0, 6):
             case 0:

@@ -243,7 +243,7 @@ class Writer:
             return f"({one} or {other})" if "not" not in one + other else f"({one})"
         return self.test()
 
-    def test(self) -> str:
+    def test(self) -> str:  # noqa: PLR0911 - one return per kind
         """One test."""
         if self.dice.random() < 0.12:
             return self.computed("truth")
@@ -302,7 +302,7 @@ class Writer:
         """An expression; conditions inside it are simple."""
         self.nesting += 1
         place = self.dice.choice([one for one, _ in self.fields()])
-        test = (lambda: self.test()) if self.nesting < 2 else (lambda: f"{place} is null")
+        test = self.test if self.nesting < 2 else (lambda: f"{place} is null")
         found = expression(self.dice, kind, self.fields(), self.small_constant, test)
         self.nesting -= 1
         return found

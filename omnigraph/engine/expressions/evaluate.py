@@ -120,7 +120,7 @@ def true_mask(source: ColumnSource, predicate: plan.Predicate) -> np.ndarray[Any
     return is_true
 
 
-def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Array:  # noqa: PLR0911 - one each
+def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Array:  # noqa: PLR0911, C901 - one each
     """Return the value of a predicate for every row: true, false, or null for unknown."""
     match predicate:
         case plan.Compare():

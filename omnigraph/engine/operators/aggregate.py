@@ -139,7 +139,7 @@ def _weighted_sums(numbers: npt.NDArray[Any], weights: IntArray, groups: RowGrou
         for group_code, number, weight in zip(groups.codes, numbers, weights, strict=True):
             sums[group_code] += int(number) * int(weight)
         return sums
-    if -_MAX_WORD < int(numbers.min()) and int(numbers.max()) < _MAX_WORD:
+    if int(numbers.min()) > -_MAX_WORD and int(numbers.max()) < _MAX_WORD:
         return _integer_sums(numbers.astype(np.int64) * weights, groups)
     totals = [0] * groups.group_count
     for shift in (0, 16, 32, 48):

@@ -36,9 +36,7 @@ from .rows import IntArray, Rows
 
 def group_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None) -> pa.Table:
     """Return the groups as result columns, in order; `row_limit` limits the number of groups."""
-    key_columns = [
-        grouped_rows for grouped_rows in read_plan.columns if not contains_aggregate(grouped_rows.value)
-    ]
+    key_columns = [grouped_rows for grouped_rows in read_plan.columns if not contains_aggregate(grouped_rows.value)]
     if _has_collect(read_plan):
         rows = rows.take(sorted_positions(context, rows.count, default_sort_keys(context, rows, read_plan.variables)))
     codes, first_rows = group_codes(context, rows, [grouped_rows.value for grouped_rows in key_columns])

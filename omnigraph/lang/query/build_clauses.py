@@ -78,15 +78,19 @@ def optional(builder: Builder, rule_span: Span, children: list[Any]) -> Optional
     return OptionalMatch(tuple(children[1:]), rule_span)
 
 
-RULES: dict[str, RuleAction] = CONDITIONS | SCALARS | {
-    "binding": binding,
-    "inline": inline,
-    "predicate": predicate,
-    "edges": edges,
-    "undirected": undirected,
-    "hops": hops,
-    "traversal": traversal,
-    "pair": pair,
-    "negation": negation,
-    "optional": optional,
-}
+RULES: dict[str, RuleAction] = (
+    CONDITIONS
+    | SCALARS
+    | {
+        "binding": binding,
+        "inline": inline,
+        "predicate": predicate,
+        "edges": edges,
+        "undirected": undirected,
+        "hops": hops,
+        "traversal": traversal,
+        "pair": pair,
+        "negation": negation,
+        "optional": optional,
+    }
+)

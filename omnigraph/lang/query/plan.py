@@ -1,7 +1,8 @@
 """The immutable plan (IR) of one compiled query: what an engine runs, with every name resolved.
 
-This module defines the operator and expression nodes. A plan contains no data; positions in the query text are
-kept only for errors at run time and never compared, so two queries with the same meaning lower to equal plans. The plan does not determine how an engine finds neighbours.
+This module defines the operator and expression nodes. A plan contains no data. Positions in the query text serve
+errors at run time only and are never compared: two queries with the same meaning lower to equal plans. The plan does
+not determine how an engine finds neighbours.
 """
 
 from dataclasses import field

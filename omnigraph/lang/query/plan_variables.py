@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from . import plan
 
-
 PlanNode = plan.Value | plan.Predicate | plan.Ranking
 
 
@@ -46,7 +45,7 @@ def contains_collect(plan_node: PlanNode) -> bool:
     return any(map(contains_collect, operands_of(plan_node)))
 
 
-def operands_of(plan_node: PlanNode) -> Iterable[PlanNode]:  # noqa: PLR0911 - one return per kind
+def operands_of(plan_node: PlanNode) -> Iterable[PlanNode]:  # noqa: PLR0911, C901 - one return per kind
     """Return the direct operands of a value, predicate or ranking."""
     match plan_node:
         case plan.Score():

@@ -186,7 +186,7 @@ def _constant_text(constant_value: object, value_type: PropertyType) -> str:
     return f'"{constant_value}"' if isinstance(constant_value, str) else repr(constant_value)
 
 
-def predicate_text(predicate: plan.Predicate) -> str:  # noqa: PLR0911 - one return per kind
+def predicate_text(predicate: plan.Predicate) -> str:  # noqa: PLR0911, C901 - one return per kind
     """Return a predicate as it could be written in a query."""
     match predicate:
         case plan.Compare():

@@ -54,9 +54,7 @@ def _find_unused_parameters(query: m.Query, checked: CheckedQuery, source: Sourc
 
 def _find_unordered_limit(read_body: m.ReadBody, checked_read: CheckedRead, source: SourceText) -> list[Diagnostic]:
     limit_or_offset = read_body.limit or read_body.offset
-    is_single_row = checked_read.aggregated and all(
-        contains_aggregate(column.value) for column in checked_read.columns
-    )
+    is_single_row = checked_read.aggregated and all(contains_aggregate(column.value) for column in checked_read.columns)
     if limit_or_offset is None or read_body.orderings or is_single_row:
         return []
     message = "without an `order`, the returned rows are chosen by id"

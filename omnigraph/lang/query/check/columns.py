@@ -6,7 +6,6 @@ keys.
 
 from collections.abc import Sequence
 
-from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.column_names import column_name
@@ -25,7 +24,7 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
     """Return the valid columns, in order; report the others."""
     aggregated = is_aggregated(projections)
     columns: list[plan.PlanColumn] = []
-    column_spans: list[Span] = []
+    typed_columns: list[TypedValue] = []
     seen_names: set[str] = set()
     for projection in projections:
         typed_value = resolve_column_value(scope, projection.expression)
@@ -39,9 +38,9 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
         seen_names.add(result_name)
         if _check_group_key(scope, typed_value, aggregated):
             columns.append(plan.PlanColumn(result_name, typed_value.value, typed_value.type))
-            column_spans.append(typed_value.span)
-    for column, span in zip(columns, column_spans, strict=True):
-        check_grouped_parts(scope, columns, TypedValue(column.value, column.type, span))
+            typed_columns.append(typed_value)
+    for typed_column in typed_columns:
+        check_grouped_parts(scope, columns, typed_column)
     return tuple(columns)
 
 
@@ -116,9 +115,11 @@ def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
 
 
 def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
-    if isinstance(aggregate.argument, m.Call) or mentions_aggregate(aggregate.argument):
-        is_call = isinstance(aggregate.argument, m.Aggregate | m.Call)
-        inner_text = f"`{aggregate.argument.function}(…)`" if is_call else "an expression with an aggregate"
+    argument = aggregate.argument
+    if isinstance(argument, m.Call) or mentions_aggregate(argument):
+        inner_text = "an expression with an aggregate"
+        if isinstance(argument, m.Aggregate | m.Call):
+            inner_text = f"`{argument.function}(…)`"
         message = f"`{aggregate.function}` does not accept {inner_text} as an argument"
         scope.report.error(aggregate.argument.span, message, "T8")
         return None

@@ -5,6 +5,7 @@ parameters; the literals among them are checked here and the parameters when the
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import cast
 
 from omnigraph.errors.diagnostics import Span
@@ -20,9 +21,7 @@ from .typed_values import BOOL, F64, I64, STRING, TypedValue, is_text
 
 MAX_ROUND_DIGITS = 15
 _DATE_SCALARS = (ScalarType.DATE, ScalarType.DATETIME)
-_SPECIAL_FUNCTIONS = frozenset(
-    "count sum avg min max collect search match_text fuzzy bm25 nearest rrf now date datetime".split()
-)
+_SPECIAL_FUNCTIONS = ("search", "match_text", "fuzzy", "bm25", "nearest", "rrf", "date", "datetime")
 
 
 @record
@@ -120,12 +119,13 @@ def resolve_call(rules: ScalarRules, call: m.ScalarCall) -> TypedValue | None:
         return None
     if function_rule is None:
         return _resolve_coalesce(rules, call, arguments)
-    if not _check_count(rules, call, function_rule) or not all(
-        [
-            _check_argument(rules, call, argument_rule, argument)
-            for argument_rule, argument in zip(function_rule.arguments, arguments, strict=False)
-        ]
-    ):
+    if not _check_count(rules, call, function_rule):
+        return None
+    checks = [
+        _check_argument(rules, call, argument_rule, argument)
+        for argument_rule, argument in zip(function_rule.arguments, arguments, strict=False)
+    ]
+    if not all(checks):
         return None
     result_type = function_rule.result_type(arguments).as_nullable(any(map(is_nullable, arguments)))
     return _call_value(rules, call, tuple(argument.value for argument in arguments), result_type)
@@ -163,9 +163,7 @@ def _check_count(rules: ScalarRules, call: m.ScalarCall, function_rule: Function
     return False
 
 
-def _check_argument(
-    rules: ScalarRules, call: m.ScalarCall, argument_rule: ArgumentRule, argument: TypedValue
-) -> bool:
+def _check_argument(rules: ScalarRules, call: m.ScalarCall, argument_rule: ArgumentRule, argument: TypedValue) -> bool:
     if argument.is_null or argument.type is None or not argument_rule.accepts(argument.type):
         message = f"`{call.function}` needs {argument_rule.expected} here, not {argument.describe_type()}"
         rules.report.error(argument.span, message, "T25")
@@ -189,7 +187,7 @@ def _resolve_coalesce(rules: ScalarRules, call: m.ScalarCall, arguments: list[Ty
     if result_type is None:
         return None
     result_type = result_type.as_nullable(all(map(is_nullable, arguments)))
-    for earlier_argument, argument in zip(arguments, arguments[1:], strict=False):
+    for earlier_argument, argument in pairwise(arguments):
         if not is_nullable(earlier_argument):
             message = "this argument of `coalesce` is never used, because the one before it is never null"
             rules.report.warn(argument.span, message, "L208", hint="remove it")

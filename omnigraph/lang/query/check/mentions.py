@@ -102,8 +102,9 @@ def mentions_aggregate(expression: m.Expression) -> bool:
         case m.ScalarCall():
             return any(map(mentions_aggregate, expression.arguments))
         case m.Case():
-            branch_values = [branch.value for branch in expression.branches]
-            return any(map(mentions_aggregate, [*branch_values, *filter(None, [expression.default])]))
+            default = () if expression.default is None else (expression.default,)
+            results = (*(branch.value for branch in expression.branches), *default)
+            return any(mentions_aggregate(result) for result in results)
     return False
 
 

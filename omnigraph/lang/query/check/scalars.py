@@ -143,9 +143,7 @@ def _resolve_negative(rules: ScalarRules, negative: m.Negative) -> TypedValue | 
         rules.report.error(operand.span, f"`-` needs a number, not {operand.describe_type()}", "T7")
         return None
     result_type = numeric_result(operand.type).as_nullable(operand.type.nullable)
-    return TypedValue(
-        plan.Negative(operand.value, result_type, rules.place(negative.span)), result_type, negative.span
-    )
+    return TypedValue(plan.Negative(operand.value, result_type, rules.place(negative.span)), result_type, negative.span)
 
 
 def _resolve_case(rules: ScalarRules, case: m.Case) -> TypedValue | None:
