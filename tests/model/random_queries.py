@@ -386,7 +386,9 @@ class Writer:
             elif roll < 0.91:
                 value = self.constant(self.dice.choice(SCALARS))
             else:
-                value = self.dice.choice(["now()", "now()", '["a", "b"]', "[1, 2.5]", "[]", "$vector", "$vector"])
+                value = self.dice.choice(
+                    ["now()", "now()", "now()", '["a", "b"]', "[1, 2.5]", "[]", "$vector", "$vector"]
+                )
                 if value == "$vector":
                     self.parameter("vector")
             found.append((f"{value} as c{number}", f"c{number}", False))

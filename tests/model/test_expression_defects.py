@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 import pytest
 
 from omnigraph.engine.expressions import arithmetic, scalar_functions, scalars
+from omnigraph.engine.expressions.evaluate import ColumnSource
 from omnigraph.engine.operators import aggregate
+from omnigraph.lang.query import plan
 from tests.model.expected_values import listed, rows_shown
 from tests.model.product_view import answer_of
 from tests.model.test_random_queries import Shelf, traversal
@@ -88,8 +90,8 @@ def last_branch(patch: Patch) -> None:
     """The branches of `case` are tried from the last to the first."""
     original = scalars._choose_branch
 
-    def reversed_case(source: scalars.ColumnSource, case: scalars.plan.Case) -> pa.Array:
-        return original(source, scalars.plan.Case(case.branches[::-1], case.default, case.type))
+    def reversed_case(source: ColumnSource, case: plan.Case) -> pa.Array:
+        return original(source, plan.Case(case.branches[::-1], case.default, case.type))
 
     patch.setattr(scalars, "_choose_branch", reversed_case)
 
@@ -98,8 +100,8 @@ def first_argument(patch: Patch) -> None:
     """`coalesce` stops at its second argument."""
     original = scalars._first_valid
 
-    def two_only(source: scalars.ColumnSource, call: scalars.plan.ScalarCall) -> pa.Array:
-        return original(source, scalars.plan.ScalarCall("coalesce", call.arguments[:2], call.type))
+    def two_only(source: ColumnSource, call: plan.ScalarCall) -> pa.Array:
+        return original(source, plan.ScalarCall("coalesce", call.arguments[:2], call.type))
 
     patch.setattr(scalars, "_first_valid", two_only)
 

@@ -4,6 +4,7 @@ The caller supplies the columns, which are rows of a query or pending rows of a 
 yields true, false or null (unknown); filters keep only the rows where it is true.
 """
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any, Protocol
 
@@ -14,9 +15,13 @@ import pyarrow.compute as pc
 from omnigraph.engine.operators.fetch import SYSTEM_COLUMNS
 from omnigraph.errors import InternalError
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_variables import contains_aggregate, variables_of
 from omnigraph.storage.arrow import arrow_type
+from omnigraph.values import ScalarType
 
 from .compare import compare_columns, compare_constant, normalize_comparison, swap_operator
+
+_PLAIN_SCALARS = frozenset({ScalarType.I64, ScalarType.F64, ScalarType.STRING, ScalarType.BOOL})
 
 
 class ColumnSource(Protocol):
@@ -65,23 +70,35 @@ class TableSource:
         raise InternalError(reason="type tests are not supported on a single table")
 
     def constant(self, value: plan.Value) -> Any:
-        """Return the value of a constant or parameter."""
-        return value.value if isinstance(value, plan.Constant) else self.params[_parameter_name(value)]
+        """Return the value of a constant, a parameter or a constant expression."""
+        return resolve_constant(value, self.params)
 
     def aggregate(self, value: plan.Aggregate) -> pa.Array:
         """Raise InternalError, because rows of a table are not groups."""
         raise InternalError(reason="aggregates are not supported on a single table")
 
 
-def _parameter_name(value: plan.Value) -> str:
+def resolve_constant(value: plan.Value, params: Mapping[str, Any]) -> Any:
+    """Return the stored form of a constant, a parameter or a constant expression."""
+    if isinstance(value, plan.Constant):
+        return value.value
     if isinstance(value, plan.Parameter):
-        return value.name
-    raise InternalError(reason=f"{type(value).__name__} is not constant")
+        return params[value.name]
+    if not is_constant(value):
+        raise InternalError(reason=f"{type(value).__name__} is not constant")
+    single_row = TableSource(pa.table({"_": pa.nulls(1)}), params)
+    return evaluate_value(single_row, value)[0].as_py()
 
 
 def is_constant(value: plan.Value) -> bool:
-    """Return whether a value is the same in every row."""
-    return isinstance(value, plan.Constant | plan.Parameter)
+    """Return whether a value is the same in every row and can be resolved before any row is read.
+
+    An expression of constants counts if its result is stored as Python represents it, which dates are not.
+    """
+    if not isinstance(value, plan.Arithmetic | plan.Negative | plan.ScalarCall | plan.Case):
+        return isinstance(value, plan.Constant | plan.Parameter)
+    has_plain_values = value.type.scalar in _PLAIN_SCALARS and not value.type.is_list
+    return has_plain_values and not variables_of(value) and not contains_aggregate(value)
 
 
 def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
