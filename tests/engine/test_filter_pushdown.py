@@ -142,7 +142,12 @@ def test_an_expression_of_constants_is_pushed_and_one_of_properties_is_not(table
         assert scan.scan(stored, ["i32"], expression)["i32"].to_pylist() == [2]
     moved = plan.Arithmetic(held, (("-", given),), kind)
     truth = plan.Truth(plan.ScalarCall("matches", (held, plan.Constant("a", kind)), PropertyType(ScalarType.BOOL)))
-    refused = [plan.Compare(moved, "=", given), plan.Compare(held, "=", moved), plan.IsNull(moved), truth]
+    refused: list[plan.Predicate] = [
+        plan.Compare(moved, "=", given),
+        plan.Compare(held, "=", moved),
+        plan.IsNull(moved),
+        truth,
+    ]
     refused += [plan.InList(moved, plan.Constant((1,), PropertyType(ScalarType.I64, is_list=True)))]
     refused += [plan.Or((plan.IsNull(held), truth)), plan.And((plan.IsNull(held), truth))]
     assert [to_storage_filter(stored.schema, one, context.constant) for one in refused] == [None] * len(refused)
