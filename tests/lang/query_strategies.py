@@ -236,7 +236,7 @@ reads: Strategy = _brief(
         st.booleans(),
     )
 )
-_assigned: Strategy = st.lists(st.builds(m.Assignment, names(), values), min_size=1, max_size=4)
+_assigned: Strategy = st.lists(st.builds(m.Assignment, names(), values | scalars), min_size=1, max_size=4)
 statements: Strategy = st.one_of(
     st.builds(m.Insert, type_names, _assigned.map(tuple)),
     st.builds(m.Update, type_names, _assigned.map(tuple), row_conditions),

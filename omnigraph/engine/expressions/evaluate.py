@@ -17,11 +17,8 @@ from omnigraph.errors import InternalError
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import contains_aggregate, variables_of
 from omnigraph.storage.arrow import arrow_type
-from omnigraph.values import ScalarType
 
 from .compare import compare_columns, compare_constant, normalize_comparison, swap_operator
-
-_PLAIN_SCALARS = frozenset({ScalarType.I64, ScalarType.F64, ScalarType.STRING, ScalarType.BOOL})
 
 
 class ColumnSource(Protocol):
@@ -86,19 +83,17 @@ def resolve_constant(value: plan.Value, params: Mapping[str, Any]) -> Any:
         return params[value.name]
     if not is_constant(value):
         raise InternalError(reason=f"{type(value).__name__} is not constant")
-    single_row = TableSource(pa.table({"_": pa.nulls(1)}), params)
-    return evaluate_value(single_row, value)[0].as_py()
+    column = evaluate_value(TableSource(pa.table({"_": pa.nulls(1)}), params), value)
+    if pa.types.is_temporal(column.type):  # stored as days or milliseconds
+        column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    return column[0].as_py()
 
 
 def is_constant(value: plan.Value) -> bool:
-    """Return whether a value is the same in every row and can be resolved before any row is read.
-
-    An expression of constants counts if its result is stored as Python represents it, which dates are not.
-    """
-    if not isinstance(value, plan.Arithmetic | plan.Negative | plan.ScalarCall | plan.Case):
-        return isinstance(value, plan.Constant | plan.Parameter)
-    has_plain_values = value.type.scalar in _PLAIN_SCALARS and not value.type.is_list
-    return has_plain_values and not variables_of(value) and not contains_aggregate(value)
+    """Return whether a value is the same in every row, and so can be resolved before any row is read."""
+    if isinstance(value, plan.Arithmetic | plan.Negative | plan.ScalarCall | plan.Case):
+        return not variables_of(value) and not contains_aggregate(value)
+    return isinstance(value, plan.Constant | plan.Parameter)
 
 
 def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:

@@ -329,7 +329,7 @@ class ReadPlan:
 
 @record
 class Assign:
-    """Assign a constant or parameter to a property, or to `from` or `to`."""
+    """Assign a constant, a parameter or an expression of them to a property, or to `from` or `to`."""
 
     name: str
     value: Value
