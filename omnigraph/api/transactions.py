@@ -38,10 +38,10 @@ from omnigraph.engine.writes.mutate import (
     load_operation,
     mutation_operation,
     open_overlay,
-    overlay_snapshot,
     run_operations,
     strict_table_keys,
 )
+from omnigraph.engine.writes.overlay_snapshot import overlay_snapshot
 from omnigraph.engine.writes.statements import IdGenerator, WriteStats
 from omnigraph.errors import KeyConflict, ReadSetConflict, UsageError, VersionConflict
 from omnigraph.history.branch_state import BranchState

@@ -24,9 +24,11 @@ from omnigraph.engine.expressions.value_codes import (
     value_codes,
 )
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_values import result_values
 
 from .aggregate import RowGroups, aggregate
 from .fetch import RowSource
+from .having import having_mask
 from .order import SortKeyFunction, default_sort_keys, id_order, sorted_positions
 from .project import cast_to, entity_column, result_schema
 from .rows import IntArray, Rows
@@ -42,7 +44,11 @@ def group_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, 
     codes, first_rows = group_codes(context, rows, [grouped_rows.value for grouped_rows in key_columns])
     groups = RowGroups(codes, len(first_rows) if key_columns else 1)
     grouped_rows = _GroupedRows(context, rows, groups, first_rows, {})
-    group_order = grouped_rows.ordered_groups(read_plan, [key_column.value for key_column in key_columns], row_limit)
+    sort_limit = row_limit if read_plan.having is None else None
+    group_order = grouped_rows.ordered_groups(read_plan, [key_column.value for key_column in key_columns], sort_limit)
+    if read_plan.having is not None:
+        passing_groups = having_mask(context, read_plan.having, groups.group_count, grouped_rows.group_values)
+        group_order = group_order[passing_groups[group_order]][:row_limit]
     schema = result_schema(context.catalog, read_plan.columns)
     arrays = [
         cast_to(grouped_rows.result_column(column), field.type)
@@ -76,8 +82,7 @@ def _codes_for_key(context: ExecutionContext, rows: Rows, key_value: plan.Value)
 
 
 def _has_collect(read_plan: plan.ReadPlan) -> bool:
-    result_values = [item.value for item in read_plan.columns] + [item.value for item in read_plan.order]
-    return any(isinstance(item, plan.Aggregate) and item.function == "collect" for item in result_values)
+    return any(isinstance(item, plan.Aggregate) and item.function == "collect" for item in result_values(read_plan))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,11 @@ DECLARATION_FORM = "a query (`query name(..) { .. }`)"
 
 TERMINAL_NAMES = {
     "_QUERY": "`query`",
-    "_MATCH": "`match`",
+    "MATCH": "`match`",
     "_RETURN": "`return`",
+    "_HAVING": "`having`",
+    "UNION": "`union`",
+    "ALL": "`all`",
     "_ORDER": "`order`",
     "_LIMIT": "`limit`",
     "_OFFSET": "`offset`",
@@ -68,13 +71,14 @@ TERMINAL_NAMES = {
     "COLON": "`:`",
     "DOT": "`.`",
     "VBAR": "`|`",
+    "STAR": "`*`",
 }
 
 _LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL", "DATE_FN"})
 _VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
 _FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
 _WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
-_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE"}
+_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "MATCH"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
 
 # The first matching group wins, so larger groups come first.
@@ -93,7 +97,7 @@ TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("an operator", _OPERATOR_TERMINALS | {"IN", "IS"}),
     ("an edge", frozenset({"IDENT", "IS"})),
     ("a type", frozenset({"BASE_TYPE", "LSQB", "_VECTOR"})),
-    ("a statement", frozenset({"INSERT", "UPDATE", "DELETE"})),
+    ("a statement", frozenset({"INSERT", "UPDATE", "DELETE", "MATCH"})),
 )
 
 ExpectedTerminals = frozenset[str]
@@ -103,7 +107,8 @@ _QUOTES_HINT = 'strings use double quotes: ".."'
 _CONDITIONS_HINT = "write conditions as clauses inside `match { .. }`"
 _ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
 _QUERY_SHAPE_HINT = (
-    "a query consists of `match`, `return`, `order`, `limit` and `offset`, in this order, or of a list of statements"
+    "a query consists of `match`, `return`, `having`, `order`, `limit` and `offset`, in this order, or of a list of "
+    "statements"
 )
 _TRAVERSAL_HINT = "write a traversal as `$a knows $b`, or as `$a <knows> $b` if it is undirected"
 _TYPES_HINT = (
@@ -147,7 +152,7 @@ def _starts_lower_case(found_text: str) -> bool:
 
 
 def _is_unclosed_match(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
-    return found_text in ("return", "order", "limit", "offset") and expected_terminals >= _CLAUSE_TERMINALS
+    return found_text in ("return", "having", "order", "limit", "offset", "union") and expected_terminals >= _CLAUSE_TERMINALS
 
 
 def _is_part_keyword(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
@@ -168,7 +173,7 @@ _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ..
     (lambda f, e: f == "," and e >= _CLAUSE_TERMINALS, "clauses need no commas between them"),
     (lambda f, e: f == "where" and (e >= _CLAUSE_TERMINALS or "_RETURN" in e), _CONDITIONS_HINT),
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
-    (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`"),
+    (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`, `update` or `delete`"),
     (lambda f, e: e == {"_WHERE"}, "add a `where` condition; `update` and `delete` require one"),
     (lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATOR_TERMINALS, _ROW_FILTER_HINT),
     (lambda f, e: f == "=" and "COLON" in e, "write `:` before a value, as in `age: 3`"),

@@ -13,12 +13,14 @@ from . import expressions, search
 from .scope import Scope
 from .typed_values import F64, I64, TypedValue, is_scalar
 
+ANY_ROW = plan.Constant(1, I64)  # the argument of `count(*)`: a value that no row lacks
 _ID_TYPE = PropertyType(ScalarType.STRING)
 
 
-def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[plan.PlanColumn, ...]:
+def check_columns(
+    scope: Scope, projections: tuple[m.Projection, ...], *, grouped: bool
+) -> tuple[plan.PlanColumn, ...]:
     """Return the valid columns, in order; report the others."""
-    aggregated = is_aggregated(projections)
     columns: list[plan.PlanColumn] = []
     seen_names: set[str] = set()
     for projection in projections:
@@ -31,13 +33,13 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
             hint = "rename one of the columns with `as`"
             scope.report.error(span, f"two columns are named `{result_name}`", hint=hint)
         seen_names.add(result_name)
-        if _check_group_key(scope, typed_value, aggregated):
+        if _check_group_key(scope, typed_value, grouped):
             columns.append(plan.PlanColumn(result_name, typed_value.value, typed_value.type))
     return tuple(columns)
 
 
 def is_aggregated(projections: tuple[m.Projection, ...]) -> bool:
-    """Return whether rows are grouped, which is the case if at least one column is an aggregate."""
+    """Return whether at least one column is an aggregate."""
     return any(isinstance(projection.expression, m.Aggregate) for projection in projections)
 
 
@@ -75,6 +77,8 @@ def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
 
 
 def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
+    if isinstance(aggregate.argument, m.AllRows):
+        return TypedValue(ANY_ROW, I64, aggregate.argument.span)
     if isinstance(aggregate.argument, m.Aggregate | m.Call):
         inner_call = f"`{aggregate.argument.function}(…)`"
         message = f"`{aggregate.function}` does not accept {inner_call} as an argument"

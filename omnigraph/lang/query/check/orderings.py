@@ -8,8 +8,9 @@ from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.records.frozen import record
 
-from .columns import is_aggregated, resolve_column_value
+from .columns import resolve_column_value
 from .expressions import resolve_parameter
+from .groups import is_grouped
 from .literals import resolve_literal
 from .scope import Scope
 from .typed_values import TypedValue, is_scalar
@@ -89,7 +90,7 @@ def _check_rankings(scope: Scope, read_body: m.ReadBody, ranking_calls: list[m.C
         if key_index > 0:
             message = f"`{call.function}` must be the first sort key"
             scope.report.error(ordering.expression.span, message)
-        elif is_aggregated(read_body.projections):
+        elif is_grouped(read_body):
             message = f"groups cannot be ranked by `{call.function}`"
             scope.report.error(ordering.expression.span, message)
 
@@ -184,17 +185,17 @@ def _check_survives_grouping(
 ) -> bool:
     """Return whether the key still exists after rows are grouped or made distinct; report an error if not."""
     is_returned = any(column.value == typed_value.value for column in columns)
-    is_grouped = is_aggregated(read_body.projections)
-    if isinstance(typed_value.value, plan.Aggregate) and not is_grouped:
+    grouped = is_grouped(read_body)
+    if isinstance(typed_value.value, plan.Aggregate) and not grouped:
         message = "ordering by an aggregate requires an aggregate in `return`"
         scope.report.error(typed_value.span, message, "T9")
         return False
     if is_returned or (isinstance(typed_value.value, plan.Aggregate) and not read_body.distinct):
         return True
-    if is_grouped:
+    if grouped:
         message = "a grouped query can only be ordered by its columns and by aggregates"
         scope.report.error(typed_value.span, message, "T9")
     elif read_body.distinct:
         message = "a `distinct` query can only be ordered by its columns"
         scope.report.error(typed_value.span, message)
-    return not is_grouped and not read_body.distinct
+    return not grouped and not read_body.distinct
