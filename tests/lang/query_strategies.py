@@ -209,9 +209,7 @@ _column_lists: Strategy = st.lists(projections, min_size=1, max_size=4).map(tupl
 _order_lists: Strategy = st.lists(orderings, max_size=3).map(tuple)
 _having: Strategy = st.none() | group_conditions
 single_reads: Strategy = _brief(
-    st.builds(
-        m.ReadBody, _clause_lists, _column_lists, _order_lists, amounts, amounts, st.booleans(), having=_having
-    )
+    st.builds(m.ReadBody, _clause_lists, _column_lists, _order_lists, amounts, amounts, st.booleans(), having=_having)
 )
 _parts: Strategy = st.builds(m.ReadBody, _clause_lists, _column_lists, distinct=st.booleans(), having=_having)
 unions: Strategy = _brief(

@@ -159,26 +159,30 @@ def assignment(builder: Builder, rule_span: Span, children: list[Any]) -> Assign
     return Assignment(property_name, assigned_value, property_name.span.to(assigned_value.span))
 
 
-RULES: dict[str, RuleAction] = CLAUSES | READS | {
-    "declaration": declaration,
-    "parameters": parameters,
-    "parameter": parameter,
-    "scalar_type": scalar_type,
-    "list_type": list_type,
-    "vector_type": vector_type,
-    "note": note,
-    "match_part": match_part,
-    "return_part": return_part,
-    "order_part": collect_children,
-    "limit_part": row_count,
-    "offset_part": row_count,
-    "projection": projection,
-    "ordering": ordering,
-    "write": write,
-    "insert": insert,
-    "update": update,
-    "delete": delete,
-    "matched_update": matched_update,
-    "matched_delete": matched_delete,
-    "assignment": assignment,
-}
+RULES: dict[str, RuleAction] = (
+    CLAUSES
+    | READS
+    | {
+        "declaration": declaration,
+        "parameters": parameters,
+        "parameter": parameter,
+        "scalar_type": scalar_type,
+        "list_type": list_type,
+        "vector_type": vector_type,
+        "note": note,
+        "match_part": match_part,
+        "return_part": return_part,
+        "order_part": collect_children,
+        "limit_part": row_count,
+        "offset_part": row_count,
+        "projection": projection,
+        "ordering": ordering,
+        "write": write,
+        "insert": insert,
+        "update": update,
+        "delete": delete,
+        "matched_update": matched_update,
+        "matched_delete": matched_delete,
+        "assignment": assignment,
+    }
+)

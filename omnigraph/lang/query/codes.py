@@ -16,7 +16,7 @@ TYPE_CODES = MappingProxyType(
         "T6": "a property of an unbound variable, or an unknown property",
         "T7": "operands have incompatible types, or a parameter does not match the type of its property",
         "T8": "an aggregate function does not support the type of its argument",
-        "T9": "`not` or `optional` does not refer to an outer variable, or a column or an operand of `having` is not a group key",
+        "T9": "a `not` or `optional` names no outer variable, or a column or operand of `having` is not a group key",
         "T10": "a mutation names an unknown type or has no assignments",
         "T11": "a mutation names an unknown property or uses a Blob in a condition",
         "T12": "an insert omits a required property or endpoint",

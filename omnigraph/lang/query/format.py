@@ -231,9 +231,7 @@ class _QueryWriter:
         having_text = self._wrap_condition(2, "", read_body.having)
         return self._write_part("having", part_end, [(having_text, read_body.having.span)])
 
-    def _write_match(
-        self, depth: int, match_span: Span, clauses: Sequence[Clause], blank_line: BlankLinePolicy
-    ) -> int:
+    def _write_match(self, depth: int, match_span: Span, clauses: Sequence[Clause], blank_line: BlankLinePolicy) -> int:
         """Write `match { .. }`, which begins at the start of a span; return where it ends."""
         opening_brace = self._tokens.find_token(match_span.start, "{")
         heading_span = Span(match_span.start, opening_brace.end)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from omnigraph.errors.diagnostics import SourceText, Span
 
+from .first_try_hints import suggest_first_try
+
 DECLARATION_FORM = "a query (`query name(..) { .. }`)"
 
 TERMINAL_NAMES = {
@@ -97,7 +99,7 @@ TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("an operator", _OPERATOR_TERMINALS | {"IN", "IS"}),
     ("an edge", frozenset({"IDENT", "IS"})),
     ("a type", frozenset({"BASE_TYPE", "LSQB", "_VECTOR"})),
-    ("a statement", frozenset({"INSERT", "UPDATE", "DELETE", "MATCH"})),
+    ("a statement", frozenset({"INSERT", "UPDATE", "DELETE"})),
 )
 
 ExpectedTerminals = frozenset[str]
@@ -140,6 +142,9 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
 
 def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
     """Return a hint for the text at `span` where only `expected` was allowed, or None."""
+    first_try_hint = suggest_first_try(source, span, expected_terminals)
+    if first_try_hint is not None:
+        return first_try_hint
     for pattern, hint in _PATTERN_HINTS:
         if re.compile(pattern).match(source.text, span.start):
             return hint
@@ -152,7 +157,10 @@ def _starts_lower_case(found_text: str) -> bool:
 
 
 def _is_unclosed_match(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
-    return found_text in ("return", "having", "order", "limit", "offset", "union") and expected_terminals >= _CLAUSE_TERMINALS
+    return (
+        found_text in ("return", "having", "order", "limit", "offset", "union")
+        and expected_terminals >= _CLAUSE_TERMINALS
+    )
 
 
 def _is_part_keyword(found_text: str, expected_terminals: ExpectedTerminals) -> bool:

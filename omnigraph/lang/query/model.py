@@ -3,6 +3,7 @@
 This module defines the nodes that the parser builds and the formatter prints. Nothing is typed or resolved here.
 Spans are excluded from equality, so files with the same meaning have equal trees.
 """
+# ruff: noqa: PLC0414 - the nodes of mutations are re-exported
 
 from dataclasses import field
 from typing import Literal as OneOf

@@ -3,6 +3,7 @@
 This module defines the operator and expression nodes. A plan contains no text, spans or data; two queries with
 the same meaning lower to equal plans. The plan does not determine how an engine finds neighbours.
 """
+# ruff: noqa: PLC0414 - the records of mutations are re-exported
 
 from typing import Literal as OneOf
 

@@ -38,9 +38,7 @@ def values_in(predicate: plan.Predicate) -> Iterator[plan.Value]:
             yield from (predicate.field, predicate.query)
 
 
-def replace_values(
-    predicate: plan.Predicate, replace_value: Callable[[plan.Value], plan.Value]
-) -> plan.Predicate:
+def replace_values(predicate: plan.Predicate, replace_value: Callable[[plan.Value], plan.Value]) -> plan.Predicate:
     """Return a predicate with every value of `values_in` replaced; searches and type tests stay unchanged."""
     match predicate:
         case plan.And() | plan.Or():

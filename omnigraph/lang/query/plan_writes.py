@@ -75,6 +75,7 @@ class MatchedDelete:
 
 WriteStatement = InsertRow | UpdateRows | DeleteRows | MatchedUpdate | MatchedDelete
 
+
 @record
 class WritePlan:
     """Statements in execution order; later ones see what earlier ones have written."""

@@ -171,9 +171,9 @@ def value_text(value: plan.Value | plan.Ranking) -> str:  # noqa: PLR0911 - one 
 
 def _aggregate_text(aggregate: plan.Aggregate) -> str:
     """Return an aggregate; counting a constant that is not null is counting rows."""
-    if aggregate.function == "count" and not aggregate.distinct and isinstance(aggregate.argument, plan.Constant):
-        if aggregate.argument.value is not None:
-            return "count(*)"
+    is_constant = isinstance(aggregate.argument, plan.Constant) and aggregate.argument.value is not None
+    if aggregate.function == "count" and not aggregate.distinct and is_constant:
+        return "count(*)"
     distinct_text = "distinct " if aggregate.distinct else ""
     return f"{aggregate.function}({distinct_text}{value_text(aggregate.argument)})"
 

@@ -81,8 +81,7 @@ def _find_unordered_limit(
 ) -> list[Diagnostic]:
     limit_or_offset = read_body.limit or read_body.offset
     is_single_row = isinstance(checked_body, CheckedRead) and (
-        checked_body.aggregated
-        and all(isinstance(column.value, plan.Aggregate) for column in checked_body.columns)
+        checked_body.aggregated and all(isinstance(column.value, plan.Aggregate) for column in checked_body.columns)
     )
     if checked_body is None or limit_or_offset is None or read_body.orderings or is_single_row:
         return []

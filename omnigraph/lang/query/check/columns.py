@@ -17,9 +17,7 @@ ANY_ROW = plan.Constant(1, I64)  # the argument of `count(*)`: a value that no r
 _ID_TYPE = PropertyType(ScalarType.STRING)
 
 
-def check_columns(
-    scope: Scope, projections: tuple[m.Projection, ...], *, grouped: bool
-) -> tuple[plan.PlanColumn, ...]:
+def check_columns(scope: Scope, projections: tuple[m.Projection, ...], *, grouped: bool) -> tuple[plan.PlanColumn, ...]:
     """Return the valid columns, in order; report the others."""
     columns: list[plan.PlanColumn] = []
     seen_names: set[str] = set()

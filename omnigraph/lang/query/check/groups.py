@@ -23,9 +23,7 @@ def is_grouped(read_body: m.ReadBody) -> bool:
     return is_aggregated(read_body.projections) or any(isinstance(operand, m.Aggregate) for operand in having_operands)
 
 
-def check_having(
-    scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...]
-) -> plan.Predicate | None:
+def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...]) -> plan.Predicate | None:
     """Return the predicate that groups must satisfy; None if there is no `having` or it is invalid."""
     if read_body.having is None:
         return None

@@ -26,9 +26,7 @@ def check_write(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> Ch
 
 def _check_no_mixed_deletes(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> None:
     """Reject a mix of deletes, which act on the committed state, and statements that also see earlier writes."""
-    deletes = [
-        statement for statement in write_body.statements if isinstance(statement, m.Delete | m.MatchedDelete)
-    ]
+    deletes = [statement for statement in write_body.statements if isinstance(statement, m.Delete | m.MatchedDelete)]
     if deletes and len(deletes) < len(write_body.statements):
         target = deletes[0].type_name if isinstance(deletes[0], m.Delete) else deletes[0].variable
         message = f"query `{query_name.text}` mixes `delete` with `insert` or `update`"

@@ -8,7 +8,6 @@ from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.column_names import column_name
 from omnigraph.lang.schema.names import did_you_mean
-from omnigraph.values import PropertyType
 
 from .checked import CheckedRead, CheckedUnion
 from .orderings import check_row_count
@@ -89,8 +88,7 @@ def _entity_type(column: plan.PlanColumn) -> str | None:
 
 
 def _describe(column: plan.PlanColumn) -> str:
-    type_text: PropertyType | None = column.type
-    return f"a node of type {_entity_type(column)}" if type_text is None else type_text.display()
+    return f"a node of type {_entity_type(column)}" if column.type is None else column.type.display()
 
 
 def _check_order(
