@@ -34,7 +34,7 @@ def test_ambiguous_assignment_writes_nothing(graph: Graph) -> None:
     with pytest.raises(AmbiguousAssignment, match=r"Person 'bob'.* to 'age'") as refused:
         graph.mutate("match { $p: Person  $p knows $q } update $p set { age: $q.age }")
     assert refused.value.effect == "none"
-    assert {refused.value.first_value, refused.value.second_value} == {None, 30}
+    assert {refused.value.first_value, refused.value.second_value} == {"null", 30}
     assert graph.refresh().head.id == head
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import omnigraph
 from omnigraph.engine.writes import matched_writes, statements
+from omnigraph.engine.writes.overlay_snapshot import overlay_snapshot
 from omnigraph.errors import OmnigraphError
 from omnigraph.values import clock_and_ids
 from tests.model.oracle import NOW, Oracle
@@ -89,9 +90,8 @@ def _ambiguity_unseen(patch: pytest.MonkeyPatch) -> None:
 
 def _earlier_statements_unseen(patch: pytest.MonkeyPatch) -> None:
     def base_snapshot(overlay: Any) -> Any:
-        return real(type(overlay)(overlay.txn, overlay.ir))
+        return overlay_snapshot(type(overlay)(overlay.txn, overlay.ir))
 
-    real = matched_writes.overlay_snapshot
     patch.setattr(matched_writes, "overlay_snapshot", base_snapshot)
 
 

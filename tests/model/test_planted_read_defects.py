@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import omnigraph
@@ -84,8 +85,11 @@ def _duplicates_kept(patch: pytest.MonkeyPatch) -> None:
 
 
 def _last_part_lost(patch: pytest.MonkeyPatch) -> None:
-    real = union_rows.pa.concat_tables
-    patch.setattr(union_rows, "pa", type("arrow", (), vars(union_rows.pa) | {"concat_tables": lambda t: real(t[:-1])}))
+    def concat_tables(tables: list[pa.Table]) -> pa.Table:
+        return pa.concat_tables(tables[:-1])
+
+    arrow = type("arrow", (), vars(pa) | {"concat_tables": staticmethod(concat_tables)})
+    patch.setattr(union_rows, "pa", arrow)
 
 
 def _weights_forgotten(patch: pytest.MonkeyPatch) -> None:

@@ -142,5 +142,7 @@ def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return a value that JSON can represent."""
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+    """Return a value that JSON can represent; null is a word, because a fact without a value is omitted."""
+    if value is None:
+        return "null"
+    return value if isinstance(value, str | int | float) else str(value)

@@ -95,11 +95,6 @@ def describe_plan(query_plan: plan.Plan, catalog: Catalog) -> Operation:
     return Operation((), _sort_types(types_read | written_types), _sort_types(written_types))
 
 
-def types_read_by_plan(read_plan: plan.ReadPlan, catalog: Catalog) -> tuple[TypeRef, ...]:
-    """Return the types whose content determines the rows of a read."""
-    return _sort_types(_read_types(read_plan.operators, catalog))
-
-
 def _describe_columns(read_plan: plan.ReadPlan) -> tuple[ResultColumn, ...]:
     optional_variables = frozenset(_optional_variables(read_plan.operators))
     return tuple(_describe_column(plan_column, optional_variables) for plan_column in read_plan.columns)
