@@ -47,5 +47,6 @@ LINT_CODES = MappingProxyType(
         "L205": "a comparison with null is never true",
         "L206": "an enum is compared with a value that it does not contain",
         "L207": "the direction of a ranking is ignored",
+        "L210": "a `having` tests no aggregate and could be a condition of the match",
     }
 )

@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from omnigraph.errors.diagnostics import SourceText, Span
 
-from .first_try_hints import suggest_first_try
-
 DECLARATION_FORM = "a query (`query name(..) { .. }`)"
 
 TERMINAL_NAMES = {
@@ -142,6 +140,8 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
 
 def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
     """Return a hint for the text at `span` where only `expected` was allowed, or None."""
+    from .first_try_hints import suggest_first_try  # its patterns are compiled only when a query has an error
+
     first_try_hint = suggest_first_try(source, span, expected_terminals)
     if first_try_hint is not None:
         return first_try_hint

@@ -1,6 +1,6 @@
 """Warnings about queries that are legal but probably not intended.
 
-This module reports L202 to L204; the checks report L205 to L207. Warnings never change what a query means.
+This module reports L202 to L204; the checks report L205 to L210. Warnings never change what a query means.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.column_names import column_name
+from omnigraph.lang.query.plan_values import values_in
 from omnigraph.lang.schema.names import did_you_mean
 
 from . import conditions, expressions
@@ -40,7 +41,11 @@ def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCo
         return None
 
     rules = conditions.ConditionRules(scope.report, resolve_operand, reject_text_search)
-    return conditions.check_condition(rules, read_body.having)
+    predicate = conditions.check_condition(rules, read_body.having)
+    if predicate is not None and not any(isinstance(value, plan.Aggregate) for value in values_in(predicate)):
+        hint = "conditions in `match { .. }` run before rows are grouped"
+        scope.report.warn(read_body.having.span, "this condition tests no aggregate", "L210", hint=hint)
+    return predicate
 
 
 def _resolve_operand(
