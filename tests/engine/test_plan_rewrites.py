@@ -35,7 +35,7 @@ QUERIES: dict[str, tuple[str, set[type]]] = {
     ),
     "having looks at nodes": (
         "$a: Person $a knows $b } return { count(*) as n } having { max($b.age) >= 0 and 0 < count(distinct $b)",
-        set(),
+        {WeightByDegree},
     ),
     "having looks at which nodes": (
         "$a: Person { age: 1 } $a knows $b $b knows $c } return { min($c.age) as n } having { 0 < count(distinct $c)",
