@@ -46,6 +46,22 @@ _FORM_NAMES: dict[type, str] = {
     plan.Nearest: "Nearest field query model",
     plan.Fuse: "Fuse first second k",
     PropertyType: "PropertyType scalar nullable is_list enum_values vector_dim",
+    plan.MatchedUpdate: "MatchedUpdate type_name assignments matched",
+    plan.MatchedDelete: "MatchedDelete kind type_name matched cascades",
+}
+
+# The classes of a matched read. Fields at their default are omitted, so a new field with a default is compatible.
+_SPARSE_FORM_NAMES: dict[type, str] = {
+    plan.ReadPlan: "ReadPlan operators columns variables aggregated distinct order ranking limit offset having",
+    plan.PlanColumn: "PlanColumn name value type",
+    plan.SortKey: "SortKey value descending column",
+    plan.NodeScan: "NodeScan variable type_name filters implementers",
+    plan.PlanStep: "PlanStep edge_type direction",
+    plan.Expand: "Expand source target steps target_type min_hops max_hops target_filters edge_variable",
+    plan.CloseCycle: "CloseCycle left right",
+    plan.Filter: "Filter predicate",
+    plan.AntiJoin: "AntiJoin outer inner",
+    plan.LeftJoin: "LeftJoin outer inner introduced",
 }
 
 
@@ -81,10 +97,16 @@ def canonical_text(value: object) -> str:
 
 
 def _record_text(value: Any) -> str:
-    names = _FORM_NAMES.get(type(value))
+    names = _FORM_NAMES.get(type(value)) or _SPARSE_FORM_NAMES.get(type(value))
     if names is None:
         raise TypeError(f"{type(value).__name__} has no canonical form in a request digest")
     class_name, *field_names = names.split()
-    values = (getattr(value, attribute.name) for attribute in fields(value) if attribute.compare)
-    members = zip(field_names, values, strict=True)
-    return f"{class_name}({', '.join(f'{name}={canonical_text(item)}' for name, item in members)})"
+    compared_fields = [attribute for attribute in fields(value) if attribute.compare]
+    members = zip(field_names, compared_fields, strict=True)
+    omits_defaults = type(value) in _SPARSE_FORM_NAMES
+    shown = [
+        f"{name}={canonical_text(item)}"
+        for name, attribute in members
+        if (item := getattr(value, attribute.name)) != attribute.default or not omits_defaults
+    ]
+    return f"{class_name}({', '.join(shown)})"

@@ -38,9 +38,9 @@ from omnigraph.engine.writes.mutate import (
     bind_mutation,
     load_operation,
     open_overlay,
-    overlay_snapshot,
     run_operations,
 )
+from omnigraph.engine.writes.overlay_snapshot import overlay_snapshot
 from omnigraph.engine.writes.row_dependencies import RowDependencies
 from omnigraph.engine.writes.statements import IdGenerator, WriteStats
 from omnigraph.errors import KeyConflict, ReadSetConflict, UsageError, VersionConflict

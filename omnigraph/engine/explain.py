@@ -5,7 +5,7 @@ executed and its operators are measured.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.lang.query.print_plan import operator_text, value_text
+from omnigraph.lang.query.print_plan import operator_text, predicate_text, value_text
 from omnigraph.storage.column_index import indexes_used_by
 from omnigraph.values.coerce import ParameterMode
 from omnigraph.values.table_key import TableKey
@@ -112,7 +112,21 @@ def explain(
     return ExplainedPlan(query.name, tuple(_explain_steps(context, read_plan)), result_table.num_rows, elapsed_millis)
 
 
-def _explain_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterator[ExplainedStep]:
+def _explain_steps(context: ExecutionContext, read_plan: plan.ReadPlan | plan.UnionPlan) -> Iterator[ExplainedStep]:
+    if isinstance(read_plan, plan.ReadPlan):
+        yield from _explain_read(context, read_plan)
+        return
+    part_rows = []
+    for part_number, part in enumerate(read_plan.parts, start=1):
+        part_steps = [replace(step, depth=step.depth + 1) for step in _explain_read(context, part)]
+        part_rows.append(part_steps[-1].estimated_rows)
+        yield ExplainedStep(0, f"part {part_number}", part_rows[-1])
+        yield from part_steps
+    for description in ("union all" if read_plan.keeps_duplicates else "union", *_tail_steps(read_plan)):
+        yield ExplainedStep(0, description, sum(part_rows))
+
+
+def _explain_read(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterator[ExplainedStep]:
     estimated_rows, explained = 1.0, list[ExplainedStep]()
     for depth, operator in _flatten_operators(read_plan.operators, 0):
         input_rows = 1.0 if depth and (not explained or explained[-1].depth < depth) else estimated_rows
@@ -200,8 +214,20 @@ def _result_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterat
     if read_plan.ranking is not None:
         yield f"rank by {value_text(read_plan.ranking)}{_ranking_text(context, read_plan)}"
     yield "group" if read_plan.aggregated else "return"
+    if read_plan.having is not None:
+        yield f"having {predicate_text(read_plan.having)}"
     if read_plan.order:
         yield "order by " + ", ".join(value_text(sort_key.value) for sort_key in read_plan.order)
+    yield from _bounds_text(read_plan)
+
+
+def _tail_steps(union_plan: plan.UnionPlan) -> Iterator[str]:
+    if union_plan.order:
+        yield "order by " + ", ".join(sort_key.column or "" for sort_key in union_plan.order)
+    yield from _bounds_text(union_plan)
+
+
+def _bounds_text(read_plan: plan.ReadPlan | plan.UnionPlan) -> Iterator[str]:
     for clause, value in (("offset", read_plan.offset), ("limit", read_plan.limit)):
         if value is not None:
             yield f"{clause} {value_text(value)}"

@@ -6,7 +6,7 @@ distinct rows) runs as a whole, and its result is then split into batches.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -27,17 +27,19 @@ from .search.rank import has_scores
 BATCH_ROWS = 16_384
 
 
-def can_stream(read_plan: plan.ReadPlan) -> bool:
+def can_stream(read_plan: plan.ReadPlan | plan.UnionPlan) -> TypeGuard[plan.ReadPlan]:
     """Return whether rows can be returned before all of them have been computed."""
+    if isinstance(read_plan, plan.UnionPlan):
+        return False
     needs_all_rows = read_plan.aggregated or read_plan.distinct or bool(read_plan.order) or has_scores(read_plan)
     return not needs_all_rows and isinstance(read_plan.operators[0], plan.NodeScan)
 
 
 def stream_batches(
     context: ExecutionContext,
-    read_plan: plan.ReadPlan,
+    read_plan: plan.ReadPlan | plan.UnionPlan,
     bounds: tuple[int, int | None],
-    execute: Callable[[ExecutionContext, plan.ReadPlan], pa.Table],
+    execute: Callable[[ExecutionContext, plan.ReadPlan | plan.UnionPlan], pa.Table],
 ) -> Iterator[pa.RecordBatch]:
     """Yield a result in batches; `bounds` are the number of rows to skip and the row to stop after."""
     try:

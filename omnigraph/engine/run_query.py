@@ -5,7 +5,7 @@ schema, so each call only has to execute it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -31,8 +31,10 @@ from .query_caches import QueryCaches, shared_caches
 from .query_limits import QueryLimits, QueryMeter
 from .result_stream import stream_batches
 from .search.rank import has_scores, score_rows
+from .union_rows import union_table
 
 BoundParams = Mapping[str, Any]
+AnyReadPlan = plan.ReadPlan | plan.UnionPlan
 _MAX_REWRITTEN_PLANS = 512
 
 
@@ -107,9 +109,9 @@ def prepare_read(
     bound_params: BoundParams,
     limits: QueryLimits | None = None,
     caches: QueryCaches | None = None,
-) -> tuple[plan.ReadPlan, ExecutionContext]:
+) -> tuple[AnyReadPlan, ExecutionContext]:
     """Return the rewritten plan of a read and the context to run it in."""
-    if not isinstance(query.plan, plan.ReadPlan):
+    if isinstance(query.plan, plan.WritePlan):
         raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
     schema_ir = snapshot.schema.ir
     meter = QueryMeter(limits or QueryLimits.default())
@@ -119,22 +121,30 @@ def prepare_read(
 
 # Keyed by object identity, since hashing a plan costs more than running a small one. Each entry
 # keeps both objects alive so that their ids cannot be reused.
-_rewritten_plans: dict[tuple[int, int], tuple[plan.ReadPlan, SchemaIR, plan.ReadPlan]] = {}
+_rewritten_plans: dict[tuple[int, int], tuple[AnyReadPlan, SchemaIR, AnyReadPlan]] = {}
 
 
-def rewritten_plan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
+def rewritten_plan(read_plan: AnyReadPlan, schema_ir: SchemaIR) -> AnyReadPlan:
     """Return the plan after all rewrites, which are computed only once."""
     cache_key = (id(read_plan), id(schema_ir))
     cached_plan = _rewritten_plans.get(cache_key)
     if cached_plan is None:
         if len(_rewritten_plans) >= _MAX_REWRITTEN_PLANS:
             _rewritten_plans.clear()
-        cached_plan = _rewritten_plans[cache_key] = (read_plan, schema_ir, rewrite_plan(read_plan, schema_ir))
+        cached_plan = _rewritten_plans[cache_key] = (read_plan, schema_ir, _rewrite_parts(read_plan, schema_ir))
     return cached_plan[2]
 
 
-def execute_plan(context: ExecutionContext, read_plan: plan.ReadPlan) -> pa.Table:
+def _rewrite_parts(read_plan: AnyReadPlan, schema_ir: SchemaIR) -> AnyReadPlan:
+    if isinstance(read_plan, plan.ReadPlan):
+        return rewrite_plan(read_plan, schema_ir)
+    return replace(read_plan, parts=tuple(rewrite_plan(part, schema_ir) for part in read_plan.parts))
+
+
+def execute_plan(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table:
     """Run a plan and return its result."""
+    if isinstance(read_plan, plan.UnionPlan):
+        return union_table(context, read_plan, row_bounds(context, read_plan), execute_plan)
     rows = run_operators(context, Rows.single(), read_plan.operators)
     offset, max_rows = row_bounds(context, read_plan)
     sort_limit = None if read_plan.distinct else max_rows
@@ -163,7 +173,7 @@ def ungrouped_table(
     return project(context, rows.take(ordered_positions), read_plan.columns, score_columns)
 
 
-def row_bounds(context: ExecutionContext, read_plan: plan.ReadPlan) -> tuple[int, int | None]:
+def row_bounds(context: ExecutionContext, read_plan: AnyReadPlan) -> tuple[int, int | None]:
     """Return the number of rows to skip and the maximum number of rows needed, including skipped ones."""
     offset = count_argument(context, read_plan.offset, "offset") or 0
     limit = count_argument(context, read_plan.limit, "limit")

@@ -59,6 +59,7 @@ from .failure import (
 )
 from .from_diagnostics import language_error
 from .input import (
+    AmbiguousAssignment,
     ChangeCursorRejected,
     ConstraintViolation,
     EmbeddingError,
@@ -83,6 +84,7 @@ from .root import ClientError, ConfigError, Conflict, Effect, OmnigraphError, Re
 
 __all__ = [
     "AlreadyExists",
+    "AmbiguousAssignment",
     "BlobIntegrityError",
     "BlobPreconditionFailed",
     "BranchBusy",

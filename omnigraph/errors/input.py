@@ -213,6 +213,27 @@ class ExpressionError(LanguageError, QueryExecutionError):
     hint = "change the expression, or the parameter or rows that it cannot handle"
 
 
+class AmbiguousAssignment(ClientError):
+    """A match assigns two different values to the same property of a node.
+
+    >>> error = AmbiguousAssignment(
+    ...     type_name="Person", entity_id="ann", property="age", first_value=1, second_value=2
+    ... )
+    >>> print(error.message)
+    update of Person 'ann': the match assigns both 1 and 2 to 'age'
+    """
+
+    sentence = (
+        "update of {type_name} '{entity_id}': the match assigns both {first_value} and {second_value} to '{property}'"
+    )
+    hint = "add conditions to the match, so that it returns one value for each node"
+    type_name: str | None = None
+    entity_id: str | None = None
+    property: str | None = None
+    first_value: Any = None
+    second_value: Any = None
+
+
 class ExternalBlobPolicyError(ClientError):
     """The graph does not allow this external blob."""
 

@@ -70,6 +70,19 @@ class RecordingLookup:
             return _empty_answer(row_schema(table.schema), columns, with_row_ids=True)
         return read_rows(table, columns, storage_filter, with_row_ids=True)
 
+    def select_by_id(self, table_key: TableKey, columns: Sequence[str], ids: pa.Array) -> pa.Table:
+        """Return the rows with these ids, with row ids, and require the table to stay unchanged."""
+        self.require_same_content(table_key)
+        table = self.txn.table(table_key)
+        if not len(ids) or not self.txn.base.state.tables[table_key].row_count:
+            return _empty_answer(row_schema(table.schema), columns, with_row_ids=True)
+        return find(table, {"id": ids}, columns, with_row_ids=True)
+
+    def require_same_content(self, table_key: TableKey) -> None:
+        """Require a table that was read in another way to stay unchanged."""
+        entry = self.txn.base.state.tables[table_key]
+        self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
+
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
         """Return whole columns, and require the table to stay unchanged."""
         entry = self.txn.base.state.tables[table_key]

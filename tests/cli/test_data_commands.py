@@ -81,6 +81,20 @@ def test_query_prints_a_json_document(omnigraph: Program, graph: str) -> None:
     assert document(omnigraph("query", "-e", ALL, "--store", "g", "--json", "--snapshot", "HEAD~1"))["rows"] == []
 
 
+def test_groups_unions_and_matched_writes(omnigraph: Program, graph: str) -> None:
+    counted = "match { $p: Person } return { count(*) as n } having { n > 1 }"
+    union = "match { $p: Person } return { $p.age as n } union match { $p: Person  $p knows $q } return { $q.age as n }"
+    assert document(omnigraph("query", "-e", counted, "--store", "g", "--json"))["rows"] == [{"n": 2}]
+    rows = document(omnigraph("query", "-e", f"{union} order {{ n }}", "--store", "g", "--json"))["rows"]
+    assert rows == [{"n": 25}, {"n": 30}]
+    text = "match { $p: Person  $p knows $q } update $q set { age: $p.age }"
+    ended = omnigraph("--quiet", "mutate", "-e", text, "--store", "g")
+    assert (ended.code, ended.out) == (0, "changed main via anonymous: 1 node, 0 edges\n")
+    cypher = omnigraph("query", "-e", "MATCH (p:Person) RETURN p.name", "--store", "g")
+    assert cypher.code == 1
+    assert "this is Cypher; write `query name() { match { $p: Person } return { $p.name } }`" in cypher.err
+
+
 FORMATS = {
     "table": ('2 rows from branch main via q\nn   | t\n----+----------\nann | ["x","y"]\nbob | null\n'),
     "kv": '2 rows from branch main via q\nrow 1\nn: ann\nt: ["x","y"]\n\nrow 2\nn: bob\nt: null\n',

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.api.request_digest import _FORM_NAMES, canonical_text
+from omnigraph.api.request_digest import _FORM_NAMES, _SPARSE_FORM_NAMES, canonical_text
 from omnigraph.errors import InputError
 from omnigraph.lang.query import plan
 from omnigraph.values import PropertyType
@@ -47,11 +47,8 @@ def test_values_without_a_canonical_form_are_refused() -> None:
 
 def test_every_class_of_a_write_plan_has_a_canonical_form() -> None:
     classes = (value for value in vars(plan).values() if isinstance(value, type))
-    in_plan = {cls for cls in classes if is_dataclass(cls) and cls.__module__ == plan.__name__}
-    reads_only = {
-        plan.NodeScan, plan.PlanStep, plan.Expand, plan.CloseCycle, plan.Filter, plan.AntiJoin,
-        plan.LeftJoin, plan.PlanColumn, plan.SortKey, plan.ReadPlan,
-    }  # fmt: skip
-    assert in_plan - reads_only == _FORM_NAMES.keys() - {PropertyType}
-    for cls, names in _FORM_NAMES.items():
-        assert len(fields(cls)) == len(names.split()) - 1
+    modules = {plan.__name__, plan.WritePlan.__module__, plan.Arithmetic.__module__}
+    in_plan = {cls for cls in classes if is_dataclass(cls) and cls.__module__ in modules}
+    assert in_plan - {plan.UnionPlan, plan.SourcePlace} == (_FORM_NAMES | _SPARSE_FORM_NAMES).keys() - {PropertyType}
+    for cls, names in (_FORM_NAMES | _SPARSE_FORM_NAMES).items():
+        assert sum(one.compare for one in fields(cls)) == len(names.split()) - 1

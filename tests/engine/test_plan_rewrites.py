@@ -27,6 +27,28 @@ PEOPLE = [f"p{at:02}" for at in range(12)]
 QUERIES: dict[str, tuple[str, set[type]]] = {
     "all two-paths": ("$a: Person $a knows $b $b knows $c } return { count($c) as n", {WeightByDegree}),
     "neighbours": ("$a: Person $a knows $_ } return { count($a) as n", {WeightByDegree}),
+    "rows of two-paths": ("$a: Person $a knows $b $b knows $c } return { count(*) as n", {WeightByDegree}),
+    "having counts rows": (
+        "$a: Person $a knows $b $b likes $c } return { $b.age as age } having { count($c) > 1 or count(*) = 0 } "
+        "order { age",
+        {WeightByDegree},
+    ),
+    "having looks at nodes": (
+        "$a: Person $a knows $b } return { count(*) as n } having { max($b.age) >= 0 and 0 < count(distinct $b)",
+        {WeightByDegree},
+    ),
+    "having looks at which nodes": (
+        "$a: Person { age: 1 } $a knows $b $b knows $c } return { min($c.age) as n } having { 0 < count(distinct $c)",
+        {DistinctExpand},
+    ),
+    "having counts what is not distinct": (
+        "$a: Person { age: 1 } $a knows $b $b knows $c } return { min($c.age) as n } having { 2 < count($c)",
+        set(),
+    ),
+    "having by value": (
+        "$a: Person } return { $a.age as age } having { count(*) > 1 } order { age",
+        {DistinctValueScan},
+    ),
     "by age": (
         "$a: Person $a knows $b $b likes $c } return { $b.age as age, count($c) as n } order { age",
         {WeightByDegree},

@@ -13,7 +13,7 @@ from omnigraph.lang.query import model as m
 from omnigraph.values import PropertyType, ScalarType
 
 KEYWORDS = tuple(
-    "query match return order limit offset distinct as asc desc not optional and or in is null"
+    "query match return having union all order limit offset distinct as asc desc not optional and or in is null"
     " true false contains starts_with insert update delete set where now search fuzzy match_text"
     " bm25 nearest rrf count sum avg min max collect date datetime case when then else end lower matches".split()
 )
@@ -79,6 +79,7 @@ def _calls(arguments: Strategy) -> Strategy:
         st.builds(
             m.Aggregate, st.sampled_from(["count", "sum", "avg", "min", "max", "collect"]), arguments, st.booleans()
         ),
+        st.just(m.Aggregate("count", m.AllRows())),
     )
 
 
@@ -170,7 +171,20 @@ def combined(leaves: Strategy) -> Strategy:
     return st.recursive(leaves, grow, max_leaves=6)
 
 
+_columns: Strategy = st.builds(m.Alias, words("not", "null", "true", "false"))
+_group_values: Strategy = operands | _columns
+group_atoms: Strategy = _brief(
+    st.one_of(
+        st.builds(
+            m.Comparison, _group_values, st.sampled_from([*COMPARISONS, "contains", "starts_with"]), _group_values
+        ),
+        st.builds(m.Membership, _group_values, lists | variables),
+        st.builds(m.IsNull, _group_values, st.booleans()),
+        st.builds(m.Truth, scalars),
+    )
+)
 conditions: Strategy = _brief(combined(atoms))
+group_conditions: Strategy = _brief(combined(group_atoms))
 row_conditions: Strategy = _brief(combined(row_atoms))
 
 # Clauses ----------------------------------------------------------------------------------------
@@ -225,22 +239,37 @@ orderings: Strategy = st.builds(m.Ordering, expressions) | st.builds(
 )
 amounts: Strategy = st.none() | variables
 amounts |= st.builds(m.Literal, st.just("int"), st.integers(0, 10**6).map(str))
-reads: Strategy = _brief(
+_clause_lists: Strategy = st.lists(clauses, min_size=1, max_size=4).map(tuple)
+_column_lists: Strategy = st.lists(projections, min_size=1, max_size=4).map(tuple)
+_order_lists: Strategy = st.lists(orderings, max_size=3).map(tuple)
+_having: Strategy = st.none() | group_conditions
+single_reads: Strategy = _brief(
+    st.builds(m.ReadBody, _clause_lists, _column_lists, _order_lists, amounts, amounts, st.booleans(), having=_having)
+)
+_parts: Strategy = st.builds(m.ReadBody, _clause_lists, _column_lists, distinct=st.booleans(), having=_having)
+unions: Strategy = _brief(
     st.builds(
-        m.ReadBody,
-        st.lists(clauses, min_size=1, max_size=4).map(tuple),
-        st.lists(projections, min_size=1, max_size=4).map(tuple),
-        st.lists(orderings, max_size=3).map(tuple),
-        amounts,
-        amounts,
+        m.UnionBody,
+        st.lists(_parts, min_size=2, max_size=3).map(tuple),
         st.booleans(),
+        _order_lists,
+        amounts,
+        amounts,
     )
 )
+reads: Strategy = _brief(st.one_of(single_reads, single_reads, unions))
 _assigned: Strategy = st.lists(st.builds(m.Assignment, names(), values | scalars), min_size=1, max_size=4)
 statements: Strategy = st.one_of(
     st.builds(m.Insert, type_names, _assigned.map(tuple)),
     st.builds(m.Update, type_names, _assigned.map(tuple), row_conditions),
     st.builds(m.Delete, type_names, row_conditions),
+    st.builds(
+        m.MatchedUpdate,
+        _clause_lists,
+        variables,
+        st.lists(st.builds(m.Assignment, names(), values | fields), min_size=1, max_size=3).map(tuple),
+    ),
+    st.builds(m.MatchedDelete, _clause_lists, variables),
 )
 writes: Strategy = _brief(st.builds(m.WriteBody, st.lists(statements, min_size=1, max_size=3).map(tuple)))
 

@@ -52,7 +52,7 @@ class Oracle:
     def query(self, text: str, given: Mapping[str, Any]) -> Answer:
         """The rows of a read."""
         tree, values = read(self.catalog, text, given)
-        assert isinstance(tree.body, m.ReadBody)
+        assert isinstance(tree.body, m.ReadBody | m.UnionBody)
         for one in (tree.body.limit, tree.body.offset):
             if isinstance(one, m.Variable) and values[one.name] < 0:
                 raise ParameterError(parameter=one.name, expected="a number that is not negative")

@@ -79,13 +79,45 @@ class Writer:
 
     def query(self) -> Written:
         """A whole query; values that are left out are null or the default."""
-        clauses = [self.opening(), *(self.clause(2) for _ in range(self.dice.randint(0, 4)))]
-        result = self.result()
-        body = f"match {{ {'  '.join(clauses)} }}\nreturn {result}"
+        body = self.union() if self.dice.random() < 0.15 else f"{self.match()}\nreturn {self.result()}"
         head = ", ".join(f"${name}: {PARAMETERS[name][0]}" for name in self.used)
         note = self.dice.choice(["", '@description("by chance") ', '@instruction("run it") '])
         given = {n: PARAMETERS[n][1] for n in self.used if PARAMETERS[n][1] is not None}
         return Written(f"query q({head}) {note}{{ {body} }}", given)
+
+    def match(self) -> str:
+        """The clauses of a match; variables of an earlier part of a union are forgotten."""
+        self.nodes, self.edges, self.maybe = {}, {}, set()
+        clauses = [self.opening(), *(self.clause(2) for _ in range(self.dice.randint(0, 4)))]
+        return f"match {{ {'  '.join(clauses)} }}"
+
+    def union(self) -> str:
+        """Two or three parts that return the same columns, then an order and bounds for the whole."""
+        names = self.dice.sample(["label", "n", "id", "whole", "rows"], self.dice.randint(1, 3))
+        kind = self.dice.choice(["Person", "Firm"])
+        parts = [self.union_part(names, kind) for _ in range(self.dice.choice([2, 2, 3]))]
+        body = f"\n{self.dice.choice(['union', 'union all'])} ".join(parts)
+        if self.dice.random() < 0.5:
+            ways = ["", " asc", " desc"]
+            keys = [
+                f"{name}{self.dice.choice(ways)}" for name in self.dice.sample(names, self.dice.randint(1, len(names)))
+            ]
+            body += f" order {{ {', '.join(keys)} }}"
+        return body + self.bounds()
+
+    def union_part(self, names: list[str], kind: str) -> str:
+        """One part; a column is a property of any node, a whole node of one type, or a count of rows."""
+        match = self.match()
+        whole = [name for name, one in self.nodes.items() if one == kind]
+        if not whole:
+            whole = [self.fresh()]
+            match = f"{match[:-1]} ${whole[0]}: {kind} }}"
+        nodes = [*whole, *(name for name in self.nodes if name not in whole)]
+        values = {name: f"${self.dice.choice(nodes)}.{name}" for name in ("label", "n", "id")}
+        values |= {"whole": f"${whole[0]}", "rows": "count(*)"}
+        columns = ", ".join(f"{values[name]} as {name}" for name in names)
+        distinct = "distinct " if self.dice.random() < 0.2 else ""
+        return f"{match} return {distinct}{{ {columns} }}"
 
     # Clauses ------------------------------------------------------------------------------------
 
@@ -361,7 +393,61 @@ class Writer:
         distinct = "distinct " if self.dice.random() < 0.25 else ""
         comma = self.dice.choice([", ", "  "]) if all(" as " in one[0] for one in columns) else ", "
         text = f"{distinct}{{ {comma.join(one[0] for one in columns)} }}"
-        text += self.order(columns, bool(distinct), aggregated)
+        having = self.having(columns) if self.dice.random() < 0.75 else ""
+        text += having + self.order(columns, bool(distinct), aggregated or bool(having))
+        return text + self.bounds()
+
+    def having(self, columns: list[tuple[str, str, bool]]) -> str:
+        """A condition on groups, which must be there: some column is an aggregate, or a count is tested."""
+        grouped = any(one[2] for one in columns)
+        if not grouped and any(not one[0].startswith("$") for one in columns):
+            return ""
+        parameters = any(one[0].partition(" as ")[0].removeprefix("$") in PARAMETERS for one in columns)
+        if not grouped and (parameters or self.dice.random() < 0.5):
+            return ""
+        test = self.group_test(columns)
+        if self.dice.random() < 0.4:
+            test = f"({test}) {self.dice.choice(['and', 'or'])} not ({self.group_test(columns)})"
+        return (
+            f" having {{ {test} }}"
+            if grouped
+            else f" having {{ count(*) {self.dice.choice(OPERATORS)} 1 and ({test}) }}"
+        )
+
+    def group_test(self, columns: list[tuple[str, str, bool]]) -> str:
+        """One test of a group: of a count, of any aggregate, or of a column by its name or as it is written."""
+        roll = self.dice.random()
+        numbers = [place for place, kind in self.fields() if kind == "number"]
+        if roll < 0.2:
+            amount = self.dice.choice(["1", "2", self.parameter("number")])
+            return f"count(*) {self.dice.choice(OPERATORS)} {amount}"
+        if roll < 0.45 and numbers:
+            function = self.dice.choice(["min", "max", "count", "count"])
+            return f"{function}({self.dice.choice(numbers)}) {self.dice.choice(OPERATORS)} {self.literal('number')}"
+        if roll < 0.8 and self.fields():
+            return self.computed_group_test(self.computed("number"))
+        value, name, _ = self.dice.choice(columns)
+        value = value.partition(" as ")[0]
+        return f"{self.dice.choice([name, value])} is{self.dice.choice([' not', ''])} null"
+
+    def computed_group_test(self, number: str) -> str:
+        """A test of an expression of aggregates; where a group has no numbers, most are unknown."""
+        value = self.dice.choice(
+            [
+                f"max({number}) - min({number})",
+                f"2 * min({number}) / count(*)",
+                f"coalesce(max({number}), -1)",
+                f"-max({number})",
+                f"case when 1 = 1 then avg({number}) else 0 end",
+            ]
+        )
+        amount = self.dice.choice(["0", "1", "-1", "0.5", self.parameter("small")])
+        test = f"{value} {self.dice.choice(OPERATORS)} {amount}"
+        return self.dice.choice([test, test, f"not ({test})", f'matches(upper(min({self.constant("text")})), "A")'])
+
+    def bounds(self) -> str:
+        """A limit, an offset, both or none."""
+        text = ""
         amounts = ["0", "1", "2", "3", "5", "9", "$few"]
         for word in ("limit", "offset"):
             if self.dice.random() < 0.3:
@@ -417,6 +503,8 @@ class Writer:
         """An aggregate over something it can take."""
         scalars = [place for place, kind in fields if kind in SCALARS]
         numbers = [place for place, kind in fields if kind == "number"]
+        if self.dice.random() < 0.15:
+            return "count(*)"
         name = self.dice.choice(["count", "count", "sum", "avg", "min", "max", "collect"])
         distinct = "distinct " if self.dice.random() < 0.3 else ""
         if name in ("sum", "avg"):

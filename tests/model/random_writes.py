@@ -29,6 +29,8 @@ edge Hosts: User -> Event @card(1..)
 """
 LOGINS = ["ann", "bob", "cyd", "dee", "eve"]
 MAILS = ["a@x", "b@x", "c@x"]
+_NUMBERS = ["$v.age + 1", "coalesce($u.age, $v.age, 7) * 2", "case when $u.age > 29 then $v.score else 1 end", "2 * 3"]
+_TEXTS = ['upper($u.login) + "!"', 'coalesce($u.mail, lower("NONE"))', 'lower("A")']
 EDGES = {"Follows": ("User", "User"), "Owns": ("User", "Event"), "Hosts": ("User", "Event")}
 
 
@@ -52,7 +54,9 @@ class Scribe:
         return Written(f"query q({head}) {{ {'  '.join(statements)} }}", given)
 
     def insert_or_update(self) -> str:
-        match self.dice.choice("uuueefffxxx"):
+        match self.dice.choice("uuueefffxxxmmm"):
+            case "m":
+                return self.matched_update()
             case "u":
                 return f"insert User {{ login: {self.login()}, {self.assignments()} }}"
             case "e":
@@ -71,7 +75,9 @@ class Scribe:
         return f"insert {name} {{ from: {ends[0]}, to: {ends[1]}{more} }}"
 
     def delete(self) -> str:
-        match self.dice.choice("uuef"):
+        match self.dice.choice("uuefmmm"):
+            case "m":
+                return self.matched_delete()
             case "u":
                 return f"delete User where {self.where_user()}"
             case "e":
@@ -79,6 +85,39 @@ class Scribe:
         name = self.dice.choice(list(EDGES))
         word, kind = self.dice.choice([("from", "User"), ("to", EDGES[name][1])])
         return f"delete {name} where {word} = {self.some(kind)}"
+
+    def matched_update(self) -> str:
+        """An update of users or events that a match binds; some give one node two values."""
+        if self.dice.random() < 0.25:
+            walk = self.dice.choice(["owns", "hosts", "owns|hosts"])
+            value = self.dice.choice([self.text(), "$u.login", "$u.mail", "$u.status", *_TEXTS])
+            return f"match {{ $u: User  $u {walk} $e }} update $e set {{ title: {value} }}"
+        value = self.dice.choice(["$v.age", "$v.score", "$w.since", "$u.age", "30", "null", *_NUMBERS])
+        name = {"$w.since": "joined"}.get(value, self.dice.choice(["age", "score"]))
+        own = f"{name}: {value}" if value != "$w.since" else "status: $w.to"
+        more = f", status: {self.dice.choice(['$v.login', '$v.status', '$u.mail', self.text()])}"
+        more = more if self.dice.random() < 0.5 and "status" not in own else ""
+        return f"match {{ {self.users()} }} update ${self.dice.choice('uuv')} set {{ {own}{more} }}"
+
+    def matched_delete(self) -> str:
+        """A delete of nodes or edges that a match binds."""
+        target = self.dice.choice(["u", "v", "w", "w"])
+        if self.dice.random() < 0.3:
+            return f"match {{ $u: User  $u $w:owns $e  not {{ $u hosts $e }} }} delete ${self.dice.choice('uwe')}"
+        return f"match {{ {self.users()} }} delete ${target}"
+
+    def users(self) -> str:
+        """Clauses that bind two users and the edge between them, perhaps not all of them."""
+        tests = [
+            "$u.age > 29",
+            "$v.mail is null",
+            f"$u.login = {self.login()}",
+            "not { $v follows $u }",
+            "$u.id != $v.id",
+        ]
+        walk = "$u $w:follows $v"
+        walk = f"optional {{ {walk} }}" if self.dice.random() < 0.3 else walk
+        return "  ".join(["$u: User", walk, *self.dice.sample(tests, self.dice.randint(0, 2))])
 
     # Pieces -------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ Part of the oracle of the engine: bags become lists here, by the rules for ties 
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.lang.query import model as m
@@ -33,8 +33,10 @@ class _Line:
     rows: list[Row]
 
 
-def answer(world: World, body: m.ReadBody, parameters: Mapping[str, Value]) -> Answer:
-    """What a read gives."""
+def answer(world: World, body: m.ReadBody | m.UnionBody, parameters: Mapping[str, Value]) -> Answer:
+    """What a read or a union of reads gives."""
+    if isinstance(body, m.UnionBody):
+        return _union(world, body, parameters)
     nodes = [one.expression for one in body.projections]
     nodes += [one.expression for one in body.orderings]
     if any(isinstance(one, m.Call) for one in nodes):
@@ -55,6 +57,31 @@ def answer(world: World, body: m.ReadBody, parameters: Mapping[str, Value]) -> A
     return Answer(tuple(map(column_name, body.projections)), [one.values for one in kept])
 
 
+def _union(world: World, body: m.UnionBody, parameters: Mapping[str, Value]) -> Answer:
+    """The rows of all parts, one after another; ties of the order stay as they are."""
+    parts = [answer(world, part, parameters) for part in body.parts]
+    columns = parts[0].columns
+    rows = [row for part in parts for row in part.rows]
+    if not body.keeps_duplicates:
+        first: dict[Any, tuple[Value, ...]] = {}
+        for row in rows:
+            first.setdefault(_same(row), row)
+        rows = list(first.values())
+    for ordering in reversed(body.orderings):
+        assert isinstance(ordering.expression, m.Alias)
+        at = columns.index(ordering.expression.name)
+        rows.sort(key=lambda row, at=at: _shown_key(row[at]), reverse=ordering.direction == "desc")  # type: ignore[misc]
+    low = _amount(body.offset, parameters) or 0
+    high = _amount(body.limit, parameters)
+    return Answer(columns, rows[low:] if high is None else rows[low : low + high])
+
+
+def _shown_key(value: Value) -> Any:
+    """A value of a result as a sort key: a whole node by its id, nulls first."""
+    value = value["id"] if isinstance(value, dict) else value
+    return (value is not None, value if value is not None else 0)
+
+
 @dataclass
 class _Reader:
     """Evaluates the columns and sort keys of one read."""
@@ -65,7 +92,9 @@ class _Reader:
 
     @property
     def aggregated(self) -> bool:
-        return any(_aggregated(one.expression) for one in self.body.projections)
+        having = () if self.body.having is None else _operands(self.body.having)
+        nodes = [*(one.expression for one in self.body.projections), *having]
+        return any(map(_aggregated, nodes))
 
     def plain(self, rows: list[Row]) -> list[_Line]:
         """One line for each row; ties of an order go by ids, in the order of variable names."""
@@ -81,10 +110,22 @@ class _Reader:
         for row in rows:
             found = tuple(self._shown(one.expression, [row]) for one in keys)
             groups.setdefault(_same(found), []).append(row)
-        lines = [_Line(self._values(group), group) for group in groups.values()]
+        lines = [_Line(self._values(group), group) for group in groups.values() if self._kept(group)]
         if self.body.orderings:
             lines.sort(key=lambda one: [self._key(key.expression, one) for key in keys])
         return self._sorted(lines)
+
+    def _kept(self, rows: list[Row]) -> bool:
+        """Whether a group passes `having`; its bare words are columns."""
+        if self.body.having is None:
+            return True
+        matcher = _GroupMatcher(self.matcher.world, self.matcher.parameters, reader=self, group=rows)
+        return matcher.truth(self.body.having, rows[0] if rows else {}) is True
+
+    def column(self, name: str) -> m.Expression:
+        """The expression behind the name of a column."""
+        names = [column_name(one) for one in self.body.projections]
+        return self.body.projections[names.index(name)].expression
 
     def _sorted(self, lines: list[_Line]) -> list[_Line]:
         for ordering in reversed(self.body.orderings):
@@ -126,13 +167,16 @@ class _Reader:
 
     def _value(self, node: m.Expression, rows: list[Row]) -> Value:
         if isinstance(node, m.Aggregate):
-            return self._aggregate(node, rows)
+            return self.aggregate(node, rows)
         row = rows[0] if rows else {}
         if isinstance(node, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
             return computed(node, lambda one: self._value(one, rows), lambda one: self.matcher.truth(one, row))
         return self.matcher.value(node, row)
 
-    def _aggregate(self, node: m.Aggregate, rows: list[Row]) -> Value:
+    def aggregate(self, node: m.Aggregate, rows: list[Row]) -> Value:
+        """An aggregate over the rows of a group."""
+        if isinstance(node.argument, m.AllRows):
+            return len(rows)
         entity = isinstance(node.argument, m.Variable)
         entity = entity and node.argument.name not in self.matcher.parameters  # type: ignore[union-attr]
         found = [self.matcher.value(node.argument, row) for row in rows]
@@ -155,8 +199,39 @@ def _aggregated(node: m.Expression) -> bool:
         case m.ScalarCall():
             return any(map(_aggregated, node.arguments))
         case m.Case():
-            return any(_aggregated(one.value) for one in node.branches)
+            default = [] if node.default is None else [node.default]
+            return any(map(_aggregated, [*(one.value for one in node.branches), *default]))
     return isinstance(node, m.Aggregate)
+
+
+@dataclass
+class _GroupMatcher(Matcher):
+    """Evaluates the condition on a group."""
+
+    reader: Any = None
+    group: list[Row] = field(default_factory=list)
+
+    def value(self, node: m.Expression, row: Row) -> Value:
+        if isinstance(node, m.Alias):
+            node = self.reader.column(node.name)
+        if isinstance(node, m.Aggregate):
+            return self.reader.aggregate(node, self.group)
+        return super().value(node, row)
+
+
+def _operands(test: m.Condition) -> list[m.Expression]:
+    match test:
+        case m.And() | m.Or():
+            return [node for one in test.items for node in _operands(one)]
+        case m.Not():
+            return _operands(test.item)
+        case m.Comparison():
+            return [test.left, test.right]
+        case m.Membership() | m.IsNull():
+            return [test.operand]
+        case m.Truth():
+            return [test.value]
+    return []
 
 
 def _average(held: list[Value]) -> float | None:

@@ -320,8 +320,8 @@ def made_ids(text: str, made: Any) -> Iterator[str]:
     body = parse_queries(text).queries[0].body
     assert isinstance(body, m.WriteBody)
     for statement in body.statements:
-        name = statement.type_name.text
-        if isinstance(statement, m.Insert) and name != "User":
+        if isinstance(statement, m.Insert) and statement.type_name.text != "User":
+            name = statement.type_name.text
             own = made[name][seen[name]]
             assert is_ulid(own)
             seen[name] += 1

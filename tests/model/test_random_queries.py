@@ -47,7 +47,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 # What the oracle has no opinion about, and what no accepted read has.
 SEARCHES = {"call", "text_match"}
-WRITES = {"write", "insert", "update", "delete", "assignment"}
+WRITES = {"write", "insert", "update", "delete", "assignment", "matched_update", "matched_delete"}
 WRITES |= {"aggregate_of_alias"}  # always refused: `count(distinct)` counts a bare word
 WRITES |= {"row_comparison", "row_membership", "row_is_null", "row_is_not_null"}
 

@@ -16,7 +16,7 @@ from omnigraph.lang.schema.catalog import Catalog, Check, EdgeType, Key, NodeTyp
 from omnigraph.values import canonical_spelling, coerce_assigned
 
 from .dictionary_graph import Properties, Value, World, canonical_id, default_of, native, properties_of, stored
-from .match_reference import Matcher
+from .match_reference import Matcher, Row
 
 
 class Refused(Exception):  # noqa: N818 - that is what it is
@@ -64,6 +64,10 @@ def mutate(world: World, body: m.WriteBody, parameters: Mapping[str, Value], fre
                 _update(delta, statement, parameters)
             case m.Delete():
                 _delete(delta, world, statement, parameters)
+            case m.MatchedUpdate():
+                _matched_update(delta, statement, parameters)
+            case m.MatchedDelete():
+                _matched_delete(delta, statement, parameters)
     check(delta)
     return delta
 
@@ -109,12 +113,16 @@ def _own_id(kind: NodeType, properties: Properties, fresh: Iterator[str]) -> str
 
 
 def _assigned(
-    delta: Delta, kind: NodeType | EdgeType, assignments: Iterable[m.Assignment], parameters: Mapping[str, Value]
+    delta: Delta,
+    kind: NodeType | EdgeType,
+    assignments: Iterable[m.Assignment],
+    parameters: Mapping[str, Value],
+    row: Row | None = None,
 ) -> dict[str, Value]:
     matcher = Matcher(delta.world, parameters)
     found: dict[str, Value] = {}
     for one in assignments:
-        name, value = one.name.text, matcher.value(one.value, {})
+        name, value = one.name.text, matcher.value(one.value, row or {})
         declared = kind.property(name)
         if declared is not None and value is not None:
             place = {"type_name": kind.name, "property_name": name}
@@ -136,6 +144,42 @@ def _update(delta: Delta, node: m.Update, parameters: Mapping[str, Value]) -> No
         _required(kind, rows[own] | given)
         delta.put(f"node:{kind.name}", own, rows[own] | given)
     delta.counts[f"node:{kind.name}"] += len(matched)
+
+
+def _matched_update(delta: Delta, node: m.MatchedUpdate, parameters: Mapping[str, Value]) -> None:
+    """Every matched node once; two different values for one of its properties are refused."""
+    matcher = Matcher(delta.world, parameters)
+    rows = matcher.rows(node.clauses)
+    kind = delta.world.catalog.node(matcher.kinds[node.variable.name])
+    assert kind is not None
+    chosen: dict[str, tuple[list[Value], Row]] = {}
+    for row in rows:
+        entity = row[node.variable.name]
+        if entity is None:
+            continue
+        values = [matcher.value(one.value, row) for one in node.assignments]
+        if chosen.setdefault(entity[1], (values, row))[0] != values:
+            raise Refused("AmbiguousAssignment")
+    stored_rows = delta.world.nodes[kind.name]
+    given = {own: _assigned(delta, kind, node.assignments, parameters, row) for own, (_, row) in chosen.items()}
+    for own, values_by_name in given.items():
+        _required(kind, stored_rows[own] | values_by_name)
+        delta.put(f"node:{kind.name}", own, stored_rows[own] | values_by_name)
+    delta.counts[f"node:{kind.name}"] += len(given)
+
+
+def _matched_delete(delta: Delta, node: m.MatchedDelete, parameters: Mapping[str, Value]) -> None:
+    """A match sees what the statements before it deleted."""
+    rows = Matcher(delta.world, parameters).rows(node.clauses)
+    gone = {entity for row in rows if (entity := row[node.variable.name]) is not None}
+    for name in {name for name, _ in gone}:
+        key = f"node:{name}" if delta.world.catalog.node(name) else f"edge:{name}"
+        ids = {own for kind, own in gone if kind == name}
+        for own in ids:
+            delta.drop(key, own)
+            delta.counts[key] += 1
+        if key.startswith("node:"):
+            _cascade(delta, name, ids)
 
 
 def _delete(delta: Delta, committed: World, node: m.Delete, parameters: Mapping[str, Value]) -> None:

@@ -118,7 +118,8 @@ def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | 
     numbers = _sortable_numbers(values)
     if numbers is not None:
         return _reverse_order(numbers) if descending else numbers
-    if row_limit is not None and len(values) > _DENSE_FACTOR * row_limit + 100:
+    can_select_top = row_limit is not None and not pa.types.is_nested(values.type)
+    if row_limit is not None and can_select_top and len(values) > _DENSE_FACTOR * row_limit + 100:
         return _top_order_codes(values, descending, row_limit)
     ordered_ranks = _value_ranks(values) + 1
     if values.null_count:
@@ -161,6 +162,8 @@ def _value_ranks(values: pa.Array) -> Codes:
         return dense_ranks(values.fill_null(0).to_numpy(zero_copy_only=False))
     if pa.types.is_temporal(data_type) or (pa.types.is_integer(data_type) and not pa.types.is_uint64(data_type)):
         return dense_ranks(_as_integers(values))
+    if pa.types.is_nested(data_type):
+        return _list_ranks(values)
     dictionary_array = values.dictionary_encode()
     rank_by_code = np.empty(len(dictionary_array.dictionary), np.int64)
     rank_by_code[pc.sort_indices(dictionary_array.dictionary).to_numpy()] = np.arange(len(rank_by_code))
@@ -168,6 +171,15 @@ def _value_ranks(values: pa.Array) -> Codes:
         return np.zeros(len(values), np.int64)
     row_ranks: Codes = rank_by_code[dictionary_array.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     return row_ranks
+
+
+def _list_ranks(values: pa.Array) -> Codes:
+    """Return the ranks of lists and vectors, which are compared element by element, with null elements first."""
+    sort_keys = [
+        tuple((item is not None, 0 if item is None else item) for item in items or ()) for items in values.to_pylist()
+    ]
+    rank_by_key = {sort_key: rank for rank, sort_key in enumerate(sorted(set(sort_keys)))}
+    return np.array([rank_by_key[sort_key] for sort_key in sort_keys], np.int64)
 
 
 def _top_order_codes(values: pa.Array, descending: bool, row_limit: int) -> Codes:

@@ -25,10 +25,12 @@ from omnigraph.engine.expressions.value_codes import (
     value_codes,
 )
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_values import result_values
 from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect
 
 from .aggregate import RowGroups, aggregate
 from .fetch import RowSource
+from .having import having_mask
 from .order import SortKeyFunction, default_sort_keys, id_order, sorted_positions
 from .project import cast_to, entity_column, result_schema
 from .rows import IntArray, Rows
@@ -42,7 +44,11 @@ def group_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, 
     codes, first_rows = group_codes(context, rows, [grouped_rows.value for grouped_rows in key_columns])
     groups = RowGroups(codes, len(first_rows) if key_columns else 1)
     grouped_rows = _GroupedRows(context, rows, groups, first_rows, {})
-    group_order = grouped_rows.ordered_groups(read_plan, [key_column.value for key_column in key_columns], row_limit)
+    sort_limit = row_limit if read_plan.having is None else None
+    group_order = grouped_rows.ordered_groups(read_plan, [key_column.value for key_column in key_columns], sort_limit)
+    if read_plan.having is not None:
+        passing_groups = having_mask(grouped_rows.as_source(), read_plan.having)
+        group_order = group_order[passing_groups[group_order]][:row_limit]
     schema = result_schema(context.catalog, read_plan.columns)
     arrays = [
         cast_to(grouped_rows.result_column(column), field.type)
@@ -76,8 +82,7 @@ def _codes_for_key(context: ExecutionContext, rows: Rows, key_value: plan.Value)
 
 
 def _has_collect(read_plan: plan.ReadPlan) -> bool:
-    result_values = [item.value for item in read_plan.columns] + [item.value for item in read_plan.order]
-    return any(map(contains_collect, result_values))
+    return any(map(contains_collect, result_values(read_plan)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,10 +145,16 @@ class _GroupedRows:
                 return pa.array([count_distinct_entities(self.rows, counted_variable)], pa.int64())
             argument = self._aggregate_argument(value)
             return aggregate(value, argument, self.groups, self.rows.weights)
-        first_row_source = RowSource(self.context, self.rows.take(self.first_rows))
         if contains_aggregate(value):
-            return evaluate.evaluate_value(_GroupSource(self, first_row_source), value)
-        return evaluate.evaluate_value(first_row_source, value)
+            return evaluate.evaluate_value(self.as_source(), value)
+        return evaluate.evaluate_value(self._first_row_source(), value)
+
+    def as_source(self) -> _GroupSource:
+        """Return the groups as the source of an expression of keys and aggregates."""
+        return _GroupSource(self, self._first_row_source())
+
+    def _first_row_source(self) -> RowSource:
+        return RowSource(self.context, self.rows.take(self.first_rows))
 
     def _aggregate_argument(self, aggregation: plan.Aggregate) -> RowValues:
         if aggregation.function == "count" and isinstance(aggregation.argument, plan.Entity):

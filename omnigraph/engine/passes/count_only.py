@@ -11,6 +11,7 @@ from typing import Any
 
 from omnigraph.engine.physical_operators import EdgeExists, NoNeighbour, WeightByDegree
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_values import replace_values, result_values
 from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect, variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
@@ -29,21 +30,23 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     new_operators: Any = operators
     dropped_variables = {expansion.target for expansion in weighted_expansions}
     counted_entity = _entity_in_every_row(weighted_expansions[0], schema_ir)
-    new_columns = tuple(
-        replace(column, value=_count_other_entity(column.value, dropped_variables, counted_entity))
-        for column in read_plan.columns
+
+    def replace_count(value: plan.Value) -> plan.Value:
+        return _count_other_entity(value, dropped_variables, counted_entity)
+
+    return replace(
+        read_plan,
+        operators=new_operators,
+        columns=tuple(replace(column, value=replace_count(column.value)) for column in read_plan.columns),
+        order=tuple(replace(sort_key, value=replace_count(sort_key.value)) for sort_key in read_plan.order),
+        variables=tuple(variable for variable in read_plan.variables if variable not in dropped_variables),
+        having=replace_values(read_plan.having, replace_count) if read_plan.having is not None else None,
     )
-    new_order = tuple(
-        replace(sort_key, value=_count_other_entity(sort_key.value, dropped_variables, counted_entity))
-        for sort_key in read_plan.order
-    )
-    variables = tuple(variable for variable in read_plan.variables if variable not in dropped_variables)
-    return replace(read_plan, operators=new_operators, columns=new_columns, order=new_order, variables=variables)
 
 
 def allows_weights(read_plan: plan.ReadPlan) -> bool:
     """Return whether rows may carry weights: row order must not matter, and nothing may be collected."""
-    values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
+    values = result_values(read_plan)
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
     has_own_order = bool(read_plan.order) or not group_columns
     collects_rows = any(map(contains_collect, values))
@@ -55,7 +58,7 @@ def allows_weights(read_plan: plan.ReadPlan) -> bool:
 def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
     """Return the variables whose entities affect the result; counting rows does not read them."""
     variables: set[str] = set()
-    for value in [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]:
+    for value in result_values(read_plan):
         if not counts_rows(value):
             variables |= variables_of(value)
     return variables

@@ -10,6 +10,7 @@ from typing import Any
 
 from omnigraph.engine.physical_operators import DistinctExpand, DropVariables, WeightByDegree
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_values import values_in
 from omnigraph.lang.schema.ir import SchemaIR
 
 from .drop_variables import variables_bound_by
@@ -26,7 +27,10 @@ def deduplicate_expansions(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> pla
 def _ignores_repeated_rows(read_plan: plan.ReadPlan) -> bool:
     has_weights = any(isinstance(operator, WeightByDegree) for operator in read_plan.operators)
     is_plain_aggregate = read_plan.aggregated and not read_plan.order and read_plan.ranking is None and not has_weights
-    return is_plain_aggregate and all(_is_duplicate_insensitive(column.value) for column in read_plan.columns)
+    having_values = () if read_plan.having is None else values_in(read_plan.having)
+    tested_values = [value for value in having_values if not isinstance(value, plan.Constant | plan.Parameter)]
+    result_values = [*(column.value for column in read_plan.columns), *tested_values]
+    return is_plain_aggregate and all(map(_is_duplicate_insensitive, result_values))
 
 
 def _is_duplicate_insensitive(value: plan.Value) -> bool:

@@ -16,6 +16,7 @@ from omnigraph.engine.physical_operators import (
     WeightByDegree,
 )
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_values import result_values
 from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect, variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
@@ -24,17 +25,15 @@ def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPl
     """Return the plan with variables dropped after their last use."""
     if not read_plan.aggregated or _needs_all_variables(read_plan):
         return read_plan
-    result_values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
-    result_variables = frozenset(variable for value in result_values for variable in variables_of(value))
+    result_variables = frozenset(variable for value in result_values(read_plan) for variable in variables_of(value))
     operators: Any = tuple(_with_drops(read_plan.operators, result_variables))
     return replace(read_plan, operators=operators)
 
 
 def _needs_all_variables(read_plan: plan.ReadPlan) -> bool:
     """Return whether row order matters: for groups without an order, and for collected lists."""
-    result_values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
-    collects_rows = any(map(contains_collect, result_values))
+    collects_rows = any(map(contains_collect, result_values(read_plan)))
     return collects_rows or (bool(group_columns) and not read_plan.order)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from omnigraph.engine.physical_operators import DistinctValueScan
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_values import result_values
 from omnigraph.lang.query.plan_variables import operands_of
 from omnigraph.lang.schema.ir import SchemaIR
 
@@ -23,11 +24,8 @@ def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> pl
     scan = read_plan.operators[0]
     if not isinstance(scan, plan.NodeScan) or scan.implementers:
         return read_plan
-    result_values: list[Any] = [column.value for column in read_plan.columns] + [
-        sort_key.value for sort_key in read_plan.order
-    ]
     property_names: set[str] = set()
-    for expression in [*scan.filters, *(value for value in result_values if not counts_rows(value))]:
+    for expression in [*scan.filters, *(value for value in result_values(read_plan) if not counts_rows(value))]:
         read_properties = _properties_read(expression)
         if read_properties is None:
             return read_plan

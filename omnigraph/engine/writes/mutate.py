@@ -6,18 +6,16 @@ ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from omnigraph.errors import InputError, ReadSetConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.commit_log import HistoryLog
 from omnigraph.history.schemas import read_schema
-from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.load import ParsedLoad
-from omnigraph.ingest.stage import stage, stage_tables
+from omnigraph.ingest.stage import stage
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
@@ -31,9 +29,8 @@ from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import NEW_ROW
-from omnigraph.rules.existing_rows import repeated_ids, resolve_existing
+from omnigraph.rules.existing_rows import repeated_ids
 from omnigraph.rules.unique import repeated_records
-from omnigraph.storage.table import commit as commit_table
 from omnigraph.values import clock_and_ids
 from omnigraph.values.coerce import ParameterMode
 from omnigraph.values.table_key import TableKey
@@ -174,23 +171,6 @@ def open_overlay(txn: WriteTxn, expected_hash: str | None = None) -> Overlay:
     if expected_hash is not None and schema_row.hash != expected_hash:
         raise ReadSetConflict(member="schema", expected=expected_hash, actual=schema_row.hash)
     return Overlay(txn, read_schema(txn.store, schema_row).ir)
-
-
-def overlay_snapshot(overlay: Overlay) -> Snapshot:
-    """Return the overlay's content as a snapshot of private, unpublished table versions."""
-    txn = overlay.txn
-    delta, _ = resolve_existing(overlay.delta(), overlay.lookup)
-    state = txn.base.state
-    tables = dict(state.tables)
-    for table_key, staged in stage_tables(txn, delta).items():
-        table_version = commit_table(txn.store, txn.table(table_key), staged).version
-        entry = tables[table_key]
-        tables[table_key] = replace(
-            entry, lance_version=table_version, content_id=txn.commit_id, row_count=entry.row_count + staged.row_delta
-        )
-    head_commit = state.head.commit_id
-    log = HistoryLog(txn.store, state)
-    return Snapshot(txn.store, txn.branch, head_commit, txn.base.version, state.schema, tables, log)
 
 
 def _stage_overlay(overlay: Overlay, operation_name: str) -> PublishPlan | None:

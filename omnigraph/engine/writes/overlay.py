@@ -4,7 +4,7 @@ Implements read-your-writes. A row that the operation wrote hides the stored row
 row that it removed is not visible, and every read of stored rows is recorded as a requirement.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,10 +69,24 @@ class Overlay:
         self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues, assignments: Mapping[str, pa.Scalar]
     ) -> int:
         """Assign values to the rows that match a predicate and return the number of these rows."""
-        table_overlay = self.overlay_of(type_key)
-        row_columns = self.row_schema_of(type_key)
-        stored_rows = self._match_stored(type_key, predicate, params, row_columns.names)
-        written_mask = self._match_written(table_overlay, predicate, params)
+        stored_rows = self._match_stored(type_key, predicate, params, self.row_schema_of(type_key).names)
+        written_mask = self._match_written(self.overlay_of(type_key), predicate, params)
+        return self._replace_rows(type_key, stored_rows, written_mask, lambda rows: _assign_values(rows, assignments))
+
+    def update_by_id(self, type_key: TableKey, ids: pa.Array, columns: Mapping[str, pa.Array]) -> int:
+        """Assign to the rows with these ids, which are distinct, the values at the same positions of columns."""
+        stored_rows = self._find_stored(type_key, ids, self.row_schema_of(type_key).names)
+        written_mask = self._find_written(type_key, ids)
+        return self._replace_rows(type_key, stored_rows, written_mask, lambda rows: _assign_by_id(rows, ids, columns))
+
+    def _replace_rows(
+        self,
+        type_key: TableKey,
+        stored_rows: pa.Table,
+        written_mask: np.ndarray[Any, np.dtype[np.bool_]],
+        assign: Callable[[pa.Table], pa.Table],
+    ) -> int:
+        table_overlay, row_columns = self.overlay_of(type_key), self.row_schema_of(type_key)
         updated_rows = pa.concat_tables(
             [
                 stored_rows.select(row_columns.names).cast(row_columns),
@@ -81,7 +95,7 @@ class Overlay:
         )
         if not updated_rows.num_rows:
             return 0
-        updated_rows = _assign_values(updated_rows, assignments)
+        updated_rows = assign(updated_rows)
         self._check_row_rules(type_key, updated_rows)
         stored_ids = stored_rows[ROW_ID].to_numpy().astype(np.int64)
         row_ids = np.concatenate([stored_ids, table_overlay.row_ids[written_mask]])
@@ -98,6 +112,12 @@ class Overlay:
         table_overlay = self.overlay_of(type_key)
         stored_rows = self._match_stored(type_key, predicate, params, _identity_columns(table_overlay.entity_type))
         return self._remove_rows(table_overlay, stored_rows, self._match_written(table_overlay, predicate, params))
+
+    def delete_by_id(self, type_key: TableKey, ids: pa.Array) -> pa.Array:
+        """Remove the rows with these ids and return the ids of the removed rows."""
+        table_overlay = self.overlay_of(type_key)
+        stored_rows = self._find_stored(type_key, ids, _identity_columns(table_overlay.entity_type))
+        return self._remove_rows(table_overlay, stored_rows, self._find_written(type_key, ids))
 
     def delete_edges_of(self, edge_type: EdgeType, node_type: str, deleted_ids: pa.Array) -> int:
         """Remove the edges of a type's deleted nodes and return the number of removed edges."""
@@ -171,6 +191,18 @@ class Overlay:
         if storage_filter is None and stored_rows.num_rows:
             stored_rows = stored_rows.filter(pa.array(true_mask(TableSource(stored_rows, params), predicate)))
         return self._exclude_overwritten(self.overlay_of(type_key), stored_rows)
+
+    def _find_stored(self, type_key: TableKey, ids: pa.Array, columns: list[str]) -> pa.Table:
+        """Return the stored rows with these ids that the operation has not changed."""
+        stored_rows = self.lookup.select_by_id(type_key, columns, ids)
+        return self._exclude_overwritten(self.overlay_of(type_key), stored_rows)
+
+    def _find_written(self, type_key: TableKey, ids: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        written_ids = as_single_array(self.overlay_of(type_key).written_rows["id"])
+        is_selected: np.ndarray[Any, np.dtype[np.bool_]] = pc.is_in(written_ids, value_set=ids).to_numpy(
+            zero_copy_only=False
+        )
+        return is_selected
 
     def _exclude_overwritten(self, table_overlay: TableOverlay, stored_rows: pa.Table) -> pa.Table:
         for overwritten_ids in (table_overlay.written_rows["id"], table_overlay.removed_rows["id"]):
@@ -249,6 +281,14 @@ def _assign_values(rows: pa.Table, assignments: Mapping[str, pa.Scalar]) -> pa.T
     for column_name, value in assignments.items():
         column_index = rows.schema.get_field_index(column_name)
         rows = rows.set_column(column_index, rows.schema.field(column_index), pa.repeat(value, rows.num_rows))
+    return rows
+
+
+def _assign_by_id(rows: pa.Table, ids: pa.Array, columns: Mapping[str, pa.Array]) -> pa.Table:
+    positions = pc.index_in(as_single_array(rows["id"]), value_set=ids)
+    for column_name, values in columns.items():
+        column_index = rows.schema.get_field_index(column_name)
+        rows = rows.set_column(column_index, rows.schema.field(column_index), values.take(positions))
     return rows
 
 

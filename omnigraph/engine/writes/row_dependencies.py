@@ -1,7 +1,8 @@
 """The stored rows that mutations and queries depend on, as row filters by table.
 
 A statement depends on the rows that match its predicate, in the columns that it reads or writes; a
-delete writes all columns of its rows, and depends on the edges of its nodes. A query depends on rows
+delete writes all columns of its rows, and depends on the edges of its nodes. A statement fed by a
+match depends on all rows of the types that the match reads. A query depends on rows
 that match the filters of its scans, in the columns that it reads. Where this is not provable (for
 example for traversals and rankings), a query depends on all rows of the types it reads.
 """
@@ -25,6 +26,8 @@ from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import as_single_array
 from omnigraph.storage.find_rows import find
 from omnigraph.values.table_key import TableKey
+
+from .matched_writes import tables_read_by
 
 ParamValues = Mapping[str, Any]
 
@@ -135,6 +138,10 @@ class RowDependencies:
                 self._add_predicate(table_key, (statement.where,), params).reads_all_columns = True
                 for edge_name in statement.cascades:
                     self._add_cascade(catalog.edge(edge_name), table_key)
+            elif isinstance(statement, plan.MatchedUpdate | plan.MatchedDelete):
+                self.whole_tables |= set(tables_read_by(statement.matched))
+                cascades = statement.cascades if isinstance(statement, plan.MatchedDelete) else ()
+                self.whole_tables |= {TableKey.edge(edge_name) for edge_name in cascades}
 
     def add_query(self, query: CompiledQuery, params: ParamValues) -> None:
         """Add the rows that a query depends on."""

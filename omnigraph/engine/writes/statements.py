@@ -23,6 +23,7 @@ from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW
 from omnigraph.values import BlobUri, clock_and_ids, coerce_assigned, entity_id
 from omnigraph.values.table_key import TableKey
 
+from .matched_writes import matched_ids, matched_values
 from .overlay import Overlay, ParamValues
 
 _MAX_VALUE_BYTES = LoadLimits().value_bytes
@@ -77,11 +78,23 @@ def run_statement(
             updated_count = overlay.update(TableKey.node(node_type.name), statement.where, params, assigned)
             stats.add("node", node_type.name, updated_count)
         case plan.DeleteRows():
-            _run_delete(overlay, statement, params, stats)
+            table_key = TableKey.of(statement.kind, statement.type_name)
+            _delete_edges(overlay, statement, overlay.delete(table_key, statement.where, params), stats)
+        case plan.MatchedUpdate():
+            node_type = type_for_key(overlay.catalog, TableKey.node(statement.type_name))
+            assigned_columns = matched_values(overlay, statement, params, _coerce_value)
+            updated_count = overlay.update_by_id(TableKey.node(node_type.name), *assigned_columns)
+            stats.add("node", node_type.name, updated_count)
+        case plan.MatchedDelete():
+            table_key = TableKey.of(statement.kind, statement.type_name)
+            deleted_ids = overlay.delete_by_id(table_key, matched_ids(overlay, statement.matched, params))
+            _delete_edges(overlay, statement, deleted_ids, stats)
 
 
-def _run_delete(overlay: Overlay, statement: plan.DeleteRows, params: ParamValues, stats: WriteStats) -> None:
-    deleted_ids = overlay.delete(TableKey.of(statement.kind, statement.type_name), statement.where, params)
+def _delete_edges(
+    overlay: Overlay, statement: plan.DeleteRows | plan.MatchedDelete, deleted_ids: pa.Array, stats: WriteStats
+) -> None:
+    """Count the deleted entities, and delete the edges of deleted nodes."""
     stats.add(statement.kind, statement.type_name, len(deleted_ids))
     for edge_name in statement.cascades if len(deleted_ids) else ():
         edge_type = overlay.catalog.edge(edge_name)

@@ -8,17 +8,19 @@ from omnigraph.values import PropertyType, ScalarType
 from .build import Builder, RuleAction
 from .build_clauses import RULES as CLAUSES
 from .build_expressions import as_expression, decode_string, parse_integer
+from .build_reads import RULES as READS
 from .model import (
     Assignment,
     Call,
     Delete,
     Insert,
     Literal,
+    MatchedDelete,
+    MatchedUpdate,
     Ordering,
     Parameter,
     Projection,
     Query,
-    ReadBody,
     Update,
     Variable,
     WriteBody,
@@ -71,15 +73,14 @@ def note(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[str, S
     return (str(children[0])[1:], builder.token_span(children[0]), decode_string(builder, children[1]))
 
 
-def read(builder: Builder, rule_span: Span, children: list[Any]) -> ReadBody:
-    """match, return, order, limit, offset."""
-    clauses, (distinct, projections), orderings, limit, offset = children
-    return ReadBody(clauses, projections, orderings or (), limit, offset, distinct, rule_span)
-
-
 def collect_children(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Any, ...]:
     """The items of a part of a query, as a tuple."""
     return tuple(children)
+
+
+def match_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Any, ...]:
+    """`match { .. }`: its clauses."""
+    return tuple(children[1:])
 
 
 def return_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Projection, ...]]:
@@ -139,6 +140,18 @@ def delete(builder: Builder, rule_span: Span, children: list[Any]) -> Delete:
     return Delete(builder.make_name(children[1]), children[2], rule_span)
 
 
+def matched_update(builder: Builder, rule_span: Span, children: list[Any]) -> MatchedUpdate:
+    """`match { .. } update $p set { .. }`."""
+    clauses, _, variable_token, *assignments = children
+    return MatchedUpdate(clauses, builder.make_variable(variable_token), tuple(assignments), rule_span)
+
+
+def matched_delete(builder: Builder, rule_span: Span, children: list[Any]) -> MatchedDelete:
+    """`match { .. } delete $p`."""
+    clauses, _, variable_token = children
+    return MatchedDelete(clauses, builder.make_variable(variable_token), rule_span)
+
+
 def assignment(builder: Builder, rule_span: Span, children: list[Any]) -> Assignment:
     """`age: 3`; the span excludes a comma."""
     property_name = builder.make_name(children[0])
@@ -146,25 +159,30 @@ def assignment(builder: Builder, rule_span: Span, children: list[Any]) -> Assign
     return Assignment(property_name, assigned_value, property_name.span.to(assigned_value.span))
 
 
-RULES: dict[str, RuleAction] = CLAUSES | {
-    "declaration": declaration,
-    "parameters": parameters,
-    "parameter": parameter,
-    "scalar_type": scalar_type,
-    "list_type": list_type,
-    "vector_type": vector_type,
-    "note": note,
-    "read": read,
-    "match_part": collect_children,
-    "return_part": return_part,
-    "order_part": collect_children,
-    "limit_part": row_count,
-    "offset_part": row_count,
-    "projection": projection,
-    "ordering": ordering,
-    "write": write,
-    "insert": insert,
-    "update": update,
-    "delete": delete,
-    "assignment": assignment,
-}
+RULES: dict[str, RuleAction] = (
+    CLAUSES
+    | READS
+    | {
+        "declaration": declaration,
+        "parameters": parameters,
+        "parameter": parameter,
+        "scalar_type": scalar_type,
+        "list_type": list_type,
+        "vector_type": vector_type,
+        "note": note,
+        "match_part": match_part,
+        "return_part": return_part,
+        "order_part": collect_children,
+        "limit_part": row_count,
+        "offset_part": row_count,
+        "projection": projection,
+        "ordering": ordering,
+        "write": write,
+        "insert": insert,
+        "update": update,
+        "delete": delete,
+        "matched_update": matched_update,
+        "matched_delete": matched_delete,
+        "assignment": assignment,
+    }
+)

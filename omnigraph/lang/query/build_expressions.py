@@ -10,7 +10,7 @@ from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import literals
 
 from .build import Builder, RuleAction, is_token
-from .model import Aggregate, Alias, Call, Expression, Field, ListLiteral, Literal, Now
+from .model import Aggregate, Alias, AllRows, Call, Expression, Field, ListLiteral, Literal, Now
 
 _I64_MAX_DIGITS = 19
 _I64_MAX = 2**63 - 1
@@ -117,6 +117,14 @@ def aggregate_of_alias(builder: Builder, rule_span: Span, children: list[Any]) -
     return Aggregate(str(children[0]), argument, False, rule_span)  # type: ignore[arg-type]
 
 
+def aggregate_of_rows(builder: Builder, rule_span: Span, children: list[Any]) -> Aggregate:
+    """`count(*)`."""
+    function = str(children[0])
+    if function != "count":
+        builder.report_problem(rule_span, f"`{function}(*)` is not supported", "only `count` accepts `*`")
+    return Aggregate(function, AllRows(rule_span), False, rule_span)  # type: ignore[arg-type]
+
+
 RULES: dict[str, RuleAction] = {
     "literal": literal,
     "null": null,
@@ -128,4 +136,5 @@ RULES: dict[str, RuleAction] = {
     "call": call,
     "aggregate": aggregate,
     "aggregate_of_alias": aggregate_of_alias,
+    "aggregate_of_rows": aggregate_of_rows,
 }

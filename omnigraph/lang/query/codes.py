@@ -16,7 +16,7 @@ TYPE_CODES = MappingProxyType(
         "T6": "a property of an unbound variable, or an unknown property",
         "T7": "operands have incompatible types, or a parameter does not match the type of its property",
         "T8": "an aggregate function does not support the type of its argument",
-        "T9": "`not` or `optional` does not refer to an outer variable, or a column is not a group key",
+        "T9": "a `not` or `optional` names no outer variable, or a column or operand of `having` is not a group key",
         "T10": "a mutation names an unknown type or has no assignments",
         "T11": "a mutation names an unknown property or uses a Blob in a condition",
         "T12": "an insert omits a required property or endpoint",
@@ -33,6 +33,7 @@ TYPE_CODES = MappingProxyType(
         "T23": "an edge variable is used incorrectly",
         "T24": "a Blob is used as a value",
         "T25": "a function is unknown, or its arguments have the wrong number or type",
+        "T30": "the parts of a union return different columns, or a union is not ordered by a column name",
         "D2": "a query combines a delete with an insert or update",
     }
 )
@@ -48,5 +49,6 @@ LINT_CODES = MappingProxyType(
         "L206": "an enum is compared with a value that it does not contain",
         "L207": "the direction of a ranking is ignored",
         "L208": "an argument of `coalesce` is never used",
+        "L210": "a `having` tests no aggregate and could be a condition of the match",
     }
 )

@@ -27,6 +27,8 @@ def _expression_name(expression: m.Expression) -> str:  # noqa: PLR0911 - one re
             return expression.name
         case m.Now():
             return "now()"
+        case m.AllRows():
+            return "*"
         case m.Aggregate():
             distinct = "distinct " if expression.distinct else ""
             return f"{expression.function}({distinct}{_expression_name(expression.argument)})"

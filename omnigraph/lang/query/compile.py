@@ -17,7 +17,7 @@ from . import plan
 from .check import CheckedQuery, check_query
 from .check.parameters import CheckedParameter
 from .describe_query import Operation, describe_plan
-from .lower import lower_read
+from .lower_bodies import lower_body
 from .parse import read_queries
 from .query_warnings import collect_warnings
 
@@ -116,7 +116,7 @@ def diagnose_each_query(
 def diagnose_query(query: m.Query, catalog: Catalog, source: SourceText) -> QueryDiagnosis:
     """Check one query and, if it is valid, compile it. Never raises."""
     checked_query = check_query(query, catalog, source)
-    kind: QueryKind = "read" if isinstance(query.body, m.ReadBody) else "mutation"
+    kind: QueryKind = "mutation" if isinstance(query.body, m.WriteBody) else "read"
     warnings = collect_warnings(query, checked_query, source)
     compiled = _compile_checked(query, kind, checked_query, catalog, warnings)
     return QueryDiagnosis(query, kind, compiled, checked_query.errors, warnings)
@@ -127,8 +127,7 @@ def _compile_checked(
 ) -> CompiledQuery | None:
     if checked_query.body is None:
         return None
-    checked_body = checked_query.body
-    query_plan = checked_body if isinstance(checked_body, plan.WritePlan) else lower_read(checked_body, catalog)
+    query_plan = lower_body(checked_query.body, catalog)
     return CompiledQuery(
         name=query.name.text,
         kind=kind,

@@ -5,6 +5,7 @@ format and must not change. Column names are the same as in results.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Literal as OneOf
 
 from omnigraph.lang.schema.catalog import Catalog
@@ -85,12 +86,28 @@ class Operation:
 def describe_plan(query_plan: plan.Plan, catalog: Catalog) -> Operation:
     """Return the descriptor of a plan."""
     if isinstance(query_plan, plan.ReadPlan):
-        optional_variables = frozenset(_optional_variables(query_plan.operators))
-        result_columns = tuple(_describe_column(plan_column, optional_variables) for plan_column in query_plan.columns)
-        return Operation(result_columns, _sort_types(_read_types(query_plan.operators, catalog)), ())
+        return Operation(_describe_columns(query_plan), _sort_types(_read_types(query_plan.operators, catalog)), ())
+    if isinstance(query_plan, plan.UnionPlan):
+        read_types = {read_type for part in query_plan.parts for read_type in _read_types(part.operators, catalog)}
+        return Operation(_describe_union_columns(query_plan), _sort_types(read_types), ())
     written_types = frozenset(_written_types(query_plan))
-    read_types = frozenset(_types_read_by_write(query_plan, catalog))
-    return Operation((), _sort_types(read_types | written_types), _sort_types(written_types))
+    types_read = frozenset(_types_read_by_write(query_plan, catalog))
+    return Operation((), _sort_types(types_read | written_types), _sort_types(written_types))
+
+
+def _describe_columns(read_plan: plan.ReadPlan) -> tuple[ResultColumn, ...]:
+    optional_variables = frozenset(_optional_variables(read_plan.operators))
+    return tuple(_describe_column(plan_column, optional_variables) for plan_column in read_plan.columns)
+
+
+def _describe_union_columns(union_plan: plan.UnionPlan) -> tuple[ResultColumn, ...]:
+    """Return the common columns; a column is nullable if it is nullable in any part."""
+    columns_by_part = [_describe_columns(part) for part in union_plan.parts]
+    nullable_columns = [any(column.nullable for column in same) for same in zip(*columns_by_part, strict=True)]
+    return tuple(
+        replace(_describe_column(plan_column, frozenset()), nullable=is_nullable)
+        for plan_column, is_nullable in zip(union_plan.columns, nullable_columns, strict=True)
+    )
 
 
 def kind_word(property_type: PropertyType) -> str:
@@ -147,11 +164,11 @@ def _edge_and_endpoint_types(edge_type: str, catalog: Catalog) -> Iterator[TypeR
 def _written_types(write_plan: plan.WritePlan) -> Iterator[TypeRef]:
     for statement in write_plan.statements:
         match statement:
-            case plan.UpdateRows():
+            case plan.UpdateRows() | plan.MatchedUpdate():
                 yield TypeRef("node", statement.type_name)
             case plan.InsertRow():
                 yield TypeRef(statement.kind, statement.type_name)
-            case plan.DeleteRows():
+            case plan.DeleteRows() | plan.MatchedDelete():
                 yield TypeRef(statement.kind, statement.type_name)
                 yield from (TypeRef("edge", edge_type) for edge_type in statement.cascades)
 
@@ -160,6 +177,8 @@ def _types_read_by_write(write_plan: plan.WritePlan, catalog: Catalog) -> Iterat
     for statement in write_plan.statements:
         if isinstance(statement, plan.InsertRow) and statement.kind == "edge":
             yield from _edge_and_endpoint_types(statement.type_name, catalog)
+        elif isinstance(statement, plan.MatchedUpdate | plan.MatchedDelete):
+            yield from _read_types(statement.matched.operators, catalog)
 
 
 def _sort_types(type_refs: Iterable[TypeRef]) -> tuple[TypeRef, ...]:

@@ -19,16 +19,20 @@ from .model import (
     Condition,
     Delete,
     Filter,
+    MatchedDelete,
+    MatchedUpdate,
     Negation,
     OptionalMatch,
     Or,
     Query,
     ReadBody,
     Statement,
+    UnionBody,
     Update,
+    WriteBody,
 )
 from .parse import parse_queries
-from .print_syntax import Speller, block_opening, combining_word
+from .print_syntax import Speller, block_opening, combining_word, union_words
 
 MAX_LINE_WIDTH = 100
 _SpelledItems = Sequence[tuple[str, Span]]
@@ -93,10 +97,10 @@ class _QueryWriter:
     def write_query(self, query: Query) -> None:
         """Write a query from its first word to its last brace."""
         self._write_header(query)
-        if isinstance(query.body, ReadBody):
-            self._write_read_body(query.body)
-        else:
+        if isinstance(query.body, WriteBody):
             self._write_each(1, query.body.statements, self._write_statement)
+        else:
+            self._write_read_body(query.body)
         self._close_block(0, self._tokens.find_token(query.body.span.end, "}"))
 
     # Lines ----------------------------------------------------------------------------------
@@ -193,18 +197,8 @@ class _QueryWriter:
 
     # Reading --------------------------------------------------------------------------------
 
-    def _write_read_body(self, read_body: ReadBody) -> None:
-        opening_brace = self._tokens.find_token(read_body.span.start, "{")
-        self._layout.add_item(1, "match {", read_body.span.to(opening_brace), blank_line="never")
-        self._write_each(2, read_body.clauses, self._write_clause)
-        closing_brace = self._tokens.find_token(read_body.clauses[-1].span.end, "}")
-        self._close_block(1, closing_brace)
-        spelled_columns = [
-            (self._speller.projection(projection), projection.span) for projection in read_body.projections
-        ]
-        part_end = self._write_part(
-            "return distinct" if read_body.distinct else "return", closing_brace.end, spelled_columns
-        )
+    def _write_read_body(self, read_body: ReadBody | UnionBody) -> None:
+        part_end = self._write_union(read_body) if isinstance(read_body, UnionBody) else self._write_select(read_body)
         if read_body.orderings:
             spelled_keys = [(self._speller.ordering(key), key.span) for key in read_body.orderings]
             part_end = self._write_part("order", part_end, spelled_keys)
@@ -213,6 +207,39 @@ class _QueryWriter:
                 part_span = self._tokens.find_token(part_end, keyword).to(row_count.span)
                 self._layout.add_item(1, f"{keyword} {self._speller.expression(row_count)}", part_span)
                 part_end = part_span.end
+
+    def _write_union(self, union_body: UnionBody) -> int:
+        part_end = self._write_select(union_body.parts[0])
+        for part in union_body.parts[1:]:
+            keyword_span = self._tokens.find_token(part_end, "union")
+            if union_body.keeps_duplicates:
+                keyword_span = keyword_span.to(self._tokens.find_token(keyword_span.end, "all"))
+            self._layout.add_item(1, union_words(union_body), keyword_span)
+            part_end = self._write_select(part)
+        return part_end
+
+    def _write_select(self, read_body: ReadBody) -> int:
+        """Write match, return and having; return where they end."""
+        match_end = self._write_match(1, read_body.span, read_body.clauses, "never")
+        spelled_columns = [
+            (self._speller.projection(projection), projection.span) for projection in read_body.projections
+        ]
+        heading = "return distinct" if read_body.distinct else "return"
+        part_end = self._write_part(heading, match_end, spelled_columns)
+        if read_body.having is None:
+            return part_end
+        having_text = self._wrap_condition(2, "", read_body.having)
+        return self._write_part("having", part_end, [(having_text, read_body.having.span)])
+
+    def _write_match(self, depth: int, match_span: Span, clauses: Sequence[Clause], blank_line: BlankLinePolicy) -> int:
+        """Write `match { .. }`, which begins at the start of a span; return where it ends."""
+        opening_brace = self._tokens.find_token(match_span.start, "{")
+        heading_span = Span(match_span.start, opening_brace.end)
+        self._layout.add_item(depth, "match {", heading_span, blank_line=blank_line)
+        self._write_each(depth + 1, clauses, self._write_clause)
+        closing_brace = self._tokens.find_token(clauses[-1].span.end, "}")
+        self._close_block(depth, closing_brace)
+        return closing_brace.end
 
     def _write_part(self, heading: str, search_start: int, items: _SpelledItems) -> int:
         keyword_span = self._tokens.find_token(search_start, heading.split(maxsplit=1)[0])
@@ -255,10 +282,19 @@ class _QueryWriter:
             line = self._wrap_condition(depth, f"delete {statement.type_name.text} where ", statement.where)
             self._layout.add_item(depth, line, statement.span, blank_line=blank_line)
             return
+        statement_span = statement.span
+        if isinstance(statement, MatchedUpdate | MatchedDelete):
+            match_end = self._write_match(depth, statement.span, statement.clauses, blank_line)
+            keyword = "delete" if isinstance(statement, MatchedDelete) else "update"
+            statement_span = self._tokens.find_token(match_end, keyword).to(statement.span)
+            blank_line = "never"
+        if isinstance(statement, MatchedDelete):
+            self._layout.add_item(depth, f"delete ${statement.variable.name}", statement_span, blank_line=blank_line)
+            return
         spelled_assignments = [
             (self._speller.predicate(assignment), assignment.span) for assignment in statement.assignments
         ]
         suffix = ""
         if isinstance(statement, Update):
             suffix = self._wrap_condition(depth, "} where ", statement.where)[1:]
-        self._write_list(depth, block_opening(statement), statement.span, spelled_assignments, blank_line, suffix)
+        self._write_list(depth, block_opening(statement), statement_span, spelled_assignments, blank_line, suffix)

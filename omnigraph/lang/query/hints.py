@@ -13,8 +13,11 @@ DECLARATION_FORM = "a query (`query name(..) { .. }`)"
 
 TERMINAL_NAMES = {
     "_QUERY": "`query`",
-    "_MATCH": "`match`",
+    "MATCH": "`match`",
     "_RETURN": "`return`",
+    "_HAVING": "`having`",
+    "UNION": "`union`",
+    "ALL": "`all`",
     "_ORDER": "`order`",
     "_LIMIT": "`limit`",
     "_OFFSET": "`offset`",
@@ -67,7 +70,6 @@ TERMINAL_NAMES = {
     "PLUS": "`+`",
     "MINUS": "`-`",
     "SIGN": "`-`",
-    "STAR": "`*`",
     "SLASH": "`/`",
     "PERCENT": "`%`",
     "LBRACE": "`{`",
@@ -80,13 +82,14 @@ TERMINAL_NAMES = {
     "COLON": "`:`",
     "DOT": "`.`",
     "VBAR": "`|`",
+    "STAR": "`*`",
 }
 
 _LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL", "DATE_FN"})
 _VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
 _FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
 _WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
-_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "WHEN", "THEN", "ELSE", "END"}
+_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "MATCH", "WHEN", "THEN", "ELSE", "END"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
 _OPERAND_TERMINALS = (_VALUE_TERMINALS - {"NEGATIVE"}) | _FUNCTION_TERMINALS | {"SIGN", "LPAR", "CASE", "FUNCTION"}
 _FACTOR_TERMINALS = _OPERAND_TERMINALS - {"NULL", "TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF"}
@@ -122,7 +125,8 @@ _QUOTES_HINT = 'strings use double quotes: ".."'
 _CONDITIONS_HINT = "write conditions as clauses inside `match { .. }`"
 _ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
 _QUERY_SHAPE_HINT = (
-    "a query consists of `match`, `return`, `order`, `limit` and `offset`, in this order, or of a list of statements"
+    "a query consists of `match`, `return`, `having`, `order`, `limit` and `offset`, in this order, or of a list of "
+    "statements"
 )
 _TRAVERSAL_HINT = "write a traversal as `$a knows $b`, or as `$a <knows> $b` if it is undirected"
 _TYPES_HINT = (
@@ -155,6 +159,11 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
 
 def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
     """Return a hint for the text at `span` where only `expected` was allowed, or None."""
+    from .first_try_hints import suggest_first_try  # its patterns are compiled only when a query has an error
+
+    first_try_hint = suggest_first_try(source, span, expected_terminals)
+    if first_try_hint is not None:
+        return first_try_hint
     for pattern, hint in _PATTERN_HINTS:
         if re.compile(pattern).match(source.text, span.start):
             return hint
@@ -171,7 +180,8 @@ def _expects_clause(expected_terminals: ExpectedTerminals) -> bool:
 
 
 def _is_unclosed_match(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
-    return found_text in ("return", "order", "limit", "offset") and _expects_clause(expected_terminals)
+    part_words = ("return", "having", "order", "limit", "offset", "union")
+    return found_text in part_words and _expects_clause(expected_terminals)
 
 
 def _is_part_keyword(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
@@ -192,7 +202,7 @@ _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ..
     (lambda f, e: f == "," and _expects_clause(e), "clauses need no commas between them"),
     (lambda f, e: f == "where" and (_expects_clause(e) or "_RETURN" in e), _CONDITIONS_HINT),
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
-    (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`"),
+    (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`, `update` or `delete`"),
     (lambda f, e: e == {"_WHERE"}, "add a `where` condition; `update` and `delete` require one"),
     (lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATOR_TERMINALS, _ROW_FILTER_HINT),
     (lambda f, e: f == "=" and "COLON" in e, "write `:` before a value, as in `age: 3`"),

@@ -4,13 +4,15 @@ This module owns the format of the report, the L201 check, and the warning about
 Diagnostics of the parser and the checker are only arranged here.
 """
 
+from collections.abc import Iterator
 from dataclasses import field
 
-from omnigraph.errors.diagnostics import Diagnostic, SourceText
+from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.records.frozen import record
 
 from . import model as m
+from . import plan
 from .compile import QueryDiagnosis, diagnose_each_query
 
 _SEVERITY_RANKS = {"error": 0, "warning": 1, "info": 2}
@@ -141,32 +143,45 @@ def _sort_findings(findings: list[LintFinding]) -> list[LintFinding]:
     return sorted(findings, key=finding_rank)
 
 
+@record
+class _CheckedUpdate:
+    """An update of a valid query: what it assigns, and where its target is written."""
+
+    query_name: str
+    type_name: str
+    assigned_names: frozenset[str]
+    target_span: Span
+
+
 def _find_unassigned_properties(
     catalog: Catalog, diagnoses: tuple[QueryDiagnosis, ...], source: SourceText
 ) -> list[LintFinding]:
     """Report nullable properties that no update assigns, although the type has updates."""
-    updates = [
-        (diagnosis.query.name.text, statement)
-        for diagnosis in diagnoses
-        if diagnosis.compiled is not None and isinstance(diagnosis.query.body, m.WriteBody)
-        for statement in diagnosis.query.body.statements
-        if isinstance(statement, m.Update)
-    ]
+    updates = [update for diagnosis in diagnoses for update in _updates_of(diagnosis)]
     findings: list[LintFinding] = []
     for node_type in catalog.nodes:
-        type_updates = [
-            (query_name, update) for query_name, update in updates if update.type_name.text == node_type.name
-        ]
+        type_updates = [update for update in updates if update.type_name == node_type.name]
         findings += _find_unassigned_in_type(node_type, type_updates, source) if type_updates else []
     return findings
 
 
+def _updates_of(diagnosis: QueryDiagnosis) -> Iterator[_CheckedUpdate]:
+    if diagnosis.compiled is None or not isinstance(diagnosis.query.body, m.WriteBody):
+        return
+    write_plan = diagnosis.compiled.plan
+    plan_statements = write_plan.statements if isinstance(write_plan, plan.WritePlan) else ()
+    for statement, plan_statement in zip(diagnosis.query.body.statements, plan_statements, strict=True):
+        if isinstance(statement, m.Update | m.MatchedUpdate):
+            target = statement.type_name if isinstance(statement, m.Update) else statement.variable
+            assigned_names = frozenset(assignment.name.text for assignment in statement.assignments)
+            yield _CheckedUpdate(diagnosis.query.name.text, plan_statement.type_name, assigned_names, target.span)
+
+
 def _find_unassigned_in_type(
-    node_type: NodeType, updates: list[tuple[str, m.Update]], source: SourceText
+    node_type: NodeType, updates: list[_CheckedUpdate], source: SourceText
 ) -> list[LintFinding]:
-    assigned_names = {assignment.name.text for _, update in updates for assignment in update.assignments}
-    query_names = tuple(dict.fromkeys(query_name for query_name, _ in updates))
-    type_span = updates[0][1].type_name.span
+    assigned_names = frozenset[str]().union(*(update.assigned_names for update in updates))
+    query_names = tuple(dict.fromkeys(update.query_name for update in updates))
     findings = []
     for declared_property in node_type.properties:
         is_covered = (
@@ -177,6 +192,8 @@ def _find_unassigned_in_type(
         if is_covered or not declared_property.type.nullable:
             continue
         message = f"no update assigns `{node_type.name}.{declared_property.name}`"
-        diagnostic = Diagnostic.at_span(source, type_span, message, code="L201", kind="lint", severity="warning")
+        diagnostic = Diagnostic.at_span(
+            source, updates[0].target_span, message, code="L201", kind="lint", severity="warning"
+        )
         findings.append(LintFinding(diagnostic, node_type.name, declared_property.name, query_names))
     return findings

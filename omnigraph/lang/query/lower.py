@@ -54,6 +54,7 @@ def lower_read(checked_read: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
         ranking=checked_read.ranking,
         limit=checked_read.limit,
         offset=checked_read.offset,
+        having=checked_read.having,
     )
 
 

@@ -11,6 +11,14 @@ from omnigraph.errors.diagnostics import NO_SPAN, Span
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
+from .model_writes import Assignment as Assignment
+from .model_writes import Delete as Delete
+from .model_writes import Insert as Insert
+from .model_writes import MatchedDelete as MatchedDelete
+from .model_writes import MatchedUpdate as MatchedUpdate
+from .model_writes import Statement as Statement
+from .model_writes import Update as Update
+from .model_writes import WriteBody as WriteBody
 from .scalar_model import Arithmetic as Arithmetic
 from .scalar_model import ArithmeticOperator as ArithmeticOperator
 from .scalar_model import Case as Case
@@ -97,15 +105,22 @@ class Aggregate:
 
 
 @record
+class AllRows:
+    """The `*` of `count(*)`."""
+
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@record
 class Alias:
-    """A bare word: a result column in `order`, a property in the `where` of a mutation."""
+    """A bare word: a result column in `order` and `having`, a property in the `where` of a mutation."""
 
     name: str
     span: Span = field(default=NO_SPAN, compare=False)
 
 
 ScalarExpression = Arithmetic | Negative | ScalarCall | Case
-Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate | Alias | ScalarExpression
+Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate | AllRows | Alias | ScalarExpression
 
 
 # Conditions ---------------------------------------------------------------------------------
@@ -277,7 +292,7 @@ class Ordering:
 
 @record
 class ReadBody:
-    """match, return, order, limit, offset."""
+    """match, return, having, order, limit, offset."""
 
     clauses: tuple[Clause, ...]
     projections: tuple[Projection, ...]
@@ -286,53 +301,21 @@ class ReadBody:
     offset: Literal | Variable | None = None
     distinct: bool = False
     span: Span = field(default=NO_SPAN, compare=False)
+    having: Condition | None = None
 
 
 @record
-class Assignment:
-    """`age: $a` in insert and update."""
+class UnionBody:
+    """The rows of several parts, then order, limit, offset; the parts have none of these themselves.
 
-    name: Name
-    value: Expression
-    span: Span = field(default=NO_SPAN, compare=False)
+    `keeps_duplicates` is true for `union all`.
+    """
 
-
-@record
-class Insert:
-    """`insert Person { name: "Ann" }`."""
-
-    type_name: Name
-    assignments: tuple[Assignment, ...]
-    span: Span = field(default=NO_SPAN, compare=False)
-
-
-@record
-class Update:
-    """`update Person set { age: 3 } where name = "Ann"`; bare words in `where` are `Alias`."""
-
-    type_name: Name
-    assignments: tuple[Assignment, ...]
-    where: Condition
-    span: Span = field(default=NO_SPAN, compare=False)
-
-
-@record
-class Delete:
-    """`delete Person where name = "Ann"`."""
-
-    type_name: Name
-    where: Condition
-    span: Span = field(default=NO_SPAN, compare=False)
-
-
-Statement = Insert | Update | Delete
-
-
-@record
-class WriteBody:
-    """One or more statements."""
-
-    statements: tuple[Statement, ...]
+    parts: tuple[ReadBody, ...]
+    keeps_duplicates: bool = False
+    orderings: tuple[Ordering, ...] = ()
+    limit: Literal | Variable | None = None
+    offset: Literal | Variable | None = None
     span: Span = field(default=NO_SPAN, compare=False)
 
 
@@ -352,7 +335,7 @@ class Query:
 
     name: Name
     parameters: tuple[Parameter, ...]
-    body: ReadBody | WriteBody
+    body: ReadBody | UnionBody | WriteBody
     description: str | None = None
     instruction: str | None = None
     span: Span = field(default=NO_SPAN, compare=False)

@@ -18,6 +18,16 @@ from .plan_scalars import ScalarCall as ScalarCall
 from .plan_scalars import ScalarFunction as ScalarFunction
 from .plan_scalars import SourcePlace as SourcePlace
 from .plan_scalars import Truth as Truth
+from .plan_writes import Assign as Assign
+from .plan_writes import DeleteRows as DeleteRows
+from .plan_writes import InsertRow as InsertRow
+from .plan_writes import MatchedDelete as MatchedDelete
+from .plan_writes import MatchedUpdate as MatchedUpdate
+from .plan_writes import UpdateRows as UpdateRows
+from .plan_writes import WritePlan as WritePlan
+from .plan_writes import WriteStatement as WriteStatement
+
+ROW_VARIABLE = "_"  # the variable of the tested row in the `where` of a mutation
 
 Direction = OneOf["out", "in", "both"]
 CompareOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
@@ -313,7 +323,8 @@ class ReadPlan:
     """match, then projection or grouping, ordering or ranking, offset and limit.
 
     `variables` lists every named variable (nodes and edges) in order of first appearance, which determines the
-    default order and how ties are broken.
+    default order and how ties are broken. `having` keeps the groups for which it is TRUE; its operands are group
+    keys, aggregates and constants.
     """
 
     operators: tuple[Operator, ...]
@@ -325,54 +336,23 @@ class ReadPlan:
     ranking: Ranking | None = None
     limit: Value | None = None
     offset: Value | None = None
+    having: Predicate | None = None
 
 
 @record
-class Assign:
-    """Assign a constant, a parameter or an expression of them to a property, or to `from` or `to`."""
+class UnionPlan:
+    """The rows of several reads, one after another, then duplicates removed, ordering, offset and limit.
 
-    name: str
-    value: Value
+    Each part returns columns with the names of `columns`; their types are converted to the types there.
+    Ties of the order keep the order of the parts and of their rows.
+    """
 
-
-@record
-class InsertRow:
-    """Insert one entity; a node with a key replaces the row with the same id."""
-
-    kind: OneOf["node", "edge"]
-    type_name: str
-    assignments: tuple[Assign, ...]
-
-
-@record
-class UpdateRows:
-    """Assign constants to properties of all matching nodes."""
-
-    type_name: str
-    assignments: tuple[Assign, ...]
-    where: Predicate
+    parts: tuple[ReadPlan, ...]
+    columns: tuple[PlanColumn, ...]
+    keeps_duplicates: bool = False
+    order: tuple[SortKey, ...] = ()
+    limit: Value | None = None
+    offset: Value | None = None
 
 
-@record
-class DeleteRows:
-    """Delete matching entities; deleting nodes also deletes their edges (types in `cascades`)."""
-
-    kind: OneOf["node", "edge"]
-    type_name: str
-    where: Predicate
-    cascades: tuple[str, ...] = ()
-
-
-WriteStatement = InsertRow | UpdateRows | DeleteRows
-
-ROW_VARIABLE = "_"  # the variable of the tested row in the `where` of a mutation
-
-
-@record
-class WritePlan:
-    """Statements in execution order; later ones see what earlier ones have written."""
-
-    statements: tuple[WriteStatement, ...]
-
-
-Plan = ReadPlan | WritePlan
+Plan = ReadPlan | UnionPlan | WritePlan

@@ -17,10 +17,26 @@ def explain_plan(query_plan: plan.Plan) -> str:
     scan $p: Person
     return
     """
-    plan_lines = (
-        _read_plan_lines(query_plan) if isinstance(query_plan, plan.ReadPlan) else _write_plan_lines(query_plan)
-    )
+    match query_plan:
+        case plan.ReadPlan():
+            plan_lines = _read_plan_lines(query_plan)
+        case plan.UnionPlan():
+            plan_lines = _union_plan_lines(query_plan)
+        case plan.WritePlan():
+            plan_lines = _write_plan_lines(query_plan)
     return "\n".join(plan_lines)
+
+
+def _union_plan_lines(union_plan: plan.UnionPlan) -> Iterator[str]:
+    for part in union_plan.parts:
+        yield "part"
+        yield from (f"  {line}" for line in _read_plan_lines(part))
+    column_texts = (
+        f"{column.name}: {column.type.display() if column.type is not None else 'object'}"
+        for column in union_plan.columns
+    )
+    yield f"union {'all ' * union_plan.keeps_duplicates}{', '.join(column_texts)}"
+    yield from _tail_lines(union_plan)
 
 
 def _read_plan_lines(read_plan: plan.ReadPlan) -> Iterator[str]:
@@ -28,14 +44,20 @@ def _read_plan_lines(read_plan: plan.ReadPlan) -> Iterator[str]:
     flags = [flag for flag, is_set in (("distinct", read_plan.distinct), ("grouped", read_plan.aggregated)) if is_set]
     columns_text = ", ".join(_column_text(column) for column in read_plan.columns)
     yield " ".join(line_part for line_part in ("return", *flags, columns_text) if line_part)
+    if read_plan.having is not None:
+        yield f"having {predicate_text(read_plan.having)}"
     if read_plan.ranking is not None:
         yield f"rank {value_text(read_plan.ranking)}"
-    if read_plan.order:
-        yield f"order {', '.join(_sort_key_text(key) for key in read_plan.order)}"
-    if read_plan.limit is not None:
-        yield f"limit {value_text(read_plan.limit)}"
-    if read_plan.offset is not None:
-        yield f"offset {value_text(read_plan.offset)}"
+    yield from _tail_lines(read_plan)
+
+
+def _tail_lines(query_plan: plan.ReadPlan | plan.UnionPlan) -> Iterator[str]:
+    if query_plan.order:
+        yield f"order {', '.join(_sort_key_text(key) for key in query_plan.order)}"
+    if query_plan.limit is not None:
+        yield f"limit {value_text(query_plan.limit)}"
+    if query_plan.offset is not None:
+        yield f"offset {value_text(query_plan.offset)}"
 
 
 def _column_text(column: plan.PlanColumn) -> str:
@@ -114,6 +136,13 @@ def _write_plan_lines(write_plan: plan.WritePlan) -> Iterator[str]:
                 cascade_text = f" with {', '.join(statement.cascades)}" if statement.cascades else ""
                 heading = f"delete {statement.kind} {statement.type_name}"
                 yield f"{heading} where {where_text}{cascade_text}"
+            case plan.MatchedUpdate():
+                yield f"update node {statement.type_name} {_assignments_text(statement.assignments)} for each"
+                yield from (f"  {line}" for line in _read_plan_lines(statement.matched))
+            case plan.MatchedDelete():
+                cascade_text = f" with {', '.join(statement.cascades)}" if statement.cascades else ""
+                yield f"delete {statement.kind} {statement.type_name}{cascade_text} for each"
+                yield from (f"  {line}" for line in _read_plan_lines(statement.matched))
 
 
 def _assignments_text(assignments: tuple[plan.Assign, ...]) -> str:
@@ -136,8 +165,7 @@ def value_text(value: plan.Value | plan.Ranking) -> str:  # noqa: PLR0911 - one 
         case plan.Score():
             return value_text(value.ranking)
         case plan.Aggregate():
-            distinct_text = "distinct " if value.distinct else ""
-            return f"{value.function}({distinct_text}{value_text(value.argument)})"
+            return _aggregate_text(value)
         case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():
             return _scalar_text(value)
     return _ranking_text(value)
@@ -157,6 +185,15 @@ def _scalar_text(value: plan.ScalarValue) -> str:
                 f"when {predicate_text(predicate)} then {value_text(result)}" for predicate, result in value.branches
             )
             return f"case {branches_text} else {value_text(value.default)} end"
+
+
+def _aggregate_text(aggregate: plan.Aggregate) -> str:
+    """Return an aggregate; counting a constant that is not null is counting rows."""
+    is_constant = isinstance(aggregate.argument, plan.Constant) and aggregate.argument.value is not None
+    if aggregate.function == "count" and not aggregate.distinct and is_constant:
+        return "count(*)"
+    distinct_text = "distinct " if aggregate.distinct else ""
+    return f"{aggregate.function}({distinct_text}{value_text(aggregate.argument)})"
 
 
 def _ranking_text(ranking: plan.Ranking) -> str:

@@ -11,6 +11,7 @@ from omnigraph.errors.diagnostics import NO_SPAN
 from .model import (
     Aggregate,
     Alias,
+    AllRows,
     And,
     Arithmetic,
     Assignment,
@@ -30,6 +31,8 @@ from .model import (
     IsNull,
     ListLiteral,
     Literal,
+    MatchedDelete,
+    MatchedUpdate,
     Membership,
     Negation,
     Negative,
@@ -48,6 +51,7 @@ from .model import (
     TextMatch,
     Traversal,
     Truth,
+    UnionBody,
     Update,
     Variable,
     WordPair,
@@ -79,7 +83,7 @@ class Speller:
 
     # Expressions ----------------------------------------------------------------------------
 
-    def expression(self, expression: Expression) -> str:
+    def expression(self, expression: Expression) -> str:  # noqa: C901 - one case per kind
         """Spell a value, call or name."""
         match expression:
             case Variable(name):
@@ -88,6 +92,8 @@ class Speller:
                 spelling = f"${variable}.{name}"
             case Alias(name):
                 spelling = name
+            case AllRows():
+                spelling = "*"
             case Now():
                 spelling = "now()"
             case Literal():
@@ -239,9 +245,17 @@ class Speller:
         """Spell a mutation on one line."""
         if isinstance(statement, Delete):
             return f"delete {statement.type_name.text} where {self.condition(statement.where)}"
+        if isinstance(statement, MatchedDelete):
+            return f"{self._match_text(statement.clauses)} delete ${statement.variable.name}"
         assignments_text = ", ".join(self.predicate(assignment) for assignment in statement.assignments)
+        if isinstance(statement, MatchedUpdate):
+            match_text = self._match_text(statement.clauses)
+            return f"{match_text} {block_opening(statement)} {{ {assignments_text} }}"
         where_text = "" if isinstance(statement, Insert) else f" where {self.condition(statement.where)}"
         return f"{block_opening(statement)} {{ {assignments_text} }}{where_text}"
+
+    def _match_text(self, clauses: Iterable[Clause]) -> str:
+        return f"match {{ {' '.join(self.clause(clause) for clause in clauses)} }}"
 
     def query(self, query: Query) -> str:
         """Spell a query on one line."""
@@ -253,22 +267,33 @@ class Speller:
             if annotation_text is not None
         )
         body = query.body
-        body_text = self._spell_read_body(body) if isinstance(body, ReadBody) else self._spell_write_body(body)
+        body_text = self._spell_write_body(body) if isinstance(body, WriteBody) else self._spell_read_body(body)
         return f"query {query.name.text}({parameters_text}){annotations_text} {{ {body_text} }}"
 
     def _spell_write_body(self, write_body: WriteBody) -> str:
         return " ".join(self.statement(statement) for statement in write_body.statements)
 
-    def _spell_read_body(self, read_body: ReadBody) -> str:
-        clauses_text = " ".join(self.clause(clause) for clause in read_body.clauses)
-        columns_text = ", ".join(self.projection(column) for column in read_body.projections)
-        distinct_text = "distinct " * read_body.distinct
-        part_texts = [f"match {{ {clauses_text} }} return {distinct_text}{{ {columns_text} }}"]
+    def _spell_read_body(self, read_body: ReadBody | UnionBody) -> str:
+        if isinstance(read_body, UnionBody):
+            part_texts = [f" {union_words(read_body)} ".join(self._spell_select(part) for part in read_body.parts)]
+        else:
+            part_texts = [self._spell_select(read_body)]
         if read_body.orderings:
             part_texts.append(f"order {{ {', '.join(self.ordering(key) for key in read_body.orderings)} }}")
         part_texts += [] if read_body.limit is None else [f"limit {self.expression(read_body.limit)}"]
         part_texts += [] if read_body.offset is None else [f"offset {self.expression(read_body.offset)}"]
         return " ".join(part_texts)
+
+    def _spell_select(self, read_body: ReadBody) -> str:
+        columns_text = ", ".join(self.projection(column) for column in read_body.projections)
+        distinct_text = "distinct " * read_body.distinct
+        having_text = "" if read_body.having is None else f" having {{ {self.condition(read_body.having)} }}"
+        return f"{self._match_text(read_body.clauses)} return {distinct_text}{{ {columns_text} }}{having_text}"
+
+
+def union_words(union_body: UnionBody) -> str:
+    """Return the words between the parts of a union."""
+    return "union all" if union_body.keeps_duplicates else "union"
 
 
 def combining_word(combination: And | Or) -> str:
@@ -276,7 +301,7 @@ def combining_word(combination: And | Or) -> str:
     return "and" if isinstance(combination, And) else "or"
 
 
-def block_opening(block: Negation | OptionalMatch | Insert | Update) -> str:
+def block_opening(block: Negation | OptionalMatch | Insert | Update | MatchedUpdate) -> str:
     """Return the words before the brace of a block or statement."""
     match block:
         case Negation():
@@ -287,6 +312,8 @@ def block_opening(block: Negation | OptionalMatch | Insert | Update) -> str:
             return f"insert {type_name.text}"
         case Update(type_name):
             return f"update {type_name.text} set"
+        case MatchedUpdate():
+            return f"update ${block.variable.name} set"
 
 
 def _spell_traversal(traversal: Traversal) -> str:

@@ -1,6 +1,6 @@
 """Warnings about queries that are legal but probably not intended.
 
-This module reports L202 to L204; the checks report L205 to L207. Warnings never change what a query means.
+This module reports L202 to L204; the checks report L205 to L210. Warnings never change what a query means.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
@@ -9,13 +9,18 @@ from . import model as m
 from .check import CheckedQuery
 from .check.checked import (
     CheckedBinding,
+    CheckedBody,
     CheckedClause,
     CheckedFilter,
     CheckedMatch,
+    CheckedMatchedDelete,
+    CheckedMatchedUpdate,
     CheckedNegation,
     CheckedOptional,
     CheckedRead,
     CheckedTraversal,
+    CheckedUnion,
+    CheckedWrite,
 )
 from .components import Component, ConnectedNames, find_components
 from .plan_variables import contains_aggregate, variables_of
@@ -28,8 +33,9 @@ def collect_warnings(query: m.Query, checked: CheckedQuery, source: SourceText) 
     warnings = list(checked.warnings)
     if checked.body is not None:
         warnings += _find_unused_parameters(query, checked, source)
-    if isinstance(checked.body, CheckedRead) and isinstance(query.body, m.ReadBody):
-        warnings += _find_cross_products(checked.body.match, frozenset(), source)
+    for checked_match in _whole_matches(checked.body):
+        warnings += _find_cross_products(checked_match, frozenset(), source)
+    if isinstance(query.body, m.ReadBody | m.UnionBody):
         warnings += _find_unordered_limit(query.body, checked.body, source)
     return tuple(sorted(warnings, key=lambda warning: warning.start))
 
@@ -52,10 +58,31 @@ def _find_unused_parameters(query: m.Query, checked: CheckedQuery, source: Sourc
     ]
 
 
-def _find_unordered_limit(read_body: m.ReadBody, checked_read: CheckedRead, source: SourceText) -> list[Diagnostic]:
+def _whole_matches(checked_body: CheckedBody | None) -> list[CheckedMatch]:
+    """Return the outermost match of every part of a query."""
+    match checked_body:
+        case CheckedRead():
+            return [checked_body.match]
+        case CheckedUnion():
+            return [part.match for part in checked_body.parts]
+        case CheckedWrite():
+            matched_statements = (
+                statement
+                for statement in checked_body.statements
+                if isinstance(statement, CheckedMatchedUpdate | CheckedMatchedDelete)
+            )
+            return [statement.matched.match for statement in matched_statements]
+    return []
+
+
+def _find_unordered_limit(
+    read_body: m.ReadBody | m.UnionBody, checked_body: CheckedBody | None, source: SourceText
+) -> list[Diagnostic]:
     limit_or_offset = read_body.limit or read_body.offset
-    is_single_row = checked_read.aggregated and all(contains_aggregate(column.value) for column in checked_read.columns)
-    if limit_or_offset is None or read_body.orderings or is_single_row:
+    is_single_row = isinstance(checked_body, CheckedRead) and (
+        checked_body.aggregated and all(contains_aggregate(column.value) for column in checked_body.columns)
+    )
+    if checked_body is None or limit_or_offset is None or read_body.orderings or is_single_row:
         return []
     message = "without an `order`, the returned rows are chosen by id"
     return [_make_warning(source, limit_or_offset.span, message, "L204", "add an `order`")]

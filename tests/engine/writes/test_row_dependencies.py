@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 import omnigraph
+from omnigraph.engine.writes.mutate import bind_mutation
 from omnigraph.engine.writes.row_dependencies import RowDependencies
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.values.table_key import TableKey
 
 SCHEMA = """
 interface Named { name: String }
@@ -54,9 +56,38 @@ def dependencies(catalog: Catalog, body: str) -> dict[str, list[str] | str]:
             "match { $p: Person } return { $p.age } order { nearest($p.v, [1.0, 2.0]) } limit 2",
             {"node:Person": "all"},
         ),
+        ("match { $p: Person  $p.age + 1 > 3 } return { $p.name }", {"node:Person": "all"}),
+        ("match { $p: Person } return { count(*) as n }", {"node:Person": ["id"]}),
+        ("match { $p: Person } return { $p.age } having { count(*) > 1 }", {"node:Person": "all"}),
+        (
+            "match { $p: Person } return { $p.name as n } union match { $c: City } return { $c.name as n }",
+            {"node:City": "all", "node:Person": "all"},
+        ),
     ],
 )
 def test_query_depends_on_rows_or_on_whole_types(
     catalog: Catalog, body: str, expected: dict[str, list[str] | str]
 ) -> None:
     assert dependencies(catalog, body) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("match { $p: Person } update $p set { age: $p.age + 1 }", {"node:Person"}),
+        (
+            "match { $p: Person  $c: City  $p.name = $c.name } update $p set { bio: $c.name }",
+            {"node:Person", "node:City"},
+        ),
+        ("match { $p: Person  not { $p knows $_ } } delete $p", {"node:Person", "edge:Knows"}),
+        ("match { $p: Person } delete $p", {"node:Person", "edge:Knows"}),
+        ("match { $p: Person  $p $k:knows $q } delete $k", {"node:Person", "edge:Knows"}),
+        (
+            'update Person set { age: 1 } where name = "x"  match { $p: Person } update $p set { age: 2 }',
+            {"node:Person"},
+        ),
+    ],
+)
+def test_statement_fed_by_a_match_depends_on_whole_types(catalog: Catalog, body: str, expected: set[str]) -> None:
+    mutation = bind_mutation(compile_query(f"query q() {{ {body} }}", catalog), {})
+    assert mutation.row_filters(catalog) == dict.fromkeys(map(TableKey.parse, expected))

@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.errors import ConstraintViolation, KeyConflict, ReadSetConflict, UniqueViolation
+from omnigraph.engine.writes import matched_writes
+from omnigraph.errors import ConstraintViolation, KeyConflict, ReadSetConflict, UniqueViolation, VersionConflict
 from omnigraph.ingest import load as loads
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.publish.plan_json import requirement_from_json
@@ -64,6 +65,24 @@ def test_load_is_rejected_if_a_concurrent_write_breaks_a_rule(
     between(monkeypatch, loads, "stage", lambda: other.do(rival))
     with pytest.raises(error):
         world.load(data)
+
+
+FED_BY_A_MATCH = "match { $u: User  $u follows $v } update $u set { bio: $v.login }"
+
+
+def test_matched_write_is_refused_if_what_it_read_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = elsewhere(world)
+    rival = 'insert User { login: "cyd" } insert Follows { from: "cyd", to: "bob" }'
+    between(monkeypatch, matched_writes, "_run_match", lambda: other.do(rival))
+    with pytest.raises(VersionConflict):
+        world.do(FED_BY_A_MATCH)
+
+
+def test_match_without_conditions_runs_again_on_a_newer_base(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = elsewhere(world)
+    rival = 'insert Follows { from: "bob", to: "ann" }'
+    between(monkeypatch, matched_writes, "_run_match", lambda: other.do(rival))
+    assert world.do(FED_BY_A_MATCH, conditions=()).nodes == {"User": 2}
 
 
 def test_concurrent_unrelated_write_needs_no_restaging(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,3 +65,14 @@ def test_columns_are_named_as_documented(column: str, name: str) -> None:
     text = f"query q($q: String) {{ match {{ {bindings} }} return {{ {', '.join(columns)} }} }}"
     compiled = compile_queries(text, schema)[0]
     assert [one.name for one in compiled.operation.result] == name.split("`, `")
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"), re.findall(r"^\| (?:Cypher|SQL) \| `(.*)` \| `(.*)` \|$", PAGE.read_text("utf-8"), re.M)
+)
+def test_hint_for_another_language_is_as_documented(written: str, instead: str) -> None:
+    with pytest.raises(LanguageError) as caught:
+        compile_queries(written, catalog())
+    own_form = " ".join(instead.split())
+    assert f"query name() {{ {own_form} }}" in (caught.value.diagnostics[0].hint or "")
+    assert compile_queries(f"query name() {{ {own_form} }}", catalog())

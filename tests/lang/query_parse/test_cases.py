@@ -46,6 +46,10 @@ def statements(text: str) -> str:
     return shown(body.statements)
 
 
+def body(text: str) -> str:
+    return outline(only(f"query q() {{ {text} }}").body)
+
+
 def header(text: str) -> str:
     query = only(f"query q{text} {{ match {{ $p: P }} return {{ $p.name }} }}")
     return f"{outline(query.parameters)} {query.description!r} {query.instruction!r}"
@@ -57,6 +61,7 @@ PIECES: dict[str, Callable[[str], str]] = {
     "parse_tails.txt": tail,
     "parse_statements.txt": statements,
     "parse_headers.txt": header,
+    "parse_bodies.txt": body,
 }
 
 

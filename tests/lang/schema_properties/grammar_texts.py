@@ -29,8 +29,11 @@ _WORDS = {
     },
     "query": {
         "_QUERY": "query",
-        "_MATCH": "match",
+        "MATCH": "match",
         "_RETURN": "return",
+        "_HAVING": "having",
+        "UNION": "union",
+        "ALL": "all",
         "_ORDER": "order",
         "_LIMIT": "limit",
         "_OFFSET": "offset",

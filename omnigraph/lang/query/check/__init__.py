@@ -4,21 +4,18 @@ Names are resolved in textual order, and one run reports all mistakes in a query
 resolved values and is the input of `lower`. Checking never reads data.
 """
 
-from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
+from omnigraph.errors.diagnostics import Diagnostic, SourceText
 from omnigraph.lang.query import model as m
-from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.records.frozen import record
 
-from .checked import CheckedBinding, CheckedRead, CheckedTraversal
-from .clauses import check_match
-from .columns import check_columns, is_aggregated
-from .mentions import visible_variables
+from .checked import CheckedBody
 from .mutations import check_write
-from .orderings import check_order, check_row_count
 from .parameters import CheckedParameter, check_parameters
+from .reads import check_read
 from .report import CheckReport
 from .scope import Scope
+from .unions import check_union
 
 __all__ = ["CheckedParameter", "CheckedQuery", "check_query"]
 
@@ -28,7 +25,7 @@ class CheckedQuery:
     """The result of a check: the body if the query is valid, and every diagnostic."""
 
     parameters: tuple[CheckedParameter, ...]
-    body: CheckedRead | plan.WritePlan | None
+    body: CheckedBody | None
     used_parameters: frozenset[str]
     errors: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
@@ -39,11 +36,7 @@ def check_query(query: m.Query, catalog: Catalog, source: SourceText) -> Checked
     report = CheckReport(source)
     parameters = check_parameters(report, query.parameters)
     scope = Scope(catalog, report, {parameter.name: parameter.type for parameter in parameters})
-    checked_body: CheckedRead | plan.WritePlan | None
-    if isinstance(query.body, m.ReadBody):
-        checked_body = _check_read(scope, query.body)
-    else:
-        checked_body = check_write(scope, query.name, query.body)
+    checked_body = _check_body(scope, query)
     has_errors = bool(report.errors)
     return CheckedQuery(
         parameters=parameters,
@@ -54,24 +47,11 @@ def check_query(query: m.Query, catalog: Catalog, source: SourceText) -> Checked
     )
 
 
-def _check_read(scope: Scope, read_body: m.ReadBody) -> CheckedRead:
-    scope.local_names = visible_variables(read_body.clauses)
-    checked_match = check_match(scope, read_body.clauses)
-    if (
-        not any(isinstance(clause, CheckedBinding | CheckedTraversal) for clause in checked_match.clauses)
-        and not scope.report.errors
-    ):
-        keyword_span = Span(read_body.span.start, read_body.span.start + len("match"))
-        scope.report.error(keyword_span, "`match` must bind at least one variable")
-    columns = check_columns(scope, read_body.projections)
-    checked_order = check_order(scope, read_body, columns)
-    return CheckedRead(
-        match=checked_match,
-        columns=columns,
-        aggregated=is_aggregated(read_body.projections),
-        distinct=read_body.distinct,
-        order=checked_order.keys,
-        ranking=checked_order.ranking,
-        limit=check_row_count(scope, read_body.limit, "limit"),
-        offset=check_row_count(scope, read_body.offset, "offset"),
-    )
+def _check_body(scope: Scope, query: m.Query) -> CheckedBody | None:
+    match query.body:
+        case m.ReadBody():
+            return check_read(scope, query.body)
+        case m.UnionBody():
+            return check_union(scope, query.body)
+        case m.WriteBody():
+            return check_write(scope, query.name, query.body)

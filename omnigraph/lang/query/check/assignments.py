@@ -37,6 +37,16 @@ def check_assignments(
     return tuple(checked_assignments)
 
 
+def check_key_unchanged(scope: Scope, target_type: NodeType, assignment_nodes: tuple[m.Assignment, ...]) -> None:
+    """Report assignments of an update to members of the key."""
+    for assignment in assignment_nodes:
+        if assignment.name.text in (target_type.key or ()):
+            key_name = assignment.name.text
+            message = f"`{key_name}` is part of the key of {target_type.name} and cannot be changed"
+            hint = "delete the node and insert it again"
+            scope.report.error(assignment.name.span, message, hint=hint)
+
+
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
     """Resolve a literal, a parameter, `now()` or an expression of them; report any other variable."""
     if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):

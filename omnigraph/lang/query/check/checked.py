@@ -4,6 +4,7 @@ This module defines the form of a query that the checker passes to lowering. Var
 """
 
 from dataclasses import field
+from typing import Literal as OneOf
 
 from omnigraph.errors.diagnostics import NO_SPAN, Span
 from omnigraph.lang.query import plan
@@ -82,3 +83,48 @@ class CheckedRead:
     ranking: plan.Ranking | None
     limit: plan.Value | None
     offset: plan.Value | None
+    having: plan.Predicate | None = None
+
+
+@record
+class CheckedUnion:
+    """A checked union; `columns` have the common types of the columns of its parts."""
+
+    parts: tuple[CheckedRead, ...]
+    columns: tuple[plan.PlanColumn, ...]
+    keeps_duplicates: bool
+    order: tuple[plan.SortKey, ...]
+    limit: plan.Value | None
+    offset: plan.Value | None
+
+
+@record
+class CheckedMatchedUpdate:
+    """A checked `match { .. } update $p set { .. }`; see `plan.MatchedUpdate` for the columns of `matched`."""
+
+    type_name: str
+    assignments: tuple[plan.Assign, ...]
+    matched: CheckedRead
+
+
+@record
+class CheckedMatchedDelete:
+    """A checked `match { .. } delete $p`."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    matched: CheckedRead
+    cascades: tuple[str, ...] = ()
+
+
+CheckedStatement = plan.InsertRow | plan.UpdateRows | plan.DeleteRows | CheckedMatchedUpdate | CheckedMatchedDelete
+
+
+@record
+class CheckedWrite:
+    """The checked statements of a mutation."""
+
+    statements: tuple[CheckedStatement, ...]
+
+
+CheckedBody = CheckedRead | CheckedUnion | CheckedWrite

@@ -17,12 +17,12 @@ from .mentions import mentions_aggregate
 from .scope import Scope
 from .typed_values import F64, I64, TypedValue, is_scalar
 
+ANY_ROW = plan.Constant(1, I64)  # the argument of `count(*)`: a value that no row lacks
 _ID_TYPE = PropertyType(ScalarType.STRING)
 
 
-def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[plan.PlanColumn, ...]:
+def check_columns(scope: Scope, projections: tuple[m.Projection, ...], *, grouped: bool) -> tuple[plan.PlanColumn, ...]:
     """Return the valid columns, in order; report the others."""
-    aggregated = is_aggregated(projections)
     columns: list[plan.PlanColumn] = []
     typed_columns: list[TypedValue] = []
     seen_names: set[str] = set()
@@ -36,7 +36,7 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
             hint = "rename one of the columns with `as`"
             scope.report.error(span, f"two columns are named `{result_name}`", hint=hint)
         seen_names.add(result_name)
-        if _check_group_key(scope, typed_value, aggregated):
+        if _check_group_key(scope, typed_value, grouped):
             columns.append(plan.PlanColumn(result_name, typed_value.value, typed_value.type))
             typed_columns.append(typed_value)
     for typed_column in typed_columns:
@@ -48,12 +48,16 @@ def check_grouped_parts(scope: Scope, columns: Sequence[plan.PlanColumn], typed_
     """Return whether all parts of an expression with aggregates have one value per group; report an error if not."""
     if not contains_aggregate(typed_value.value):
         return True
-    group_keys = [column.value for column in columns if not contains_aggregate(column.value)]
-    if _is_grouped(typed_value.value, group_keys):
+    if has_group_value(typed_value.value, columns):
         return True
     message = "in an expression with aggregates, every property outside of an aggregate must be a column of its own"
     scope.report.error(typed_value.span, message, "T9")
     return False
+
+
+def has_group_value(value: PlanNode, columns: Sequence[plan.PlanColumn]) -> bool:
+    """Return whether an expression consists of aggregates, group keys and constants only."""
+    return _is_grouped(value, [column.value for column in columns if not contains_aggregate(column.value)])
 
 
 def _is_grouped(value: PlanNode, group_keys: list[plan.Value]) -> bool:
@@ -64,7 +68,7 @@ def _is_grouped(value: PlanNode, group_keys: list[plan.Value]) -> bool:
 
 
 def is_aggregated(projections: tuple[m.Projection, ...]) -> bool:
-    """Return whether rows are grouped, which is the case if at least one column is an aggregate."""
+    """Return whether at least one column is or contains an aggregate."""
     return any(mentions_aggregate(projection.expression) for projection in projections)
 
 
@@ -116,6 +120,8 @@ def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
 
 def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
     argument = aggregate.argument
+    if isinstance(argument, m.AllRows):
+        return TypedValue(ANY_ROW, I64, argument.span)
     if isinstance(argument, m.Call) or mentions_aggregate(argument):
         inner_text = "an expression with an aggregate"
         if isinstance(argument, m.Aggregate | m.Call):

@@ -35,7 +35,7 @@ def resolve_expression(scope: Scope, expression: m.Expression) -> TypedValue | N
         case m.Now():
             return resolve_now(expression.span)
         case m.Aggregate():
-            message = f"`{expression.function}` can only be used in `return` and `order`"
+            message = f"`{expression.function}` can only be used in `return`, `having` and `order`"
             scope.report.error(expression.span, message, "T7")
         case m.Call():
             message = f"`{expression.function}` cannot be used as a value here"

@@ -9,29 +9,36 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 
-from .assignments import check_assignments
+from .assignments import check_assignments, check_key_unchanged
+from .checked import CheckedStatement, CheckedWrite
+from .matched_writes import check_matched_delete, check_matched_update, incident_edges
 from .row_conditions import check_row_condition
 from .scope import Scope
 
 
-def check_write(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> plan.WritePlan | None:
-    """Return the plan of a mutation, or None after reporting errors."""
+def check_write(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> CheckedWrite | None:
+    """Return the checked statements of a mutation, or None after reporting errors."""
     _check_no_mixed_deletes(scope, query_name, write_body)
     checked_statements = [_check_statement(scope, statement) for statement in write_body.statements]
     valid_statements = tuple(statement for statement in checked_statements if statement is not None)
-    return plan.WritePlan(valid_statements) if len(valid_statements) == len(checked_statements) else None
+    return CheckedWrite(valid_statements) if len(valid_statements) == len(checked_statements) else None
 
 
 def _check_no_mixed_deletes(scope: Scope, query_name: m.Name, write_body: m.WriteBody) -> None:
     """Reject a mix of deletes, which act on the committed state, and statements that also see earlier writes."""
-    deletes = [statement for statement in write_body.statements if isinstance(statement, m.Delete)]
+    deletes = [statement for statement in write_body.statements if isinstance(statement, m.Delete | m.MatchedDelete)]
     if deletes and len(deletes) < len(write_body.statements):
+        target = deletes[0].type_name if isinstance(deletes[0], m.Delete) else deletes[0].variable
         message = f"query `{query_name.text}` mixes `delete` with `insert` or `update`"
         hint = "use two queries; run them on a branch if they must take effect together"
-        scope.report.error(deletes[0].type_name.span, message, "D2", hint=hint)
+        scope.report.error(target.span, message, "D2", hint=hint)
 
 
-def _check_statement(scope: Scope, statement: m.Statement) -> plan.WriteStatement | None:
+def _check_statement(scope: Scope, statement: m.Statement) -> CheckedStatement | None:
+    if isinstance(statement, m.MatchedUpdate):
+        return check_matched_update(scope.without_variables(), statement)
+    if isinstance(statement, m.MatchedDelete):
+        return check_matched_delete(scope.without_variables(), statement)
     target_type = _resolve_target(scope, statement.type_name)
     match statement:
         case m.Insert():
@@ -95,12 +102,7 @@ def _check_update(scope: Scope, update: m.Update, target_type: NodeType | EdgeTy
         return None
     if not update.assignments:
         scope.report.error(update.type_name.span, "an update must have at least one assignment", "T10")
-    for assignment in update.assignments:
-        if assignment.name.text in (target_type.key or ()):
-            key_name = assignment.name.text
-            message = f"`{key_name}` is part of the key of {target_type.name} and cannot be changed"
-            hint = "delete the node and insert it again"
-            scope.report.error(assignment.name.span, message, hint=hint)
+    check_key_unchanged(scope, target_type, update.assignments)
     return plan.UpdateRows(target_type.name, checked_assignments, row_predicate) if row_predicate is not None else None
 
 
@@ -110,5 +112,4 @@ def _check_delete(scope: Scope, delete: m.Delete, target_type: NodeType | EdgeTy
         return None
     if isinstance(target_type, EdgeType):
         return plan.DeleteRows("edge", target_type.name, row_predicate)
-    incident_edges = [edge.name for edge in scope.catalog.edges if target_type.name in (edge.source, edge.target)]
-    return plan.DeleteRows("node", target_type.name, row_predicate, tuple(sorted(incident_edges)))
+    return plan.DeleteRows("node", target_type.name, row_predicate, incident_edges(scope.catalog, target_type))

@@ -9,8 +9,9 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import contains_aggregate
 from omnigraph.records.frozen import record
 
-from .columns import check_grouped_parts, is_aggregated, resolve_column_value
+from .columns import check_grouped_parts, resolve_column_value
 from .expressions import resolve_parameter
+from .groups import is_grouped
 from .literals import resolve_literal
 from .scope import Scope
 from .typed_values import TypedValue, is_scalar
@@ -90,7 +91,7 @@ def _check_rankings(scope: Scope, read_body: m.ReadBody, ranking_calls: list[m.C
         if key_index > 0:
             message = f"`{call.function}` must be the first sort key"
             scope.report.error(ordering.expression.span, message)
-        elif is_aggregated(read_body.projections):
+        elif is_grouped(read_body):
             message = f"groups cannot be ranked by `{call.function}`"
             scope.report.error(ordering.expression.span, message)
 
@@ -185,9 +186,9 @@ def _check_survives_grouping(
 ) -> bool:
     """Return whether the key still exists after rows are grouped or made distinct; report an error if not."""
     is_returned = any(column.value == typed_value.value for column in columns)
-    is_grouped = is_aggregated(read_body.projections)
+    grouped = is_grouped(read_body)
     has_aggregate = contains_aggregate(typed_value.value)
-    if has_aggregate and not is_grouped:
+    if has_aggregate and not grouped:
         message = "ordering by an aggregate requires an aggregate in `return`"
         scope.report.error(typed_value.span, message, "T9")
         return False
@@ -195,10 +196,10 @@ def _check_survives_grouping(
         return True
     if has_aggregate and not read_body.distinct:
         return check_grouped_parts(scope, columns, typed_value)
-    if is_grouped:
+    if grouped:
         message = "a grouped query can only be ordered by its columns and by aggregates"
         scope.report.error(typed_value.span, message, "T9")
     elif read_body.distinct:
         message = "a `distinct` query can only be ordered by its columns"
         scope.report.error(typed_value.span, message)
-    return not is_grouped and not read_body.distinct
+    return not grouped and not read_body.distinct

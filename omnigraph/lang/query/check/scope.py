@@ -73,6 +73,10 @@ class Scope:
         """Return a scope whose own variables will be visible outside as nullable variables."""
         return self._nested_scope(self.local_names, self.reserved_names, self.depth)
 
+    def without_variables(self) -> "Scope":
+        """Return a scope for another `match` of the same query, which sees only the parameters."""
+        return Scope(self.catalog, self.report, self.parameters, used_parameters=self.used_parameters)
+
     def _nested_scope(self, local_names: frozenset[str], reserved_names: frozenset[str], depth: int) -> "Scope":
         return Scope(
             catalog=self.catalog,

@@ -91,3 +91,31 @@ def typed_null(opposite: TypedValue, null_literal: TypedValue) -> TypedValue:
     """Return the literal `null` with the type of the opposite operand."""
     null_type = (opposite.type or STRING).as_nullable(True)
     return TypedValue(plan.Constant(None, null_type), null_type, null_literal.span)
+
+
+# Number types in ascending order, each with the other types that represent all of its values exactly.
+_WIDER_NUMBERS = {
+    ScalarType.I32: (ScalarType.I64, ScalarType.F64),
+    ScalarType.U32: (ScalarType.I64, ScalarType.U64, ScalarType.F64),
+    ScalarType.I64: (),
+    ScalarType.U64: (),
+    ScalarType.F32: (ScalarType.F64,),
+    ScalarType.F64: (),
+}
+
+
+def common_type(first_type: PropertyType, second_type: PropertyType) -> PropertyType | None:
+    """Return the type that represents the values of both types exactly, or None if there is none.
+
+    >>> common_type(PropertyType(ScalarType.I32), PropertyType(ScalarType.U32, nullable=True)).display()
+    'I64?'
+    >>> common_type(I64, F64)
+    """
+    is_nullable = first_type.nullable or second_type.nullable
+    if first_type.is_list != second_type.is_list or first_type.vector_dim != second_type.vector_dim:
+        return None
+    enum_values = first_type.enum_values if first_type.enum_values == second_type.enum_values else None
+    for scalar in (first_type.scalar, *_WIDER_NUMBERS.get(first_type.scalar, ())):
+        if scalar is second_type.scalar or scalar in _WIDER_NUMBERS.get(second_type.scalar, ()):
+            return PropertyType(scalar, is_nullable, first_type.is_list, enum_values, first_type.vector_dim)
+    return None

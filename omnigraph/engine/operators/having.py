@@ -1,0 +1,14 @@
+"""The condition in `having`: which groups are kept, by their keys and aggregates.
+
+The condition is tested on groups as a filter is tested on rows; the source computes keys and aggregates per group.
+"""
+
+from omnigraph.engine.expressions.evaluate import ColumnSource, true_mask
+from omnigraph.lang.query import plan
+
+from .rows import Mask
+
+
+def having_mask(source: ColumnSource, having: plan.Predicate) -> Mask:
+    """Return a mask of the groups of a source for which the predicate is true."""
+    return true_mask(source, having)

@@ -1,0 +1,142 @@
+"""Rows that a `match` selects for an update or a delete.
+
+Owns the run of the match on the state that the operation has reached, the requirement that everything it read stays
+unchanged, and the rule that a node is assigned one value at most.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.execution_context import ExecutionContext
+from omnigraph.engine.expressions.evaluate import is_constant, resolve_constant
+from omnigraph.engine.query_caches import shared_caches
+from omnigraph.engine.query_limits import QueryLimits, QueryMeter
+from omnigraph.engine.run_query import execute_plan, rewritten_plan
+from omnigraph.errors import AmbiguousAssignment, InternalError, PropertyValueError
+from omnigraph.ingest.columns import stored_column
+from omnigraph.lang.query import plan
+from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
+from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.rules.delta import as_single_array
+from omnigraph.storage.arrow import arrow_type
+from omnigraph.values.table_key import TableKey
+
+from .overlay import Overlay, ParamValues
+from .overlay_snapshot import overlay_snapshot
+
+CoerceValue = Callable[[NodeType | EdgeType, PropertyDefinition, Any], Any]
+
+
+def tables_read_by(read_plan: plan.ReadPlan) -> tuple[TableKey, ...]:
+    """Return the tables whose content determines the rows of a match."""
+    return tuple(dict.fromkeys(_tables_of(read_plan.operators)))
+
+
+def _tables_of(operators: Sequence[plan.Operator]) -> Iterator[TableKey]:
+    for operator in operators:
+        match operator:
+            case plan.NodeScan():
+                yield from (TableKey.node(name) for name in operator.implementers or (operator.type_name,))
+            case plan.Expand():
+                yield from (TableKey.edge(step.edge_type) for step in operator.steps)
+                yield TableKey.node(operator.target_type)
+            case plan.AntiJoin() | plan.LeftJoin():
+                yield from _tables_of(operator.inner)
+
+
+def matched_ids(overlay: Overlay, read_plan: plan.ReadPlan, params: ParamValues) -> pa.Array:
+    """Return the distinct ids in the first column of a match; rows without the entity are skipped."""
+    return as_single_array(_run_match(overlay, read_plan, params)["id"]).drop_null().unique()
+
+
+def matched_values(
+    overlay: Overlay, statement: plan.MatchedUpdate, params: ParamValues, coerce_value: CoerceValue
+) -> tuple[pa.Array, dict[str, pa.Array]]:
+    """Return the ids of the matched nodes and, for each assigned property, the values in the same order.
+
+    Raises:
+        AmbiguousAssignment: two matched rows assign different values to the same property of a node.
+
+    """
+    matches = _run_match(overlay, statement.matched, params)
+    matches = matches.filter(pc.is_valid(matches["id"])).combine_chunks()
+    _reject_ambiguous(statement, matches)
+    ids = as_single_array(matches["id"])
+    node_type = type_for_key(overlay.catalog, TableKey.node(statement.type_name))
+    columns: dict[str, pa.Array] = {}
+    for assignment in statement.assignments:
+        declared_property = node_type.property(assignment.name)
+        if declared_property is None:
+            raise InternalError(reason=f"{node_type.name} has no property {assignment.name}")
+        if is_constant(assignment.value):
+            constant = coerce_value(node_type, declared_property, resolve_constant(assignment.value, params))
+            stored_constant = stored_column(declared_property.type, [constant])
+            columns[assignment.name] = stored_constant.take(pa.array([0] * len(ids), pa.int64()))
+        else:
+            values = as_single_array(matches[assignment.name])
+            columns[assignment.name] = _stored_values(node_type, declared_property, ids, values, coerce_value)
+    return ids, columns
+
+
+def _run_match(overlay: Overlay, read_plan: plan.ReadPlan, params: ParamValues) -> pa.Table:
+    for table_key in tables_read_by(read_plan):
+        if table_key in overlay.txn.base.state.tables:
+            overlay.lookup.require_same_content(table_key)
+    context = ExecutionContext(
+        overlay_snapshot(overlay), overlay.catalog, params, QueryMeter(QueryLimits.default()), shared_caches()
+    )
+    try:
+        return execute_plan(context, rewritten_plan(read_plan, overlay.ir))
+    finally:
+        context.meter.leave_gate()
+
+
+def _stored_values(
+    node_type: NodeType | EdgeType,
+    declared_property: PropertyDefinition,
+    ids: pa.Array,
+    values: pa.Array,
+    coerce_value: CoerceValue,
+) -> pa.Array:
+    """Return values of the matched rows as values of this property; only numbers need a conversion."""
+    if values.null_count and not declared_property.type.nullable:
+        first_null = pc.index(pc.is_null(values), True).as_py()
+        raise PropertyValueError(
+            type_name=node_type.name,
+            property=declared_property.name,
+            entity_id=ids[first_null].as_py(),
+            expected=declared_property.type.display(),
+            actual="null",
+        )
+    if values.type == arrow_type(declared_property.type):
+        return values
+    coerced_values = [coerce_value(node_type, declared_property, value) for value in values.to_pylist()]
+    return stored_column(declared_property.type, coerced_values)
+
+
+def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
+    """Raise if a node occurs twice; the rows of the match are distinct, so some value differs."""
+    ids = as_single_array(matches["id"])
+    if len(ids.unique()) == len(ids):
+        return
+    counts = {pair["values"]: pair["counts"] for pair in ids.value_counts().to_pylist()}
+    repeated_id = next(entity_id for entity_id, count in counts.items() if count > 1)
+    rows = matches.filter(pc.equal(matches["id"], repeated_id)).slice(0, 2).to_pylist()
+    property_name = next(name for name in matches.column_names if rows[0][name] != rows[1][name])
+    raise AmbiguousAssignment(
+        type_name=statement.type_name,
+        entity_id=repeated_id,
+        property=property_name,
+        first_value=_plain_value(rows[0][property_name]),
+        second_value=_plain_value(rows[1][property_name]),
+    )
+
+
+def _plain_value(value: Any) -> Any:
+    """Return a value that JSON can represent; null is a word, because a fact without a value is omitted."""
+    if value is None:
+        return "null"
+    return value if isinstance(value, str | int | float) else str(value)

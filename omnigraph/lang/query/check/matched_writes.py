@@ -1,0 +1,112 @@
+"""Updates and deletes of what a `match` binds.
+
+This module resolves the changed variable, the assigned values of the matched rows, and the columns that the match
+returns to the statement. The match itself is checked like that of a read.
+"""
+
+from omnigraph.lang.query import model as m
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_variables import variables_of
+from omnigraph.lang.schema.catalog import Catalog, NodeType
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.values import ScalarType
+
+from .assignments import check_assignments, check_key_unchanged
+from .checked import CheckedMatch, CheckedMatchedDelete, CheckedMatchedUpdate, CheckedRead
+from .reads import check_whole_match
+from .scope import BrokenVariable, EdgeVariable, NodeVariable, Scope
+from .typed_values import STRING
+
+ID_COLUMN = "id"  # no property has this name
+_ROW_VALUES = plan.PropertyValue | plan.SystemValue | plan.ScalarValue
+
+
+def check_matched_update(scope: Scope, update: m.MatchedUpdate) -> CheckedMatchedUpdate | None:
+    """Check an update of matched nodes; `scope` must have no variables yet."""
+    checked_match = check_whole_match(scope, update.clauses, update.span)
+    target = _resolve_target(scope, update.variable)
+    if isinstance(target, EdgeVariable):
+        message = f"`${update.variable.name}` is an edge, and edges cannot be updated"
+        scope.report.error(update.variable.span, message, "T16", hint="delete the edge and insert it again")
+        return None
+    node_type = _resolve_node_type(scope, update.variable, target) if target is not None else None
+    assignments = check_assignments(scope, node_type, update.assignments)
+    if node_type is None or target is None:
+        return None
+    if not update.assignments:
+        scope.report.error(update.variable.span, "an update must have at least one assignment", "T10")
+    check_key_unchanged(scope, node_type, update.assignments)
+    _reject_blobs(scope, update, assignments)
+    row_columns = [
+        plan.PlanColumn(assignment.name, assignment.value, assignment.value.type)
+        for assignment in assignments
+        if isinstance(assignment.value, _ROW_VALUES) and variables_of(assignment.value)
+    ]
+    return CheckedMatchedUpdate(node_type.name, assignments, _read_of(checked_match, target, row_columns))
+
+
+def check_matched_delete(scope: Scope, delete: m.MatchedDelete) -> CheckedMatchedDelete | None:
+    """Check a delete of matched nodes or edges; `scope` must have no variables yet."""
+    checked_match = check_whole_match(scope, delete.clauses, delete.span)
+    target = _resolve_target(scope, delete.variable)
+    if target is None:
+        return None
+    if isinstance(target, EdgeVariable):
+        if len(target.edge_types) == 1:
+            return CheckedMatchedDelete("edge", target.edge_types[0], _read_of(checked_match, target, []))
+        message = f"`${delete.variable.name}` stands for edges of several types: {', '.join(target.edge_types)}"
+        scope.report.error(delete.variable.span, message, "T23", hint="write one statement for each edge type")
+        return None
+    node_type = _resolve_node_type(scope, delete.variable, target)
+    if node_type is None:
+        return None
+    cascades = incident_edges(scope.catalog, node_type)
+    return CheckedMatchedDelete("node", node_type.name, _read_of(checked_match, target, []), cascades)
+
+
+def incident_edges(catalog: Catalog, node_type: NodeType) -> tuple[str, ...]:
+    """Return the edge types whose edges are deleted with a node of a type."""
+    return tuple(sorted(edge.name for edge in catalog.edges if node_type.name in (edge.source, edge.target)))
+
+
+def _resolve_target(scope: Scope, variable: m.Variable) -> NodeVariable | EdgeVariable | None:
+    target = scope.variables.get(variable.name)
+    if target is None:
+        message = f"the `match` does not bind `${variable.name}`"
+        scope.report.error(variable.span, message, "T10", hint=did_you_mean(variable.name, scope.variables))
+    return None if isinstance(target, BrokenVariable) else target
+
+
+def _resolve_node_type(scope: Scope, variable: m.Variable, target: NodeVariable) -> NodeType | None:
+    node_type = scope.catalog.node(target.type_name)
+    if node_type is None:
+        message = f"`${variable.name}` is bound to the interface {target.type_name}, not to a node type"
+        hint = "write one statement for each node type that implements the interface"
+        scope.report.error(variable.span, message, "T10", hint=hint)
+    return node_type
+
+
+def _reject_blobs(scope: Scope, update: m.MatchedUpdate, assignments: tuple[plan.Assign, ...]) -> None:
+    spans = {assignment.name.text: assignment.value.span for assignment in update.assignments}
+    for assignment in assignments:
+        value = assignment.value
+        if isinstance(value, plan.PropertyValue) and value.type.scalar is ScalarType.BLOB:
+            scope.report.error(spans[assignment.name], "a query cannot read a Blob", "T24")
+
+
+def _read_of(
+    checked_match: CheckedMatch, target: NodeVariable | EdgeVariable, row_columns: list[plan.PlanColumn]
+) -> CheckedRead:
+    """Return the read of the changed ids and the assigned values, each combination once."""
+    id_type = STRING.as_nullable(target.optional)
+    id_column = plan.PlanColumn(ID_COLUMN, plan.SystemValue(target.name, "id", id_type), id_type)
+    return CheckedRead(
+        match=checked_match,
+        columns=(id_column, *row_columns),
+        aggregated=False,
+        distinct=True,
+        order=(),
+        ranking=None,
+        limit=None,
+        offset=None,
+    )

@@ -1,0 +1,64 @@
+"""Hints for words of SQL and Cypher inside one of our queries: name the word, and show how it is written here.
+
+This module owns only the wording, as `hints` does.
+"""
+
+import re
+
+from omnigraph.errors.diagnostics import SourceText, Span
+
+from .foreign_queries import suggest_own_form
+
+_KEYWORD = re.compile(
+    "match|return|having|union|all|order|limit|offset|set|where|as|insert|update|delete|distinct|asc|desc|optional|not"
+    "|and|or|in|is|null|true|false|contains|starts_with|query"
+)
+_TEXT_TESTS = "use `contains`, `starts_with` or, for words, `search(..)`"
+
+_CYPHER_NODE = re.compile(r"(?<=\()[a-z]\w*\s*:\s*[A-Z]\w*\s*[){]|(?<=\()[a-z]\w*\s*\)\s*<?-")
+
+# Patterns for the text at an error, with hints. The patterns are compiled when a query has an error.
+_WORD_HINTS: tuple[tuple[str, str], ...] = (
+    (r"(?<==)~|~", f"`=~` is not an operator; {_TEXT_TESTS}"),
+    (r"(?i:i?like|regexp|rlike|similar)\b", f"`like` is not an operator; {_TEXT_TESTS}"),
+    (
+        r"(?i:group)\s+(?i:by)\b",
+        "omit `group by`: columns beside an aggregate are the group keys, as in `return { $p.city, count(*) }`",
+    ),
+    (r"(?<=\border )\s*(?i:by)\b", "write the sort keys in braces: `order { $p.name desc }`"),
+    (r"(?i:order)\s+(?i:by)\b", "write the sort keys in braces after `return { .. }`: `order { $p.name desc }`"),
+    (r"(?i:skip)\b", "write `offset 10`, after `limit`"),
+    (r"(?i:detach)\b", "write `delete $p`, which also deletes the edges of the nodes"),
+    (r"(?i:create|merge)\b", 'write `insert Person { name: "Ann" }`'),
+    (r"(?i:having)\b", "write `having { count(*) > 1 }` after `return { .. }` and before `order`"),
+    (r"(?i:union)\b", "`order`, `limit` and `offset` apply to the whole union; write them after its last part"),
+)
+
+
+def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozenset[str]) -> str | None:
+    """Return a hint for the text at `span` if it is a word or a statement of another language, or None."""
+    own_form = suggest_own_form(source, span, at_file_level="_QUERY" in expected_terminals)
+    if own_form is not None:
+        return own_form
+    found_text = source.text[span.start : span.end]
+    for pattern, hint in _WORD_HINTS:
+        if re.compile(pattern).match(source.text, span.start):
+            return hint
+    if _KEYWORD.fullmatch(found_text.lower()) and found_text != found_text.lower():
+        return f"keywords are lower case: write `{found_text.lower()}`"
+    if "STRING" in expected_terminals and _CYPHER_NODE.match(source.text, span.start):
+        return "write a node as `$p: Person` and a traversal as `$p knows $q`, without parentheses"
+    return _suggest_variable(found_text, expected_terminals)
+
+
+def _suggest_variable(found_text: str, expected_terminals: frozenset[str]) -> str | None:
+    """Return a hint about the target of an update or delete, or about `*` as a column."""
+    if found_text.startswith("$") and expected_terminals == {"TYPE_NAME"}:
+        return f"write the match first: `match {{ {found_text}: Person }} update {found_text} set {{ .. }}`"  # noqa: S608
+    if found_text[:1].isupper() and expected_terminals == {"VAR"}:
+        return "after `match { .. }`, name the variable to change: `delete $p`, `update $p set { .. }`"
+    if found_text == "set" and "_RETURN" in expected_terminals:
+        return "write `match { .. } update $p set { age: 3 }`"
+    if found_text == "*" and {"STRING", "VAR"} <= expected_terminals:
+        return "name the columns; `$p` returns the whole node, and `count(*)` counts rows"
+    return None

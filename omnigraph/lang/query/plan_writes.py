@@ -1,0 +1,83 @@
+"""The plan of a mutation: its statements in execution order, with every name resolved.
+
+Part of the plan that `plan` defines; import these records from there.
+"""
+
+from typing import TYPE_CHECKING
+from typing import Literal as OneOf
+
+from omnigraph.records.frozen import record
+
+if TYPE_CHECKING:
+    from .plan import Predicate, ReadPlan, Value
+
+
+@record
+class Assign:
+    """Assign a value to a property, or to `from` or `to`.
+
+    The value is a constant, a parameter or an expression of them. In a `MatchedUpdate`, it may read a matched row.
+    """
+
+    name: str
+    value: "Value"
+
+
+@record
+class InsertRow:
+    """Insert one entity; a node with a key replaces the row with the same id."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    assignments: tuple[Assign, ...]
+
+
+@record
+class UpdateRows:
+    """Assign constants to properties of all matching nodes."""
+
+    type_name: str
+    assignments: tuple[Assign, ...]
+    where: "Predicate"
+
+
+@record
+class DeleteRows:
+    """Delete matching entities; deleting nodes also deletes their edges (types in `cascades`)."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    where: "Predicate"
+    cascades: tuple[str, ...] = ()
+
+
+@record
+class MatchedUpdate:
+    """Assign to the nodes that a read returns. Its first column is the id; the others are the assigned row values.
+
+    Its rows are distinct, so two rows with the same id assign different values.
+    """
+
+    type_name: str
+    assignments: tuple[Assign, ...]
+    matched: "ReadPlan"
+
+
+@record
+class MatchedDelete:
+    """Delete the entities whose ids a read returns in its only column; see `DeleteRows` for `cascades`."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    matched: "ReadPlan"
+    cascades: tuple[str, ...] = ()
+
+
+WriteStatement = InsertRow | UpdateRows | DeleteRows | MatchedUpdate | MatchedDelete
+
+
+@record
+class WritePlan:
+    """Statements in execution order; later ones see what earlier ones have written."""
+
+    statements: tuple[WriteStatement, ...]
