@@ -28,6 +28,11 @@ _FORM_NAMES: dict[type, str] = {
     plan.Entity: "Entity variable type_name",
     plan.Score: "Score ranking",
     plan.Aggregate: "Aggregate function argument distinct",
+    plan.Arithmetic: "Arithmetic first steps type",
+    plan.Negative: "Negative operand type",
+    plan.ScalarCall: "ScalarCall function arguments type",
+    plan.Case: "Case branches default type",
+    plan.Truth: "Truth value",
     plan.Compare: "Compare left operator right",
     plan.TextTest: "TextTest left operator right",
     plan.InList: "InList operand items",
@@ -80,6 +85,6 @@ def _record_text(value: Any) -> str:
     if names is None:
         raise TypeError(f"{type(value).__name__} has no canonical form in a request digest")
     class_name, *field_names = names.split()
-    values = (getattr(value, attribute.name) for attribute in fields(value))
+    values = (getattr(value, attribute.name) for attribute in fields(value) if attribute.compare)
     members = zip(field_names, values, strict=True)
     return f"{class_name}({', '.join(f'{name}={canonical_text(item)}' for name, item in members)})"

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.errors import InternalError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
@@ -94,12 +93,10 @@ class ExecutionContext:
         return type_for_key(self.catalog, table_key)
 
     def constant(self, value: plan.Value) -> Any:
-        """Return the stored form of a constant or parameter."""
-        if isinstance(value, plan.Constant):
-            return value.value
-        if isinstance(value, plan.Parameter):
-            return self.params[value.name]
-        raise InternalError(reason=f"{type(value).__name__} is not constant")
+        """Return the stored form of a constant, a parameter or a constant expression."""
+        from .expressions.evaluate import resolve_constant  # which imports this module
+
+        return resolve_constant(value, self.params)
 
     def record_stats(self, operator: object, row_count: int, started_at: float, remark: str = "") -> None:
         """Record an operator's measurements if tracing is enabled."""

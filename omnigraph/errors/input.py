@@ -196,6 +196,23 @@ class QueryExecutionError(ClientError):
     reason: str | None = None
 
 
+class ExpressionError(LanguageError, QueryExecutionError):
+    """An expression of a query has no value for some row, such as an integer that does not fit in 64 bits.
+
+    The diagnostic points at the expression in the query text.
+
+    >>> from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
+    >>> source = SourceText("<query>", "$p.n + 1")
+    >>> print(ExpressionError(diagnostics=[Diagnostic.at_span(source, Span(0, 8), "does not fit")], source=source))
+    <query>:1:1: error: does not fit
+      1 | $p.n + 1
+        | ^^^^^^^^
+    """
+
+    prefix = "query: "
+    hint = "change the expression, or the parameter or rows that it cannot handle"
+
+
 class ExternalBlobPolicyError(ClientError):
     """The graph does not allow this external blob."""
 

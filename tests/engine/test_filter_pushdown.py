@@ -2,6 +2,7 @@
 
 import math
 from itertools import product
+from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ SCALARS = {
     "t": ScalarType.DATETIME,
     "s": ScalarType.STRING,
 }
-OPERATORS: tuple[plan.CompareOperator, ...] = ("=", "!=", "<", "<=", ">", ">=")
+PYTHON: dict[plan.CompareOperator, Any] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+OPERATORS = tuple(PYTHON)
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +107,6 @@ def test_pushed_filter_equals_evaluation(table: Small, name: str) -> None:
 @pytest.mark.parametrize("name", list(VALUES))
 def test_comparison_is_by_value(table: Small, name: str) -> None:
     """Against Python, whose numbers compare exactly across types."""
-    python = {
-        "=": lambda a, b: a == b,
-        "!=": lambda a, b: a != b,
-        "<": lambda a, b: a < b,
-        "<=": lambda a, b: a <= b,
-        ">": lambda a, b: a > b,
-        ">=": lambda a, b: a >= b,
-    }
     shown = table.snapshot
     every = scan.scan(shown.table(TableKey("node:T")), [name])
     held = [None, *VALUES[name]]
@@ -122,7 +116,7 @@ def test_comparison_is_by_value(table: Small, name: str) -> None:
     for constant, operator in product(constants(name), OPERATORS):
         kind = PropertyType(SCALARS[name])
         test = plan.Compare(plan.PropertyValue("_", name, kind), operator, plan.Constant(constant, kind))
-        expected = [one is not None and python[operator](one, constant) for one in values]
+        expected = [one is not None and PYTHON[operator](one, constant) for one in values]
         assert true_mask(TableSource(every, {}), test).tolist() == expected, test
 
 
@@ -131,5 +125,29 @@ def test_columns_compare_by_value(table: Small, left: str, right: str) -> None:
     every = scan.scan(table.snapshot.table(TableKey("node:T")), sorted({left, right}))
     sides = [plan.PropertyValue("_", name, PropertyType(SCALARS[name])) for name in (left, right)]
     pairs = list(zip(every[left].to_pylist(), every[right].to_pylist(), strict=True))
-    found = true_mask(TableSource(every, {}), plan.Compare(sides[0], "<", sides[1])).tolist()
-    assert found == [a is not None and b is not None and a < b for a, b in pairs]
+    for operator in OPERATORS:
+        found = true_mask(TableSource(every, {}), plan.Compare(sides[0], operator, sides[1])).tolist()
+        assert found == [a is not None and b is not None and PYTHON[operator](a, b) for a, b in pairs], operator
+
+
+def test_an_expression_of_constants_is_pushed_and_one_of_properties_is_not(table: Small) -> None:
+    shown = table.snapshot
+    context = ExecutionContext(shown, shown.schema.ir.catalog, {"n": 1})
+    stored = context.table(TableKey("node:T"))
+    kind = PropertyType(ScalarType.I64, nullable=True)
+    held, given = plan.PropertyValue("_", "i32", kind), plan.Parameter("n", kind)
+    total = plan.Arithmetic(given, (("+", plan.Constant(1, kind)),), kind)
+    for predicate in (plan.Compare(held, "=", total), plan.Compare(total, "=", held)):
+        expression = to_storage_filter(stored.schema, predicate, context.constant)
+        assert scan.scan(stored, ["i32"], expression)["i32"].to_pylist() == [2]
+    moved = plan.Arithmetic(held, (("-", given),), kind)
+    truth = plan.Truth(plan.ScalarCall("matches", (held, plan.Constant("a", kind)), PropertyType(ScalarType.BOOL)))
+    refused: list[plan.Predicate] = [
+        plan.Compare(moved, "=", given),
+        plan.Compare(held, "=", moved),
+        plan.IsNull(moved),
+        truth,
+    ]
+    refused += [plan.InList(moved, plan.Constant((1,), PropertyType(ScalarType.I64, is_list=True)))]
+    refused += [plan.Or((plan.IsNull(held), truth)), plan.And((plan.IsNull(held), truth))]
+    assert [to_storage_filter(stored.schema, one, context.constant) for one in refused] == [None] * len(refused)

@@ -15,7 +15,7 @@ from omnigraph.values import PropertyType, ScalarType
 KEYWORDS = tuple(
     "query match return order limit offset distinct as asc desc not optional and or in is null"
     " true false contains starts_with insert update delete set where now search fuzzy match_text"
-    " bm25 nearest rrf count sum avg min max collect date datetime".split()
+    " bm25 nearest rrf count sum avg min max collect date datetime case when then else end lower matches".split()
 )
 PLAIN = ("a", "b", "name", "knows", "not_x", "query1", "_x", "inward", "true2", "nullable")
 TYPES = ("A", "Person", "Date", "String", "Vector", "Not", "Q_1")
@@ -88,12 +88,45 @@ def rankings(arguments: Strategy) -> Strategy:
     return nearest | st.builds(m.Call, st.just("bm25"), st.tuples(arguments, arguments))
 
 
+def _chain(operands: list[Any], operators: list[str]) -> Any:
+    """A chain that does not begin with a chain of the same precedence."""
+    first = operands[0]
+    node = m.Arithmetic(tuple(operands), tuple(operators[: len(operands) - 1]))  # type: ignore[arg-type]
+    if isinstance(first, m.Arithmetic) and first.is_additive == node.is_additive:
+        return m.Arithmetic((*first.operands, *operands[1:]), (*first.operators, *node.operators))
+    return node
+
+
+def _signable(node: Any) -> bool:
+    """The negative of a positive number is a literal instead."""
+    return not isinstance(node, m.Literal) or node.kind not in ("int", "float") or node.text.startswith("-")
+
+
+def _scalar_nodes(inner: Strategy) -> Strategy:
+    """Arithmetic, calls and `case` over operands that are never null, an alias or a search."""
+    results = inner | null
+    branches = st.builds(m.CaseBranch, st.deferred(lambda: conditions), results)
+    several = st.lists(inner, min_size=2, max_size=3)
+    return st.one_of(
+        st.builds(_chain, several, st.lists(st.sampled_from("+-"), min_size=2, max_size=2)),
+        st.builds(_chain, several, st.lists(st.sampled_from("*/%"), min_size=2, max_size=2)),
+        st.builds(m.Negative, inner.filter(_signable)),
+        st.builds(m.ScalarCall, st.sampled_from(FUNCTIONS), st.lists(results, max_size=3).map(tuple)),
+        st.builds(m.Case, st.lists(branches, min_size=1, max_size=2).map(tuple), st.none() | results),
+    )
+
+
+FUNCTIONS = ("lower", "coalesce", "matches", "year", "not_x", "query1", "_x", "sum2")
+_factors: Strategy = st.one_of(variables, fields, literals, lists, now)
+_inner_scalars: Strategy = st.recursive(_factors, _scalar_nodes, max_leaves=4)
+scalars: Strategy = _brief(_scalar_nodes(_inner_scalars))
+
 _simple: Strategy = st.one_of(variables, fields, literals, lists, now, aliases)
-expressions: Strategy = _brief(_simple | _calls(_simple | _calls(_simple)))
+expressions: Strategy = _brief(_simple | scalars | _calls(_simple | scalars | _calls(_simple)))
 text_calls: Strategy = st.builds(
     m.Call, st.sampled_from(["search", "match_text", "fuzzy"]), st.tuples(_simple, _simple)
 )
-operands: Strategy = _brief(st.one_of(variables, fields, literals, null, lists, now, _calls(_simple)))
+operands: Strategy = _brief(st.one_of(variables, fields, literals, null, lists, now, scalars, _calls(_simple)))
 
 # Conditions -------------------------------------------------------------------------------------
 
@@ -104,6 +137,7 @@ atoms: Strategy = _brief(
         st.builds(m.Membership, operands, lists | variables),
         st.builds(m.IsNull, operands, st.booleans()),
         st.builds(m.TextMatch, text_calls),
+        st.builds(m.Truth, scalars),
     )
 )
 _properties: Strategy = st.builds(m.Alias, words("not"))
@@ -202,7 +236,7 @@ reads: Strategy = _brief(
         st.booleans(),
     )
 )
-_assigned: Strategy = st.lists(st.builds(m.Assignment, names(), values), min_size=1, max_size=4)
+_assigned: Strategy = st.lists(st.builds(m.Assignment, names(), values | scalars), min_size=1, max_size=4)
 statements: Strategy = st.one_of(
     st.builds(m.Insert, type_names, _assigned.map(tuple)),
     st.builds(m.Update, type_names, _assigned.map(tuple), row_conditions),

@@ -13,6 +13,7 @@ from omnigraph.lang.query import model as m
 
 from .clause_reading import Kinds, Reading, Step, Walk, names_of, part_of, parts
 from .dictionary_graph import Entity, Value, World
+from .scalar_reference import computed
 from .value_comparison import compared, contained, literal
 
 Row = dict[str, Entity | None]
@@ -192,7 +193,7 @@ class Matcher:
         kinds = {name: kind for name, kind in seen.items() if kind}
         return self.solve(clauses, given, kinds)[0]
 
-    def truth(self, test: m.Condition, row: Row) -> bool | None:
+    def truth(self, test: m.Condition, row: Row) -> bool | None:  # noqa: PLR0911 - one return per kind
         """Three-valued: None is unknown."""
         match test:
             case m.And():
@@ -211,6 +212,9 @@ class Matcher:
             case m.Comparison():
                 left, right = self.value(test.left, row), self.value(test.right, row)
                 return compared(left, test.operator, right)
+            case m.Truth():
+                held = self.value(test.value, row)
+                return None if held is None else bool(held)
         raise Unmodelled
 
     def value(self, node: m.Expression, row: Row) -> Value:
@@ -227,6 +231,8 @@ class Matcher:
             case m.Field():
                 entity = row[node.variable]
                 return None if entity is None else self.property(entity, node.name)
+            case m.Arithmetic() | m.Negative() | m.ScalarCall() | m.Case():
+                return computed(node, lambda one: self.value(one, row), lambda one: self.truth(one, row))
         raise Unmodelled
 
     def property(self, entity: Entity, name: str) -> Value:

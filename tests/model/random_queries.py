@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from .random_expressions import expression
 from .random_graphs import DAYS, ENDS, MOMENTS, PEOPLE, PROPERTIES, TEXTS
 
 KINDS = {
@@ -74,6 +75,7 @@ class Writer:
     maybe: set[str] = field(default_factory=set)
     used: dict[str, None] = field(default_factory=dict)
     count: int = 0
+    nesting: int = 0
 
     def query(self) -> Written:
         """A whole query; values that are left out are null or the default."""
@@ -105,7 +107,12 @@ class Writer:
                 return f"not {{ {self.block(depth)} }}"
             case "o":
                 return self.optional(depth)
-        return self.condition(2) if self.fields() else self.binding()
+        return self.filter(2) if self.fields() else self.binding()
+
+    def filter(self, depth: int) -> str:
+        """A condition as a clause; after another one it must not begin with a minus."""
+        found = self.condition(depth)
+        return f"({found})" if found.startswith("-") else found
 
     def block(self, depth: int) -> str:
         """Clauses that speak of the outside; what they bind is forgotten afterwards."""
@@ -125,7 +132,7 @@ class Writer:
         """A clause with a variable from outside."""
         if self.nodes and self.dice.random() < 0.75:
             return self.traversal(self.dice.choice(sorted(self.nodes)))
-        return self.condition(1) if self.fields() else self.binding()
+        return self.filter(1) if self.fields() else self.binding()
 
     def binding(self) -> str:
         """`$a: Person { age: 1 }`, sometimes of a variable that is bound already."""
@@ -236,9 +243,13 @@ class Writer:
             return f"({one} or {other})" if "not" not in one + other else f"({one})"
         return self.test()
 
-    def test(self) -> str:
+    def test(self) -> str:  # noqa: PLR0911 - one return per kind
         """One test."""
+        if self.dice.random() < 0.12:
+            return self.computed("truth")
         place, kind = self.dice.choice(self.fields())
+        if kind in ("text", "number") and self.dice.random() < 0.3:
+            place = self.computed(kind)
         if kind in ("texts", "numbers"):
             inner = "text" if kind == "texts" else "number"
             if self.dice.random() < 0.25:
@@ -286,6 +297,19 @@ class Writer:
         sides = [place, other]
         self.dice.shuffle(sides)
         return f"{sides[0]} {self.dice.choice(OPERATORS)} {sides[1]}"
+
+    def computed(self, kind: str, depth: int = 1) -> str:
+        """An expression; conditions inside it are simple."""
+        self.nesting += 1
+        place = self.dice.choice([one for one, _ in self.fields()])
+        test = self.test if self.nesting < 2 else (lambda: f"{place} is null")
+        found = expression(self.dice, kind, self.fields(), self.small_constant, test)
+        self.nesting -= 1
+        return found
+
+    def small_constant(self, kind: str) -> str:
+        """A constant for an expression: a text, or one of the parameters for numbers."""
+        return self.parameter(kind[1:]) if kind.startswith("$") else self.constant(kind)
 
     # Values -------------------------------------------------------------------------------------
 
@@ -353,14 +377,18 @@ class Writer:
         for number in range(self.dice.randint(1, 3)):
             roll = self.dice.random()
             places = [place for place, _ in self.fields()]
-            if roll < 0.75 and places:
+            if roll < 0.2 and places:
+                value = f"({self.computed(self.dice.choice(['text', 'number', 'truth']))})"
+            elif roll < 0.75 and places:
                 value = self.dice.choice(places)
             elif roll < 0.85 and self.nodes:
                 value = f"${self.dice.choice(sorted(self.nodes))}"
             elif roll < 0.91:
                 value = self.constant(self.dice.choice(SCALARS))
             else:
-                value = self.dice.choice(["now()", "now()", '["a", "b"]', "[1, 2.5]", "[]", "$vector", "$vector"])
+                value = self.dice.choice(
+                    ["now()", "now()", "now()", '["a", "b"]', "[1, 2.5]", "[]", "$vector", "$vector"]
+                )
                 if value == "$vector":
                     self.parameter("vector")
             found.append((f"{value} as c{number}", f"c{number}", False))
@@ -373,9 +401,15 @@ class Writer:
         keys = [place for place, kind in fields if kind in SCALARS]
         keys += [f"${name}" for name in self.nodes]
         for number in range(self.dice.randint(0, 2) if keys else 0):
-            found += [(f"{self.dice.choice(keys)} as g{number}", f"g{number}", False)]
+            key = self.dice.choice(keys)
+            if fields and self.dice.random() < 0.3:
+                key = f"({self.computed(self.dice.choice(['text', 'number', 'truth']))})"
+            found += [(f"{key} as g{number}", f"g{number}", False)]
         for number in range(self.dice.randint(1, 3)):
-            found += [(f"{self.aggregate(fields)} as a{number}", f"a{number}", True)]
+            value = self.aggregate(fields)
+            if value.startswith(("sum", "avg", "count")) and self.dice.random() < 0.25:
+                value = self.dice.choice([f"(round({value}, 1))", f"(1 + {value} / 2)", f"(coalesce({value}, -1))"])
+            found += [(f"{value} as a{number}", f"a{number}", True)]
         self.dice.shuffle(found)
         return found
 
@@ -387,6 +421,8 @@ class Writer:
         distinct = "distinct " if self.dice.random() < 0.3 else ""
         if name in ("sum", "avg"):
             numbers = [one for one in numbers if not one.endswith((".age", ".big", ".double"))]
+            if fields and self.dice.random() < 0.3:
+                numbers = [self.computed("number")]
             return f"{name}({distinct}{self.dice.choice(numbers)})" if numbers else "count(1)"
         if name == "count" and self.dice.random() < 0.5:
             things = [*(f"${one}" for one in self.nodes), "1"]
@@ -404,6 +440,8 @@ class Writer:
             key = self.dice.choice(sorting)
             if scalars and not distinct and not grouped and self.dice.random() < 0.5:
                 key = self.dice.choice([*scalars, *(f"${one}" for one in self.nodes)])
+                if self.dice.random() < 0.3:
+                    key = self.computed(self.dice.choice(["text", "number"]))
             elif grouped and not distinct and self.dice.random() < 0.2:
                 key = self.aggregate(self.fields())
                 key = "count(1)" if key.startswith("collect") else key
@@ -416,7 +454,7 @@ def _sorts(column: str) -> bool:
     value = column.partition(" as ")[0]
     parameter = value.removeprefix("$") in PARAMETERS
     lists = value.startswith("collect") or value.endswith((".tags", ".nums"))
-    return value[0] in "$csam" and not parameter and not lists
+    return value[0] in "$csam(" and not parameter and not lists
 
 
 def _quoted(text: str) -> str:

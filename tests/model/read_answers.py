@@ -14,6 +14,7 @@ from omnigraph.lang.query.column_names import column_name
 from .clause_reading import in_order
 from .dictionary_graph import Entity, Value, World
 from .match_reference import Matcher, Row, Unmodelled
+from .scalar_reference import computed
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class _Reader:
 
     @property
     def aggregated(self) -> bool:
-        return any(isinstance(one.expression, m.Aggregate) for one in self.body.projections)
+        return any(_aggregated(one.expression) for one in self.body.projections)
 
     def plain(self, rows: list[Row]) -> list[_Line]:
         """One line for each row; ties of an order go by ids, in the order of variable names."""
@@ -75,7 +76,7 @@ class _Reader:
 
     def grouped(self, rows: list[Row]) -> list[_Line]:
         """One line for each group; ties of an order go by the values of the keys."""
-        keys = [one for one in self.body.projections if not isinstance(one.expression, m.Aggregate)]
+        keys = [one for one in self.body.projections if not _aggregated(one.expression)]
         groups: dict[Any, list[Row]] = {} if keys else {(): []}
         for row in rows:
             found = tuple(self._shown(one.expression, [row]) for one in keys)
@@ -126,7 +127,10 @@ class _Reader:
     def _value(self, node: m.Expression, rows: list[Row]) -> Value:
         if isinstance(node, m.Aggregate):
             return self._aggregate(node, rows)
-        return self.matcher.value(node, rows[0])
+        row = rows[0] if rows else {}
+        if isinstance(node, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
+            return computed(node, lambda one: self._value(one, rows), lambda one: self.matcher.truth(one, row))
+        return self.matcher.value(node, row)
 
     def _aggregate(self, node: m.Aggregate, rows: list[Row]) -> Value:
         entity = isinstance(node.argument, m.Variable)
@@ -141,15 +145,34 @@ class _Reader:
         return _FUNCTIONS[node.function](held)
 
 
+def _aggregated(node: m.Expression) -> bool:
+    """Whether an expression is or has an aggregate."""
+    match node:
+        case m.Arithmetic():
+            return any(map(_aggregated, node.operands))
+        case m.Negative():
+            return _aggregated(node.operand)
+        case m.ScalarCall():
+            return any(map(_aggregated, node.arguments))
+        case m.Case():
+            return any(_aggregated(one.value) for one in node.branches)
+    return isinstance(node, m.Aggregate)
+
+
 def _average(held: list[Value]) -> float | None:
-    return _sum(held) / len(held) if held else None  # type: ignore[operator]
+    return _total(held) / len(held) if held else None
 
 
 def _sum(held: list[Value]) -> float | None:
-    """Exact for integers, then a float."""
-    if not held:
-        return None
-    return float(sum(held)) if all(isinstance(one, int) for one in held) else math.fsum(held)
+    """Exact for integers, as far as 64 bits hold it."""
+    found = _total(held) if held else None
+    if isinstance(found, int) and not -(2**63) <= found < 2**63:
+        raise OverflowError
+    return found
+
+
+def _total(held: list[Value]) -> Any:
+    return sum(held) if all(isinstance(one, int) for one in held) else math.fsum(held)
 
 
 _FUNCTIONS: dict[str, Callable[[list[Value]], Value]] = {

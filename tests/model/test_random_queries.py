@@ -139,7 +139,7 @@ def written(dice: Random, oracle: Oracle) -> tuple[Written, list[Any]]:
     query = Writer(dice).query()
     try:
         found = oracle.query(query.text, query.given)
-    except TypeCheckError:
+    except (TypeCheckError, OverflowError):
         reject()
     return query, rows_shown(found.rows)
 

@@ -10,6 +10,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,7 +27,7 @@ _ARROW_FUNCTIONS = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-_PYTHON_FUNCTIONS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+_NUMPY_FUNCTIONS = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 _SWAPPED_OPERATORS: dict[CompareOperator, CompareOperator] = {
     "=": "=",
     "!=": "!=",
@@ -172,8 +173,20 @@ def _compare_integers_to_floats(integers: pa.Array, operator: CompareOperator, f
     """Compare integers with floats exactly, although not every 64-bit integer is representable as a float."""
     if integers.type.bit_width < 64:
         return _ARROW_FUNCTIONS[operator](integers.cast(pa.float64()), floats.cast(pa.float64()))
-    outcomes = [
-        None if integer is None or float_value is None else _PYTHON_FUNCTIONS[operator](integer, float_value)
-        for integer, float_value in zip(integers.to_pylist(), floats.to_pylist(), strict=True)
-    ]
-    return pa.array(outcomes, pa.bool_())
+    is_null = pc.or_(integers.is_null(), floats.is_null()).to_numpy(zero_copy_only=False)
+    numbers = integers.fill_null(0).to_numpy(zero_copy_only=False)
+    float_numbers = floats.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+    outcomes = _NUMPY_FUNCTIONS[operator](_compare_signs(numbers, float_numbers), 0)
+    outcomes = np.where(np.isnan(float_numbers), operator == "!=", outcomes)
+    return pa.array(outcomes, pa.bool_(), mask=is_null)
+
+
+def _compare_signs(integers: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
+    """Return -1, 0 or 1 where a 64-bit integer is below, equal to or above a float, by the float's floor."""
+    limits = np.iinfo(integers.dtype)
+    too_high, too_low = floats >= float(limits.max), floats < float(limits.min)  # the maximum rounds up to a float
+    floors = np.floor(np.where(too_high | too_low | np.isnan(floats), 0.0, floats))
+    whole_parts = floors.astype(integers.dtype)
+    signs = np.where(integers < whole_parts, -1, np.where(integers > whole_parts, 1, 0))
+    signs = np.where((signs == 0) & (floats > floors), -1, signs)
+    return np.where(too_high, -1, np.where(too_low, 1, signs)).astype(np.int8)

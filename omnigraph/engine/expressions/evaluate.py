@@ -4,6 +4,7 @@ The caller supplies the columns, which are rows of a query or pending rows of a 
 yields true, false or null (unknown); filters keep only the rows where it is true.
 """
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.engine.operators.fetch import SYSTEM_COLUMNS
 from omnigraph.errors import InternalError
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_variables import contains_aggregate, variables_of
 from omnigraph.storage.arrow import arrow_type
 
 from .compare import compare_columns, compare_constant, normalize_comparison, swap_operator
@@ -39,6 +41,10 @@ class ColumnSource(Protocol):
         """Return the value of a constant or parameter."""
         ...
 
+    def aggregate(self, value: plan.Aggregate) -> pa.Array:
+        """Return an aggregate, if the rows are groups."""
+        ...
+
 
 class TableSource:
     """Columns of a single variable from one table: either pending rows or the result of a scan."""
@@ -61,18 +67,32 @@ class TableSource:
         raise InternalError(reason="type tests are not supported on a single table")
 
     def constant(self, value: plan.Value) -> Any:
-        """Return the value of a constant or parameter."""
-        return value.value if isinstance(value, plan.Constant) else self.params[_parameter_name(value)]
+        """Return the value of a constant, a parameter or a constant expression."""
+        return resolve_constant(value, self.params)
+
+    def aggregate(self, value: plan.Aggregate) -> pa.Array:
+        """Raise InternalError, because rows of a table are not groups."""
+        raise InternalError(reason="aggregates are not supported on a single table")
 
 
-def _parameter_name(value: plan.Value) -> str:
+def resolve_constant(value: plan.Value, params: Mapping[str, Any]) -> Any:
+    """Return the stored form of a constant, a parameter or a constant expression."""
+    if isinstance(value, plan.Constant):
+        return value.value
     if isinstance(value, plan.Parameter):
-        return value.name
-    raise InternalError(reason=f"{type(value).__name__} is not constant")
+        return params[value.name]
+    if not is_constant(value):
+        raise InternalError(reason=f"{type(value).__name__} is not constant")
+    column = evaluate_value(TableSource(pa.table({"_": pa.nulls(1)}), params), value)
+    if pa.types.is_temporal(column.type):  # stored as days or milliseconds
+        column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    return column[0].as_py()
 
 
 def is_constant(value: plan.Value) -> bool:
-    """Return whether a value is the same in every row."""
+    """Return whether a value is the same in every row, and so can be resolved before any row is read."""
+    if isinstance(value, plan.Arithmetic | plan.Negative | plan.ScalarCall | plan.Case):
+        return not variables_of(value) and not contains_aggregate(value)
     return isinstance(value, plan.Constant | plan.Parameter)
 
 
@@ -87,6 +107,12 @@ def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
             return source.column(value.variable, "id")
         case plan.Constant() | plan.Parameter():
             return repeat_value(source.constant(value), arrow_type(value.type), source.count)
+        case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():
+            from .scalars import evaluate_scalar  # it evaluates operands by this function
+
+            return evaluate_scalar(source, value)
+        case plan.Aggregate():
+            return source.aggregate(value)
     raise InternalError(reason=f"{type(value).__name__} cannot be evaluated per row")
 
 
@@ -106,7 +132,7 @@ def true_mask(source: ColumnSource, predicate: plan.Predicate) -> np.ndarray[Any
     return is_true
 
 
-def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Array:  # noqa: PLR0911 - one each
+def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Array:  # noqa: PLR0911, C901 - one each
     """Return the value of a predicate for every row: true, false, or null for unknown."""
     match predicate:
         case plan.Compare():
@@ -122,6 +148,8 @@ def evaluate_predicate(source: ColumnSource, predicate: plan.Predicate) -> pa.Ar
             return source.of_type(predicate.variable, predicate.type_name)
         case plan.TextSearch():
             return _evaluate_text_search(source, predicate)
+        case plan.Truth():
+            return evaluate_value(source, predicate.value)
         case plan.And():
             return reduce(pc.and_kleene, (evaluate_predicate(source, item) for item in predicate.items))
         case plan.Or():

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.engine.expressions.arithmetic import expression_error
 from omnigraph.engine.expressions.row_values import RowValues
 from omnigraph.engine.expressions.value_codes import Codes, Numbers, dense_codes, dense_ranks, pair_codes
 from omnigraph.lang.query import plan
@@ -20,6 +21,10 @@ from omnigraph.lang.query import plan
 from .rows import IntArray
 
 _EXACT_FLOAT_MAX = 1 << 52
+_I64_BOUND = 1 << 63
+_MAX_WORD = 1 << 16
+_MAX_WORD_WEIGHT = 1 << 46  # the product of a 16-bit word and a smaller weight fits in 64 bits
+_SIGN_WORD_SHIFT = 48
 _MIN_REPETITION = 4  # equal rows are merged if there are at least this many times more rows than pairs
 
 
@@ -48,7 +53,7 @@ def aggregate(
         case "count":
             return pa.array(_group_counts(groups, weights), pa.int64())
         case "sum":
-            return _sum_column(argument, groups, weights)
+            return _sum_column(aggregation, argument, groups, weights)
         case "avg":
             return _average_column(argument, groups, weights)
         case "collect":
@@ -117,23 +122,32 @@ def _integer_sums(numbers: npt.NDArray[Any], groups: RowGroups) -> list[int]:
     return [(int(high_sum) << 32) + int(low_sum) for high_sum, low_sum in zip(high_sums, low_sums, strict=True)]
 
 
-def _group_totals(argument: RowValues, groups: RowGroups, weights: IntArray | None) -> list[float]:
+def _group_totals(argument: RowValues, groups: RowGroups, weights: IntArray | None) -> list[int] | list[float]:
+    """Return the sum of each group: exact for integers, rounded once for floats."""
     numbers = argument.numeric()
     if numbers.dtype.kind == "f":
         return _float_sums(numbers.astype(np.float64), groups, weights)
-    if weights is not None:
-        return [float(integer_sum) for integer_sum in _weighted_sums(numbers, weights, groups)]
-    return [float(integer_sum) for integer_sum in _integer_sums(numbers, groups)]
+    return _integer_sums(numbers, groups) if weights is None else _weighted_sums(numbers, weights, groups)
 
 
 def _weighted_sums(numbers: npt.NDArray[Any], weights: IntArray, groups: RowGroups) -> list[int]:
-    """Return exact sums of products."""
-    if len(numbers) and int(np.abs(numbers).max()) < 1 << 20 and int(weights.max()) < 1 << 40:
+    """Return exact sums of products, computed by 16-bit words so that no product exceeds 64 bits."""
+    if len(numbers) == 0:
+        return [0] * groups.group_count
+    if int(weights.max()) >= _MAX_WORD_WEIGHT:
+        sums = [0] * groups.group_count
+        for group_code, number, weight in zip(groups.codes, numbers, weights, strict=True):
+            sums[group_code] += int(number) * int(weight)
+        return sums
+    if int(numbers.min()) > -_MAX_WORD and int(numbers.max()) < _MAX_WORD:
         return _integer_sums(numbers.astype(np.int64) * weights, groups)
-    sums = [0] * groups.group_count
-    for group_code, number, weight in zip(groups.codes, numbers, weights, strict=True):
-        sums[group_code] += int(number) * int(weight)
-    return sums
+    totals = [0] * groups.group_count
+    for shift in (0, 16, 32, 48):
+        words = numbers >> np.array(shift, numbers.dtype)
+        words = (words if shift == _SIGN_WORD_SHIFT else words & np.array(0xFFFF, numbers.dtype)).astype(np.int64)
+        word_sums = _integer_sums(words * weights, groups)
+        totals = [total + (word_sum << shift) for total, word_sum in zip(totals, word_sums, strict=True)]
+    return totals
 
 
 def _float_sums(numbers: npt.NDArray[np.float64], groups: RowGroups, weights: IntArray | None) -> list[float]:
@@ -155,9 +169,16 @@ def _exact_float_sum(numbers: list[float]) -> float:
         return float(np.sum(numbers))
 
 
-def _sum_column(argument: RowValues, groups: RowGroups, weights: IntArray | None) -> pa.Array:
+def _sum_column(
+    aggregation: plan.Aggregate, argument: RowValues, groups: RowGroups, weights: IntArray | None
+) -> pa.Array:
     totals, is_empty = _group_totals(argument, groups, weights), _is_group_empty(groups)
-    return pa.array(totals, pa.float64(), mask=is_empty)
+    if pa.types.is_floating(argument.values.type):
+        return pa.array(totals, pa.float64(), mask=is_empty)
+    if any(not -_I64_BOUND <= total < _I64_BOUND for total in totals):
+        hint = "sum floats instead, as in `sum(1.0 * $x.n)`"
+        raise expression_error(aggregation.place, "the sum of these integers does not fit in I64", hint)
+    return pa.array(totals, pa.int64(), mask=is_empty)
 
 
 def _average_column(argument: RowValues, groups: RowGroups, weights: IntArray | None) -> pa.Array:

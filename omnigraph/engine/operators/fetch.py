@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.hot_columns import hot_columns
+from omnigraph.errors import InternalError
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import operands_of
 from omnigraph.storage.scan import align_rows, take_rows
@@ -92,6 +93,10 @@ class RowSource:
     def constant(self, value: plan.Value) -> Any:
         """Return the value of a constant or parameter."""
         return self.context.constant(value)
+
+    def aggregate(self, value: plan.Aggregate) -> pa.Array:
+        """Raise InternalError, because single rows have no aggregates."""
+        raise InternalError(reason=f"`{value.function}` cannot be evaluated per row")
 
 
 def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:

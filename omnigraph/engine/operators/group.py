@@ -7,6 +7,7 @@ exactly, and floats with a single rounding.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from omnigraph.engine.expressions.value_codes import (
     value_codes,
 )
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect
 
 from .aggregate import RowGroups, aggregate
 from .fetch import RowSource
@@ -34,9 +36,7 @@ from .rows import IntArray, Rows
 
 def group_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None) -> pa.Table:
     """Return the groups as result columns, in order; `row_limit` limits the number of groups."""
-    key_columns = [
-        grouped_rows for grouped_rows in read_plan.columns if not isinstance(grouped_rows.value, plan.Aggregate)
-    ]
+    key_columns = [grouped_rows for grouped_rows in read_plan.columns if not contains_aggregate(grouped_rows.value)]
     if _has_collect(read_plan):
         rows = rows.take(sorted_positions(context, rows.count, default_sort_keys(context, rows, read_plan.variables)))
     codes, first_rows = group_codes(context, rows, [grouped_rows.value for grouped_rows in key_columns])
@@ -77,7 +77,36 @@ def _codes_for_key(context: ExecutionContext, rows: Rows, key_value: plan.Value)
 
 def _has_collect(read_plan: plan.ReadPlan) -> bool:
     result_values = [item.value for item in read_plan.columns] + [item.value for item in read_plan.order]
-    return any(isinstance(item, plan.Aggregate) and item.function == "collect" for item in result_values)
+    return any(map(contains_collect, result_values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _GroupSource:
+    """The columns of groups: group keys by the first row of each group, and aggregates."""
+
+    grouped_rows: "_GroupedRows"
+    first_rows: RowSource
+
+    @property
+    def count(self) -> int:
+        """Number of groups."""
+        return self.grouped_rows.groups.group_count
+
+    def column(self, variable: str, column_name: str) -> pa.Array:
+        """Return one column of a variable."""
+        return self.first_rows.column(variable, column_name)
+
+    def of_type(self, variable: str, type_name: str) -> pa.Array:
+        """Return a boolean column that is true where the node has the given type."""
+        return self.first_rows.of_type(variable, type_name)
+
+    def constant(self, value: plan.Value) -> Any:
+        """Return the value of a constant or parameter."""
+        return self.first_rows.constant(value)
+
+    def aggregate(self, value: plan.Aggregate) -> pa.Array:
+        """Return an aggregate with one value per group."""
+        return self.grouped_rows.group_values(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +141,8 @@ class _GroupedRows:
             argument = self._aggregate_argument(value)
             return aggregate(value, argument, self.groups, self.rows.weights)
         first_row_source = RowSource(self.context, self.rows.take(self.first_rows))
+        if contains_aggregate(value):
+            return evaluate.evaluate_value(_GroupSource(self, first_row_source), value)
         return evaluate.evaluate_value(first_row_source, value)
 
     def _aggregate_argument(self, aggregation: plan.Aggregate) -> RowValues:

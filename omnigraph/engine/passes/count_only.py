@@ -11,7 +11,7 @@ from typing import Any
 
 from omnigraph.engine.physical_operators import EdgeExists, NoNeighbour, WeightByDegree
 from omnigraph.lang.query import plan
-from omnigraph.lang.query.plan_variables import variables_needed_by, variables_of
+from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect, variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
 _REVERSED_DIRECTION: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
@@ -44,10 +44,11 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
 def allows_weights(read_plan: plan.ReadPlan) -> bool:
     """Return whether rows may carry weights: row order must not matter, and nothing may be collected."""
     values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
-    aggregates = [value for value in values if isinstance(value, plan.Aggregate)]
-    group_columns = [column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)]
+    group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
     has_own_order = bool(read_plan.order) or not group_columns
-    collects_rows = any(aggregate.function == "collect" for aggregate in aggregates)
+    collects_rows = any(map(contains_collect, values))
+    if any(contains_aggregate(value) and not isinstance(value, plan.Aggregate) for value in values):
+        return False  # the rewrites replace whole aggregates only
     return read_plan.aggregated and has_own_order and not collects_rows and read_plan.ranking is None
 
 

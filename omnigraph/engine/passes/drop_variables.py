@@ -16,7 +16,7 @@ from omnigraph.engine.physical_operators import (
     WeightByDegree,
 )
 from omnigraph.lang.query import plan
-from omnigraph.lang.query.plan_variables import variables_needed_by, variables_of
+from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect, variables_needed_by, variables_of
 from omnigraph.lang.schema.ir import SchemaIR
 
 
@@ -33,9 +33,8 @@ def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPl
 def _needs_all_variables(read_plan: plan.ReadPlan) -> bool:
     """Return whether row order matters: for groups without an order, and for collected lists."""
     result_values = [column.value for column in read_plan.columns] + [sort_key.value for sort_key in read_plan.order]
-    group_columns = [column for column in read_plan.columns if not isinstance(column.value, plan.Aggregate)]
-    aggregates = [value for value in result_values if isinstance(value, plan.Aggregate)]
-    collects_rows = any(aggregate.function == "collect" for aggregate in aggregates)
+    group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
+    collects_rows = any(map(contains_collect, result_values))
     return collects_rows or (bool(group_columns) and not read_plan.order)
 
 

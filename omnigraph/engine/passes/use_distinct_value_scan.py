@@ -47,7 +47,9 @@ def _properties_read(expression: Any) -> set[str] | None:
             return {expression.name}
         case plan.Aggregate() | plan.Compare() | plan.InList() | plan.IsNull():
             pass
-        case plan.TextTest() | plan.And() | plan.Or() | plan.Not():
+        case plan.TextTest() | plan.And() | plan.Or() | plan.Not() | plan.Truth():
+            pass
+        case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():
             pass
         case _:
             return None

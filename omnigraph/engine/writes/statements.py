@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.engine.expressions.evaluate import resolve_constant
 from omnigraph.errors import ExternalBlobPolicyError, InternalError, PropertyValueError
 from omnigraph.ingest.columns import stored_column
 from omnigraph.ingest.defaults import default_value
@@ -145,12 +146,7 @@ def _coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyD
 
 
 def _argument_value(assignment: plan.Assign, params: ParamValues) -> Any:
-    match assignment.value:
-        case plan.Constant(value=value):
-            return value
-        case plan.Parameter(name=name):
-            return params[name]
-    raise InternalError(reason=f"{type(assignment.value).__name__} cannot be assigned")
+    return resolve_constant(assignment.value, params)
 
 
 def _endpoint_id(edge_type: EdgeType, arguments: Mapping[str, Any], endpoint: str) -> str:

@@ -21,6 +21,7 @@ class Builder:
     def __init__(self, source: SourceText) -> None:
         self.source = source
         self.problems: list[Diagnostic] = []
+        self.case_depths: list[tuple[Span, int]] = []  # built `case` expressions and how deep they nest
         self._declaration_offset = 0
 
     def build_query(self, syntax_tree: Any, offset: int) -> Query | None:
@@ -61,6 +62,10 @@ class Builder:
     def report_problem(self, span: Span, message: str, hint: str | None = None) -> None:
         """Record a problem and continue, so that all mistakes in a query are reported together."""
         self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
+
+    def withdraw_problem(self, span: Span) -> None:
+        """Remove the problem that was recorded for a span, because its context makes the text valid."""
+        self.problems = [problem for problem in self.problems if (problem.start, problem.end) != (span.start, span.end)]
 
     def make_name(self, token: Any) -> Name:
         """Return a word with its position."""

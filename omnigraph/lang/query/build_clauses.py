@@ -7,6 +7,7 @@ from omnigraph.errors.diagnostics import Span
 from .build import Builder, RuleAction, is_token
 from .build_conditions import RULES as CONDITIONS
 from .build_expressions import as_expression, parse_integer
+from .build_scalars import RULES as SCALARS
 from .model import Binding, Hops, InlinePredicate, Name, Negation, OptionalMatch, Traversal, WordPair
 
 
@@ -77,15 +78,19 @@ def optional(builder: Builder, rule_span: Span, children: list[Any]) -> Optional
     return OptionalMatch(tuple(children[1:]), rule_span)
 
 
-RULES: dict[str, RuleAction] = CONDITIONS | {
-    "binding": binding,
-    "inline": inline,
-    "predicate": predicate,
-    "edges": edges,
-    "undirected": undirected,
-    "hops": hops,
-    "traversal": traversal,
-    "pair": pair,
-    "negation": negation,
-    "optional": optional,
-}
+RULES: dict[str, RuleAction] = (
+    CONDITIONS
+    | SCALARS
+    | {
+        "binding": binding,
+        "inline": inline,
+        "predicate": predicate,
+        "edges": edges,
+        "undirected": undirected,
+        "hops": hops,
+        "traversal": traversal,
+        "pair": pair,
+        "negation": negation,
+        "optional": optional,
+    }
+)

@@ -56,7 +56,7 @@ def literal(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
         return Literal("string", decode_string(builder, token), rule_span)
     if token.type == "BOOL":
         return Literal("bool", literal_text, rule_span)
-    if token.type == "FLOAT":
+    if token.type == "FLOAT" or not literal_text.lstrip("-").isdecimal():
         if not math.isfinite(float(literal_text)):
             builder.report_problem(rule_span, f"the number `{_shorten_number(literal_text)}` is too large for F64")
         return Literal("float", literal_text, rule_span)

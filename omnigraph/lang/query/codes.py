@@ -32,6 +32,7 @@ TYPE_CODES = MappingProxyType(
         "T22": "an undirected traversal uses an edge between different node types",
         "T23": "an edge variable is used incorrectly",
         "T24": "a Blob is used as a value",
+        "T25": "a function is unknown, or its arguments have the wrong number or type",
         "D2": "a query combines a delete with an insert or update",
     }
 )
@@ -46,5 +47,6 @@ LINT_CODES = MappingProxyType(
         "L205": "a comparison with null is never true",
         "L206": "an enum is compared with a value that it does not contain",
         "L207": "the direction of a ranking is ignored",
+        "L208": "an argument of `coalesce` is never used",
     }
 )

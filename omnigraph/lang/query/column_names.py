@@ -3,7 +3,10 @@
 The descriptor of a query, its plan and its results all use these names.
 """
 
+import re
+
 from . import model as m
+from .print_syntax import Speller
 
 
 def column_name(projection: m.Projection) -> str:
@@ -16,7 +19,7 @@ def column_name(projection: m.Projection) -> str:
     return projection.alias.text if projection.alias is not None else _expression_name(projection.expression)
 
 
-def _expression_name(expression: m.Expression) -> str:
+def _expression_name(expression: m.Expression) -> str:  # noqa: PLR0911 - one return per kind
     match expression:
         case m.Field():
             return f"{expression.variable}.{expression.name}"
@@ -36,3 +39,14 @@ def _expression_name(expression: m.Expression) -> str:
             return f"{expression.function}({', '.join(argument_names)})"
         case m.Literal() | m.ListLiteral():
             return "literal"
+        case m.Case():
+            return "case"
+        case m.Arithmetic() | m.Negative() | m.ScalarCall():
+            return _scalar_name(expression)
+
+
+def _scalar_name(expression: m.Arithmetic | m.Negative | m.ScalarCall) -> str:
+    """Return an expression as the formatter spells it, without dollar signs outside of strings."""
+    spelling = Speller().expression(expression)
+    code_parts = re.split(r'("[^"\\]*+(?:\\(?s:.)[^"\\]*+)*+")', spelling)
+    return "".join(part if part.startswith('"') else part.replace("$", "") for part in code_parts)

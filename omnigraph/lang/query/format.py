@@ -231,9 +231,9 @@ class _QueryWriter:
             heading = f"${clause.variable.name}: {clause.type_name.text}"
             self._write_list(depth, heading, clause.span, spelled_predicates, blank_line)
         elif isinstance(clause, Filter) and isinstance(clause.condition, And | Or):
-            self._layout.add_item(
-                depth, self._wrap_condition(depth, "", clause.condition), clause.span, blank_line=blank_line
-            )
+            wrapped_text = self._wrap_condition(depth, "", clause.condition)
+            wrapped_text = f"({wrapped_text})" if wrapped_text.startswith("-") else wrapped_text
+            self._layout.add_item(depth, wrapped_text, clause.span, blank_line=blank_line)
         else:
             self._layout.add_item(depth, self._speller.clause(clause), clause.span, blank_line=blank_line)
 

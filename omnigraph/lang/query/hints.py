@@ -35,6 +35,12 @@ TERMINAL_NAMES = {
     "NULL": "`null`",
     "BOOL": "`true` or `false`",
     "WORD_OP": "`contains` or `starts_with`",
+    "CASE": "`case`",
+    "WHEN": "`when`",
+    "THEN": "`then`",
+    "ELSE": "`else`",
+    "END": "`end`",
+    "FUNCTION": "a function",
     "NOW": "`now()`",
     "DATE_FN": "a date",
     "TEXT_FN": "`search(..)`",
@@ -58,6 +64,12 @@ TERMINAL_NAMES = {
     "EQ": "`=`",
     "LT": "`<`",
     "GT": "`>`",
+    "PLUS": "`+`",
+    "MINUS": "`-`",
+    "SIGN": "`-`",
+    "STAR": "`*`",
+    "SLASH": "`/`",
+    "PERCENT": "`%`",
     "LBRACE": "`{`",
     "RBRACE": "`}`",
     "LPAR": "`(`",
@@ -74,23 +86,30 @@ _LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL"
 _VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
 _FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
 _WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
-_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE"}
+_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "WHEN", "THEN", "ELSE", "END"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
+_OPERAND_TERMINALS = (_VALUE_TERMINALS - {"NEGATIVE"}) | _FUNCTION_TERMINALS | {"SIGN", "LPAR", "CASE", "FUNCTION"}
+_FACTOR_TERMINALS = _OPERAND_TERMINALS - {"NULL", "TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF"}
+_ARITHMETIC_TERMINALS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
 
 # The first matching group wins, so larger groups come first.
 TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("an expression", _VALUE_TERMINALS | _FUNCTION_TERMINALS | _WORD_TERMINALS),
+    ("an expression", _OPERAND_TERMINALS | _WORD_TERMINALS),
     ("a property", _WORD_TERMINALS | {"BOOL", "AS"}),
-    ("a clause", _VALUE_TERMINALS | _FUNCTION_TERMINALS | {"NOT", "OPTIONAL", "LPAR"}),
-    ("a condition", _VALUE_TERMINALS | _FUNCTION_TERMINALS | {"LPAR", "NOT"}),
-    ("a condition", _VALUE_TERMINALS | _FUNCTION_TERMINALS | {"LPAR"}),
-    ("a value", _VALUE_TERMINALS | _FUNCTION_TERMINALS),
-    ("a value", (_VALUE_TERMINALS | _FUNCTION_TERMINALS) - {"VAR"}),
+    ("a clause", _OPERAND_TERMINALS | {"NOT", "OPTIONAL"}),
+    ("a condition", _OPERAND_TERMINALS | {"NOT"}),
+    ("a value", _OPERAND_TERMINALS),
+    ("a value", _OPERAND_TERMINALS - {"VAR"}),
+    ("a value", _FACTOR_TERMINALS),
+    ("a value", _FACTOR_TERMINALS - {"SIGN"}),
     ("a value", _VALUE_TERMINALS),
     ("a literal", _VALUE_TERMINALS - {"VAR", "NOW"}),
     ("a literal", _LITERAL_TERMINALS | {"NULL"}),
+    ("an operator", _OPERATOR_TERMINALS | {"IN", "IS", "WORD_OP"} | _ARITHMETIC_TERMINALS),
     ("an operator", _OPERATOR_TERMINALS | {"IN", "IS", "WORD_OP"}),
     ("an operator", _OPERATOR_TERMINALS | {"IN", "IS"}),
+    ("an operator", _ARITHMETIC_TERMINALS),
+    ("an operator", frozenset({"STAR", "SLASH", "PERCENT"})),
     ("an edge", frozenset({"IDENT", "IS"})),
     ("a type", frozenset({"BASE_TYPE", "LSQB", "_VECTOR"})),
     ("a statement", frozenset({"INSERT", "UPDATE", "DELETE"})),
@@ -121,13 +140,14 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"(?<==)=|==", "compare with `=`; there is no `==`"),
     (r"(?<=<)>", "use `!=` to test for inequality"),
     (r"&", "write `and`"),
-    (r"\|\|", "write `or`"),
+    (r"\|\|", "write `or`; join strings with `+`"),
     (r"!(?!=)", "write `not`"),
     (r"#|--", "a comment begins with `//`"),
-    (r"-\[|->|<-|(?<=-)>", _TRAVERSAL_HINT),
+    (r"-\[|->|<-|(?<=-)>|(?<=-\[)", _TRAVERSAL_HINT),
     (r"\$[A-Z]", "variable names begin with a lower-case letter"),
     (r"\$[0-9]", "a variable is `$` followed by a name that begins with a letter"),
-    (r"[+/%][ \t0-9$(]|-[ \t$(]|\*[ \t]*[0-9(]", "arithmetic is not supported"),
+    (r"\+", "a value has no leading `+`"),
+    (r"-[ \t]*-", "write `-(-x)` for a double sign"),
     (r";", "clauses have no separator; columns are separated by commas"),
     (r"@", "a query may have `@description(..)` and `@instruction(..)` before its `{`"),
 )
@@ -146,8 +166,12 @@ def _starts_lower_case(found_text: str) -> bool:
     return found_text[:1].isalpha() and found_text[:1].islower()
 
 
+def _expects_clause(expected_terminals: ExpectedTerminals) -> bool:
+    return expected_terminals >= _CLAUSE_TERMINALS and "IDENT" not in expected_terminals
+
+
 def _is_unclosed_match(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
-    return found_text in ("return", "order", "limit", "offset") and expected_terminals >= _CLAUSE_TERMINALS
+    return found_text in ("return", "order", "limit", "offset") and _expects_clause(expected_terminals)
 
 
 def _is_part_keyword(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
@@ -165,8 +189,8 @@ def _is_missing_brace(found_text: str, expected_terminals: ExpectedTerminals) ->
 
 # The first test that matches determines the hint. `f` is the text found, and `e` the terminals allowed there.
 _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ...] = (
-    (lambda f, e: f == "," and e >= _CLAUSE_TERMINALS, "clauses need no commas between them"),
-    (lambda f, e: f == "where" and (e >= _CLAUSE_TERMINALS or "_RETURN" in e), _CONDITIONS_HINT),
+    (lambda f, e: f == "," and _expects_clause(e), "clauses need no commas between them"),
+    (lambda f, e: f == "where" and (_expects_clause(e) or "_RETURN" in e), _CONDITIONS_HINT),
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
     (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`"),
     (lambda f, e: e == {"_WHERE"}, "add a `where` condition; `update` and `delete` require one"),

@@ -11,6 +11,14 @@ from omnigraph.errors.diagnostics import NO_SPAN, Span
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
+from .scalar_model import Arithmetic as Arithmetic
+from .scalar_model import ArithmeticOperator as ArithmeticOperator
+from .scalar_model import Case as Case
+from .scalar_model import CaseBranch as CaseBranch
+from .scalar_model import Negative as Negative
+from .scalar_model import ScalarCall as ScalarCall
+from .scalar_model import Truth as Truth
+
 LiteralKind = OneOf["string", "int", "float", "bool", "null", "date", "datetime"]
 ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">=", "contains", "starts_with"]
 SearchFunction = OneOf["search", "fuzzy", "match_text", "bm25", "nearest", "rrf"]
@@ -96,7 +104,8 @@ class Alias:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate | Alias
+ScalarExpression = Arithmetic | Negative | ScalarCall | Case
+Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate | Alias | ScalarExpression
 
 
 # Conditions ---------------------------------------------------------------------------------
@@ -162,7 +171,7 @@ class Not:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Condition = Comparison | Membership | IsNull | TextMatch | And | Or | Not
+Condition = Comparison | Membership | IsNull | TextMatch | Truth | And | Or | Not
 
 
 # Clauses of match ---------------------------------------------------------------------------

@@ -1,13 +1,23 @@
 """The immutable plan (IR) of one compiled query: what an engine runs, with every name resolved.
 
-This module defines the operator and expression nodes. A plan contains no text, spans or data; two queries with
-the same meaning lower to equal plans. The plan does not determine how an engine finds neighbours.
+This module defines the operator and expression nodes. A plan contains no data. Positions in the query text serve
+errors at run time only and are never compared: two queries with the same meaning lower to equal plans. The plan does
+not determine how an engine finds neighbours.
 """
 
+from dataclasses import field
 from typing import Literal as OneOf
 
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
+
+from .plan_scalars import Arithmetic as Arithmetic
+from .plan_scalars import Case as Case
+from .plan_scalars import Negative as Negative
+from .plan_scalars import ScalarCall as ScalarCall
+from .plan_scalars import ScalarFunction as ScalarFunction
+from .plan_scalars import SourcePlace as SourcePlace
+from .plan_scalars import Truth as Truth
 
 Direction = OneOf["out", "in", "both"]
 CompareOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
@@ -77,9 +87,11 @@ class Aggregate:
     function: AggregateFunction
     argument: "Value"
     distinct: bool = False
+    place: SourcePlace = field(default=SourcePlace(), compare=False)
 
 
-Value = Constant | Parameter | PropertyValue | SystemValue | Entity | Score | Aggregate
+ScalarValue = Arithmetic | Negative | ScalarCall | Case
+Value = Constant | Parameter | PropertyValue | SystemValue | Entity | Score | Aggregate | ScalarValue
 
 
 # Predicates: three-valued; a row passes only if TRUE -------------------------------------------
@@ -158,7 +170,7 @@ class Not:
     item: "Predicate"
 
 
-Predicate = Compare | TextTest | InList | IsNull | OfType | TextSearch | And | Or | Not
+Predicate = Compare | TextTest | InList | IsNull | OfType | TextSearch | Truth | And | Or | Not
 
 
 # Rankings -----------------------------------------------------------------------------------
@@ -317,7 +329,7 @@ class ReadPlan:
 
 @record
 class Assign:
-    """Assign a constant or parameter to a property, or to `from` or `to`."""
+    """Assign a constant, a parameter or an expression of them to a property, or to `from` or `to`."""
 
     name: str
     value: Value

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 
 from . import plan
 
+PlanNode = plan.Value | plan.Predicate | plan.Ranking
 
-def variables_of(plan_node: plan.Value | plan.Predicate | plan.Ranking) -> frozenset[str]:
+
+def variables_of(plan_node: PlanNode) -> frozenset[str]:
     """Return the variables that a value, predicate or ranking reads.
 
     >>> from omnigraph.values import PropertyType, ScalarType
@@ -27,9 +29,23 @@ def variables_of(plan_node: plan.Value | plan.Predicate | plan.Ranking) -> froze
             return _variables_of_all(operands_of(plan_node))
 
 
-def operands_of(  # noqa: PLR0911 - one return per kind
-    plan_node: plan.Value | plan.Predicate | plan.Ranking,
-) -> Iterable[plan.Value | plan.Predicate | plan.Ranking]:
+def contains_aggregate(plan_node: PlanNode) -> bool:
+    """Return whether a value is or contains an aggregate.
+
+    >>> contains_aggregate(plan.Aggregate("count", plan.Entity("p", "Person")))
+    True
+    """
+    return isinstance(plan_node, plan.Aggregate) or any(map(contains_aggregate, operands_of(plan_node)))
+
+
+def contains_collect(plan_node: PlanNode) -> bool:
+    """Return whether a value is or contains a `collect`, whose result depends on the order of rows."""
+    if isinstance(plan_node, plan.Aggregate):
+        return plan_node.function == "collect"
+    return any(map(contains_collect, operands_of(plan_node)))
+
+
+def operands_of(plan_node: PlanNode) -> Iterable[PlanNode]:  # noqa: PLR0911, C901 - one return per kind
     """Return the direct operands of a value, predicate or ranking."""
     match plan_node:
         case plan.Score():
@@ -48,10 +64,27 @@ def operands_of(  # noqa: PLR0911 - one return per kind
             return plan_node.items
         case plan.Not():
             return (plan_node.item,)
+        case plan.Truth():
+            return (plan_node.value,)
+        case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():
+            return _scalar_operands(plan_node)
     return ()
 
 
-def _variables_of_all(plan_nodes: Iterable[plan.Value | plan.Predicate | plan.Ranking]) -> frozenset[str]:
+def _scalar_operands(scalar_value: plan.ScalarValue) -> tuple[PlanNode, ...]:
+    match scalar_value:
+        case plan.Arithmetic():
+            return (scalar_value.first, *(operand for _, operand in scalar_value.steps))
+        case plan.Negative():
+            return (scalar_value.operand,)
+        case plan.ScalarCall():
+            return scalar_value.arguments
+        case plan.Case():
+            branch_operands = (operand for branch in scalar_value.branches for operand in branch)
+            return (*branch_operands, scalar_value.default)
+
+
+def _variables_of_all(plan_nodes: Iterable[PlanNode]) -> frozenset[str]:
     variables: frozenset[str] = frozenset()
     for plan_node in plan_nodes:
         variables |= variables_of(plan_node)

@@ -138,7 +138,25 @@ def value_text(value: plan.Value | plan.Ranking) -> str:  # noqa: PLR0911 - one 
         case plan.Aggregate():
             distinct_text = "distinct " if value.distinct else ""
             return f"{value.function}({distinct_text}{value_text(value.argument)})"
+        case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():
+            return _scalar_text(value)
     return _ranking_text(value)
+
+
+def _scalar_text(value: plan.ScalarValue) -> str:
+    match value:
+        case plan.Arithmetic():
+            steps_text = "".join(f" {operator} {value_text(operand)}" for operator, operand in value.steps)
+            return f"({value_text(value.first)}{steps_text})"
+        case plan.Negative():
+            return f"-{value_text(value.operand)}"
+        case plan.ScalarCall():
+            return f"{value.function}({', '.join(map(value_text, value.arguments))})"
+        case plan.Case():
+            branches_text = " ".join(
+                f"when {predicate_text(predicate)} then {value_text(result)}" for predicate, result in value.branches
+            )
+            return f"case {branches_text} else {value_text(value.default)} end"
 
 
 def _ranking_text(ranking: plan.Ranking) -> str:
@@ -168,7 +186,7 @@ def _constant_text(constant_value: object, value_type: PropertyType) -> str:
     return f'"{constant_value}"' if isinstance(constant_value, str) else repr(constant_value)
 
 
-def predicate_text(predicate: plan.Predicate) -> str:  # noqa: PLR0911 - one return per kind
+def predicate_text(predicate: plan.Predicate) -> str:  # noqa: PLR0911, C901 - one return per kind
     """Return a predicate as it could be written in a query."""
     match predicate:
         case plan.Compare():
@@ -186,6 +204,8 @@ def predicate_text(predicate: plan.Predicate) -> str:  # noqa: PLR0911 - one ret
             return f"${predicate.variable} is {predicate.type_name}"
         case plan.TextSearch():
             return _search_text(predicate)
+        case plan.Truth():
+            return value_text(predicate.value)
         case plan.And():
             return f"({' and '.join(predicate_text(operand) for operand in predicate.items)})"
         case plan.Or():

@@ -12,9 +12,11 @@ from .model import (
     Aggregate,
     Alias,
     And,
+    Arithmetic,
     Assignment,
     Binding,
     Call,
+    Case,
     Clause,
     Comparison,
     Condition,
@@ -30,6 +32,7 @@ from .model import (
     Literal,
     Membership,
     Negation,
+    Negative,
     Not,
     Now,
     OptionalMatch,
@@ -39,9 +42,12 @@ from .model import (
     Projection,
     Query,
     ReadBody,
+    ScalarCall,
+    ScalarExpression,
     Statement,
     TextMatch,
     Traversal,
+    Truth,
     Update,
     Variable,
     WordPair,
@@ -92,7 +98,40 @@ class Speller:
                 spelling = f"{function}({self._join_expressions(arguments)})"
             case Aggregate(function, argument, distinct):
                 spelling = f"{function}({'distinct ' * distinct}{self.expression(argument)})"
+            case Arithmetic() | Negative() | ScalarCall() | Case():
+                spelling = self._spell_scalar(expression)
         return spelling
+
+    def _spell_scalar(self, expression: ScalarExpression) -> str:
+        match expression:
+            case Arithmetic(operands, operators):
+                spelled_operands = [
+                    self._spell_operand(operand, expression.is_additive, operand_index == 0)
+                    for operand_index, operand in enumerate(operands)
+                ]
+                steps = zip(operators, spelled_operands[1:], strict=True)
+                return spelled_operands[0] + "".join(f" {operator} {operand}" for operator, operand in steps)
+            case Negative(operand):
+                operand_spelling = self.expression(operand)
+                is_signed = isinstance(operand, Arithmetic) or operand_spelling.startswith("-")
+                return f"-({operand_spelling})" if is_signed else f"-{operand_spelling}"
+            case ScalarCall(function, arguments):
+                return f"{function}({self._join_expressions(arguments)})"
+        branches = (
+            f"when {self.condition(branch.condition)} then {self.expression(branch.value)}"
+            for branch in expression.branches
+        )
+        default_text = "" if expression.default is None else f"else {self.expression(expression.default)} "
+        return f"case {' '.join(branches)} {default_text}end"
+
+    def _spell_operand(self, operand: Expression, is_additive: bool, is_first: bool) -> str:
+        """Spell an operand of arithmetic, in parentheses if it would otherwise belong to another chain."""
+        spelling = self.expression(operand)
+        if not isinstance(operand, Arithmetic):
+            return spelling
+        binds_tighter = is_additive and not operand.is_additive
+        continues_chain = is_first and operand.is_additive == is_additive
+        return spelling if binds_tighter or continues_chain else f"({spelling})"
 
     def _join_expressions(self, expressions: Iterable[Expression]) -> str:
         return ", ".join(self.expression(expression) for expression in expressions)
@@ -118,6 +157,9 @@ class Speller:
                 spelling = f"{self.expression(operand)} is {'not ' * negated}null"
             case TextMatch(call):
                 spelling = self.expression(call)
+            case Truth(value):
+                spelling = self.expression(value)
+                spelling = spelling if isinstance(value, ScalarCall) else f"({spelling})"
             case Not(And() | Or() | Not() as item):
                 spelling = f"not ({self.condition(item)})"
             case Not(item):
@@ -152,8 +194,13 @@ class Speller:
                 return f"{block_opening(clause)} {{ {inner_text} }}"
 
     def filter(self, condition: Condition) -> str:
-        """Spell a condition as a clause; parenthesise a test of two variables, which would parse as a traversal."""
+        """Spell a condition as a clause, in parentheses where it would parse as something else.
+
+        A test of two variables would be a traversal, and a leading `-` would continue the condition before it.
+        """
         spelling = self.condition(condition)
+        if spelling.startswith("-"):
+            return f"({spelling})"
         match condition:
             case Comparison(Variable(), operator, Variable()) if operator in _PAIRING_OPERATORS:
                 return f"({spelling})"

@@ -6,7 +6,6 @@ This module reports L202 to L204; the checks report L205 to L207. Warnings never
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 
 from . import model as m
-from . import plan
 from .check import CheckedQuery
 from .check.checked import (
     CheckedBinding,
@@ -19,7 +18,7 @@ from .check.checked import (
     CheckedTraversal,
 )
 from .components import Component, ConnectedNames, find_components
-from .plan_variables import variables_of
+from .plan_variables import contains_aggregate, variables_of
 
 _OUTER_VARIABLES = "outside #"  # stands for all outer variables; no variable name contains a space
 
@@ -55,9 +54,7 @@ def _find_unused_parameters(query: m.Query, checked: CheckedQuery, source: Sourc
 
 def _find_unordered_limit(read_body: m.ReadBody, checked_read: CheckedRead, source: SourceText) -> list[Diagnostic]:
     limit_or_offset = read_body.limit or read_body.offset
-    is_single_row = checked_read.aggregated and all(
-        isinstance(column.value, plan.Aggregate) for column in checked_read.columns
-    )
+    is_single_row = checked_read.aggregated and all(contains_aggregate(column.value) for column in checked_read.columns)
     if limit_or_offset is None or read_body.orderings or is_single_row:
         return []
     message = "without an `order`, the returned rows are chosen by id"

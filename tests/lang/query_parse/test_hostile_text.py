@@ -71,6 +71,10 @@ def test_random_text_parses_or_raises_a_typed_error(text: str) -> None:
         ("query q() { match { $p.x = 1" + "0" * 5000 + ".5 } return { 1 } }", "too large"),
         ("query q() { match { $p.x = 1e" + "9" * 5000 + " } return { 1 } }", "too large"),
         ("query q() { match { " + "(" * 200 + " } return { 1 } }", "nested more than"),
+        (
+            "query q() { match { $p: P } return { " + "case when 1 = 1 then " * 200 + "1" + " end" * 200 + " } }",
+            "nested",
+        ),
         ("query q() { match { " + "not { " * 200 + " } return { 1 } }", "nested more than"),
         ("query q() { match { $p: P } return { 1 } }\0", "NUL"),
     ],
@@ -89,6 +93,11 @@ def test_leading_zeros_do_not_make_a_number_large() -> None:
 def test_deepest_accepted_text_can_be_checked_and_formatted() -> None:
     inner = "(" * 95 + "$p.x = 1 or $p.y = 2" + ") and $p.z = 3" * 95
     text = f"query q() {{ match {{ {inner} }} return {{ 1 }} }}"
+    assert parse_queries(format_queries(text)) == parse_queries(text)
+    cases = "case when 1 = 1 then " * 50 + "1" + " end" * 50
+    text = f"query q() {{ match {{ $p: P }} return {{ {'abs(' * 45}-(1 + {cases}){')' * 45} }} }}"
+    assert parse_queries(format_queries(text)) == parse_queries(text)
+    text = f"query q() {{ match {{ $p: P }} return {{ 1{' + 2 * -3' * 5000} }} }}"
     assert parse_queries(format_queries(text)) == parse_queries(text)
     blocks = "not { $a k $b " * 95 + "}" * 95
     text = f"query q() {{ match {{ {blocks} }} return {{ 1 }} }}"

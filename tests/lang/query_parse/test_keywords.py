@@ -116,7 +116,6 @@ def test_keyword_as_aggregate_argument(word: str) -> None:
         "query q() { update P set{ a: 1 } wherea = 1 }",
         "query q() { match { $p: P } return { 1 } limit10 }",
         "query q() { match { $p: P } return { 1 } limit 10offset 1 }",
-        "query q() { match { $p: P notsearch($p.a, 1) } return { 1 } }",
         "query q() { match { $p.a isnull } return { 1 } }",
         "query q() { match { $p.a is notnull } return { 1 } }",
         "query q() { match { $p.a = 1 and$p.b = 1x } return { 1 } }",

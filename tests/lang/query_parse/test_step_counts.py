@@ -65,6 +65,10 @@ def within(inner: str) -> str:
 SHAPES: dict[str, Callable[[int], str]] = {
     "clauses": lambda n: within("$a knows $b " * n),
     "conditions": lambda n: within(" and ".join(["$a.x = 1 or not $a.y is null"] * n)),
+    "sums": lambda n: within("$a.x = " + " + ".join(["$a.y * -2"] * n)),
+    "cases": lambda n: within("$a.x = case " + "when $a.y = 1 then 2 " * n + "end"),
+    "calls": lambda n: within("lower" + "/* y */" * n + "($a.x) = 1 "),
+    "words before calls": lambda n: within("lower /* " * n),
     "columns": lambda n: "query q() { match { $p: P } return { " + "count($p) as n, " * n + "} }",
     "values": lambda n: within("$p.x in [" + ", ".join(["1"] * n) + "]"),
     "assignments": lambda n: "query q() { insert P { " + "a: 1 " * n + "} }",

@@ -51,6 +51,12 @@ _WORDS = {
         "NULL": "null",
         "BOOL": "true false",
         "WORD_OP": "contains starts_with",
+        "CASE": "case",
+        "WHEN": "when",
+        "THEN": "then",
+        "ELSE": "else",
+        "END": "end",
+        "FUNCTION": "lower f",
         "NOW": "now",
         "DATE_FN": "date datetime",
         "TEXT_FN": "search match_text",
@@ -66,8 +72,8 @@ _WORDS = {
         "IDENT": "a name _b",
         "VAR": "$a $b",
         "STRING": r'"a" "\n" "//"',
-        "FLOAT": "1.5 -2e3",
-        "NEGATIVE": "-1",
+        "FLOAT": "1.5 2e3",
+        "NEGATIVE": "-1 -2e3",
         "NATURAL": "1 23",
         "OP": "= != <= >=",
         "EQ": "=",
@@ -75,13 +81,29 @@ _WORDS = {
         "GT": ">",
     },
 }
+_SIMPLER_RULES = {
+    "negation_of: SIGN (VAR | basic)": 'negation_of: "(" SIGN (VAR | field | literal) ")"',
+    'parenthesized: "(" (VAR | sum) ")"': 'parenthesized: "(" (VAR | field) ")"',
+    'FUNCTION "(" (operand ("," operand)*)? ")"': 'FUNCTION "(" ((field | null) ("," (VAR | literal))*)? ")"',
+    "case: CASE branch+ [ELSE operand] END": "case: CASE branch [ELSE (VAR | null)] END",
+    "branch: WHEN condition THEN operand": "branch: WHEN (pair | is_null) THEN (field | literal)",
+    "addition: (VAR | product) ((PLUS | MINUS) product_or_var)+": "addition: (VAR | product) (PLUS | MINUS) field",
+    "multiplication: (VAR | signed) ((STAR | SLASH | PERCENT) signed_or_var)+": (
+        "multiplication: (VAR | signed) (STAR | SLASH | PERCENT) (VAR | literal)"
+    ),
+}
 _NOISE = (" ", "// a\n", "/* b */")
 
 
 def texts(language: str) -> Texts:
     """Texts of one declaration, with comments of all kinds."""
-    # The grammar lets a stray comma through for the sake of its message: half of all members.
-    grammar = Lark(saved_parsers._read_grammar(language).replace("| stray_comma", ""), start="declaration")
+    # The grammar lets a stray comma through for the sake of its message: half of all members. A sign after an
+    # operand is a subtraction, so signs are drawn in parentheses. Deep expressions are left to random trees.
+    rules = saved_parsers._read_grammar(language).replace("| stray_comma", "")
+    for rule, drawn in _SIMPLER_RULES.items():
+        assert language != "query" or rule in rules
+        rules = rules.replace(rule, drawn)
+    grammar = Lark(rules, start="declaration")
     given: dict[str, Any] = {name: _spaced(words) for name, words in _WORDS[language].items()}
     given |= dict(zip(grammar.ignore_tokens, map(st.just, _NOISE), strict=True))
     return from_lark(grammar, start="declaration", explicit=given)

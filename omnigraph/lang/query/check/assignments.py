@@ -1,7 +1,7 @@
 """Assignments of insert and update: `age: $a`, `from: "ann"`, `bio: null`.
 
-This module defines which values a property accepts. Literals are converted here, and parameters when the statement
-runs.
+This module defines which values a property accepts. Literals are converted here, and parameters and expressions when
+the statement runs.
 """
 
 from omnigraph.lang.query import model as m
@@ -38,7 +38,11 @@ def check_assignments(
 
 
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Resolve a literal, a parameter or `now()`; report any other variable."""
+    """Resolve a literal, a parameter, `now()` or an expression of them; report any other variable."""
+    if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
+        return expressions.resolve_scalar_expression(
+            scope, expression, lambda operand: resolve_constant(scope, operand)
+        )
     if not isinstance(expression, m.Variable):
         return expressions.resolve_expression(scope, expression)
     parameter_value = expressions.resolve_parameter(scope, expression)

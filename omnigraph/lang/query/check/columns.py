@@ -4,12 +4,16 @@ This module defines which expressions may be returned, the argument and result t
 keys.
 """
 
+from collections.abc import Sequence
+
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.column_names import column_name
+from omnigraph.lang.query.plan_variables import PlanNode, contains_aggregate, operands_of
 from omnigraph.values import PropertyType, ScalarType
 
 from . import expressions, search
+from .mentions import mentions_aggregate
 from .scope import Scope
 from .typed_values import F64, I64, TypedValue, is_scalar
 
@@ -20,6 +24,7 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
     """Return the valid columns, in order; report the others."""
     aggregated = is_aggregated(projections)
     columns: list[plan.PlanColumn] = []
+    typed_columns: list[TypedValue] = []
     seen_names: set[str] = set()
     for projection in projections:
         typed_value = resolve_column_value(scope, projection.expression)
@@ -33,12 +38,34 @@ def check_columns(scope: Scope, projections: tuple[m.Projection, ...]) -> tuple[
         seen_names.add(result_name)
         if _check_group_key(scope, typed_value, aggregated):
             columns.append(plan.PlanColumn(result_name, typed_value.value, typed_value.type))
+            typed_columns.append(typed_value)
+    for typed_column in typed_columns:
+        check_grouped_parts(scope, columns, typed_column)
     return tuple(columns)
+
+
+def check_grouped_parts(scope: Scope, columns: Sequence[plan.PlanColumn], typed_value: TypedValue) -> bool:
+    """Return whether all parts of an expression with aggregates have one value per group; report an error if not."""
+    if not contains_aggregate(typed_value.value):
+        return True
+    group_keys = [column.value for column in columns if not contains_aggregate(column.value)]
+    if _is_grouped(typed_value.value, group_keys):
+        return True
+    message = "in an expression with aggregates, every property outside of an aggregate must be a column of its own"
+    scope.report.error(typed_value.span, message, "T9")
+    return False
+
+
+def _is_grouped(value: PlanNode, group_keys: list[plan.Value]) -> bool:
+    if isinstance(value, plan.Aggregate | plan.Constant | plan.Parameter) or value in group_keys:
+        return True
+    operands = tuple(operands_of(value))
+    return bool(operands) and all(_is_grouped(operand, group_keys) for operand in operands)
 
 
 def is_aggregated(projections: tuple[m.Projection, ...]) -> bool:
     """Return whether rows are grouped, which is the case if at least one column is an aggregate."""
-    return any(isinstance(projection.expression, m.Aggregate) for projection in projections)
+    return any(mentions_aggregate(projection.expression) for projection in projections)
 
 
 def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue | None:
@@ -54,11 +81,23 @@ def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue |
             message = f"`{expression.name}` is not a value; a column name can only be used in `order`"
             scope.report.error(expression.span, message)
             return None
+        case m.Arithmetic() | m.Negative() | m.ScalarCall() | m.Case():
+            return expressions.resolve_scalar_expression(
+                scope, expression, lambda operand: _resolve_operand(scope, operand)
+            )
     typed_value = expressions.resolve_expression(scope, expression)
     if typed_value is not None and typed_value.is_null:
         scope.report.error(expression.span, "`null` has no type here and cannot be returned")
         return None
     return typed_value if typed_value is not None and _check_readable(scope, typed_value) else None
+
+
+def _resolve_operand(scope: Scope, expression: m.Expression) -> TypedValue | None:
+    """Resolve an operand of a scalar expression, which may contain aggregates but no scores."""
+    match expression:
+        case m.Aggregate() | m.Arithmetic() | m.Negative() | m.ScalarCall() | m.Case():
+            return resolve_column_value(scope, expression)
+    return expressions.resolve_expression(scope, expression)
 
 
 def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
@@ -70,14 +109,18 @@ def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
     if mismatch is not None:
         scope.report.error(aggregate.argument.span, mismatch, "T8")
         return None
-    plan_aggregate = plan.Aggregate(aggregate.function, argument.value, aggregate.distinct)
+    place = plan.SourcePlace(scope.report.source, aggregate.span)
+    plan_aggregate = plan.Aggregate(aggregate.function, argument.value, aggregate.distinct, place)
     return TypedValue(plan_aggregate, _result_type(aggregate.function, argument).as_nullable(True), aggregate.span)
 
 
 def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
-    if isinstance(aggregate.argument, m.Aggregate | m.Call):
-        inner_call = f"`{aggregate.argument.function}(…)`"
-        message = f"`{aggregate.function}` does not accept {inner_call} as an argument"
+    argument = aggregate.argument
+    if isinstance(argument, m.Call) or mentions_aggregate(argument):
+        inner_text = "an expression with an aggregate"
+        if isinstance(argument, m.Aggregate | m.Call):
+            inner_text = f"`{argument.function}(…)`"
+        message = f"`{aggregate.function}` does not accept {inner_text} as an argument"
         scope.report.error(aggregate.argument.span, message, "T8")
         return None
     return resolve_column_value(scope, aggregate.argument)
@@ -105,6 +148,8 @@ def _result_type(function: m.AggregateFunction, argument: TypedValue) -> Propert
     match function:
         case "count":
             return I64
+        case "sum" if argument.type is not None and argument.type.is_integer:
+            return I64
         case "sum" | "avg":
             return F64
         case "collect":
@@ -122,11 +167,11 @@ def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
 
 def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) -> bool:
     """Return whether a column is allowed if rows are grouped: it must be an aggregate or a group key."""
-    key_classes = plan.Aggregate | plan.PropertyValue | plan.SystemValue | plan.Entity
+    key_classes = plan.Aggregate | plan.PropertyValue | plan.SystemValue | plan.Entity | plan.ScalarValue
     if not aggregated or isinstance(typed_value.value, key_classes):
         return True
     if isinstance(typed_value.value, plan.Parameter) and not typed_value.is_now:
         return True
-    message = "in a query with aggregates, every other column must be a property or a variable"
+    message = "in a query with aggregates, every other column must be a property, a variable or an expression"
     scope.report.error(typed_value.span, message, "T9")
     return False

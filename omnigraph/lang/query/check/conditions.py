@@ -12,7 +12,7 @@ from omnigraph.records.frozen import record
 
 from . import search
 from .report import CheckReport
-from .typed_values import STRING, TypedValue, is_comparable, is_scalar, is_text, typed_null
+from .typed_values import BOOL, STRING, TypedValue, is_comparable, is_scalar, is_text, typed_null
 
 
 @record
@@ -39,6 +39,8 @@ def check_condition(  # noqa: PLR0911 - one return per kind
             return _check_null_test(rules, condition)
         case m.TextMatch():
             return rules.check_text_search(condition.call)
+        case m.Truth():
+            return _check_truth(rules, condition)
         case m.Not():
             inner_predicate = check_condition(rules, condition.item)
             return plan.Not(inner_predicate) if inner_predicate is not None else None
@@ -48,6 +50,18 @@ def check_condition(  # noqa: PLR0911 - one return per kind
         case m.Or():
             predicates = _check_all(rules, condition.items)
             return plan.Or(predicates) if predicates is not None else None
+
+
+def _check_truth(rules: ConditionRules, truth: m.Truth) -> plan.Truth | None:
+    """Check a value that stands alone as a condition."""
+    operand = rules.resolve_operand(truth.value)
+    if operand is None:
+        return None
+    if operand.type is not None and operand.type.as_nullable(False) == BOOL:
+        return plan.Truth(operand.value)
+    message = f"a condition must be a Bool or a comparison, not {operand.describe_type()}"
+    rules.report.error(truth.span, message, "T7")
+    return None
 
 
 def _check_all(rules: ConditionRules, conditions: tuple[m.Condition, ...]) -> tuple[plan.Predicate, ...] | None:

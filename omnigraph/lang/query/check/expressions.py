@@ -4,6 +4,7 @@ This module defines the meaning of variables, property accesses, literals and `n
 names are meaningful only in some places and are resolved there.
 """
 
+from collections.abc import Callable
 from typing import cast
 
 from omnigraph.errors.diagnostics import Span
@@ -14,6 +15,7 @@ from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType
 
 from . import literals
+from .scalars import ScalarRules, resolve_scalar
 from .scope import ANONYMOUS, BrokenVariable, EdgeVariable, NodeVariable, Scope, declared_edge_types, entity_type
 from .typed_values import DATETIME, STRING, TypedValue
 
@@ -38,10 +40,22 @@ def resolve_expression(scope: Scope, expression: m.Expression) -> TypedValue | N
         case m.Call():
             message = f"`{expression.function}` cannot be used as a value here"
             scope.report.error(expression.span, message, "T7")
+        case m.Arithmetic() | m.Negative() | m.ScalarCall() | m.Case():
+            return resolve_scalar_expression(scope, expression, lambda operand: resolve_expression(scope, operand))
         case m.Alias():
             message = f"`{expression.name}` is neither a variable nor a literal"
             scope.report.error(expression.span, message, hint=_missing_dollar_hint(scope, expression.name))
     return None
+
+
+def resolve_scalar_expression(
+    scope: Scope, expression: m.ScalarExpression, resolve_operand: Callable[[m.Expression], TypedValue | None]
+) -> TypedValue | None:
+    """Return the value of arithmetic, a function call or `case`, with operands resolved by the caller."""
+    from .clauses import check_condition
+
+    rules = ScalarRules(scope.report, resolve_operand, lambda condition: check_condition(scope, condition))
+    return resolve_scalar(rules, expression)
 
 
 def resolve_now(span: Span) -> TypedValue:

@@ -61,6 +61,8 @@ def _condition_variables(condition: m.Condition) -> Iterator[str]:
             yield from _expression_variables((condition.operand,))
         case m.TextMatch():
             yield from _expression_variables(condition.call.arguments)
+        case m.Truth():
+            yield from _expression_variables((condition.value,))
 
 
 def _expression_variables(expressions: Iterable[m.Expression]) -> Iterator[str]:
@@ -74,3 +76,40 @@ def _expression_variables(expressions: Iterable[m.Expression]) -> Iterator[str]:
                 yield from _expression_variables(expression.arguments)
             case m.Aggregate():
                 yield from _expression_variables((expression.argument,))
+            case m.Arithmetic():
+                yield from _expression_variables(expression.operands)
+            case m.Negative():
+                yield from _expression_variables((expression.operand,))
+            case m.ScalarCall():
+                yield from _expression_variables(expression.arguments)
+            case m.Case():
+                yield from _case_variables(expression)
+
+
+def mentions_aggregate(expression: m.Expression) -> bool:
+    """Return whether an expression is or contains an aggregate.
+
+    >>> mentions_aggregate(m.Negative(m.Aggregate("count", m.Variable("p"))))
+    True
+    """
+    match expression:
+        case m.Aggregate():
+            return True
+        case m.Arithmetic():
+            return any(map(mentions_aggregate, expression.operands))
+        case m.Negative():
+            return mentions_aggregate(expression.operand)
+        case m.ScalarCall():
+            return any(map(mentions_aggregate, expression.arguments))
+        case m.Case():
+            default = () if expression.default is None else (expression.default,)
+            results = (*(branch.value for branch in expression.branches), *default)
+            return any(mentions_aggregate(result) for result in results)
+    return False
+
+
+def _case_variables(case: m.Case) -> Iterator[str]:
+    for branch in case.branches:
+        yield from _condition_variables(branch.condition)
+        yield from _expression_variables((branch.value,))
+    yield from _expression_variables(() if case.default is None else (case.default,))

@@ -6,9 +6,10 @@ the first key and determines the order; the keys after it only break ties.
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
+from omnigraph.lang.query.plan_variables import contains_aggregate
 from omnigraph.records.frozen import record
 
-from .columns import is_aggregated, resolve_column_value
+from .columns import check_grouped_parts, is_aggregated, resolve_column_value
 from .expressions import resolve_parameter
 from .literals import resolve_literal
 from .scope import Scope
@@ -185,12 +186,15 @@ def _check_survives_grouping(
     """Return whether the key still exists after rows are grouped or made distinct; report an error if not."""
     is_returned = any(column.value == typed_value.value for column in columns)
     is_grouped = is_aggregated(read_body.projections)
-    if isinstance(typed_value.value, plan.Aggregate) and not is_grouped:
+    has_aggregate = contains_aggregate(typed_value.value)
+    if has_aggregate and not is_grouped:
         message = "ordering by an aggregate requires an aggregate in `return`"
         scope.report.error(typed_value.span, message, "T9")
         return False
-    if is_returned or (isinstance(typed_value.value, plan.Aggregate) and not read_body.distinct):
+    if is_returned:
         return True
+    if has_aggregate and not read_body.distinct:
+        return check_grouped_parts(scope, columns, typed_value)
     if is_grouped:
         message = "a grouped query can only be ordered by its columns and by aggregates"
         scope.report.error(typed_value.span, message, "T9")

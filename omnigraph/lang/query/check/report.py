@@ -11,17 +11,17 @@ class CheckReport:
     """The diagnostics of one query so far."""
 
     def __init__(self, source: SourceText) -> None:
-        self._source = source
+        self.source = source
         self._diagnostics: list[Diagnostic] = []
 
     def error(self, span: Span, message: str, code: str | None = None, *, hint: str | None = None) -> None:
         """Add a type error."""
-        self._diagnostics.append(Diagnostic.at_span(self._source, span, message, code=code, kind="type", hint=hint))
+        self._diagnostics.append(Diagnostic.at_span(self.source, span, message, code=code, kind="type", hint=hint))
 
     def warn(self, span: Span, message: str, code: str, *, hint: str | None = None) -> None:
         """Add a warning about something legal that is probably not intended."""
         self._diagnostics.append(
-            Diagnostic.at_span(self._source, span, message, code=code, kind="lint", severity="warning", hint=hint)
+            Diagnostic.at_span(self.source, span, message, code=code, kind="lint", severity="warning", hint=hint)
         )
 
     @property
