@@ -102,7 +102,7 @@ class Matcher:
             return [pair for step in walk.steps for pair in self._neighbours(step, start)]
         high = walk.high if walk.source_type == walk.target_type else min(walk.high, 1)
         visited, frontier = {start}, [start]
-        emitted: dict[Entity, None] = {}
+        emitted: dict[Entity, None] = {} if walk.low else {start: None}
         for hop in range(1, high + 1):
             entered: list[Entity] = []
             for node in frontier:

@@ -174,7 +174,7 @@ class Writer:
             bound = self.edge_variable(words)
         elif self.dice.random() < 0.4:
             far = pair[0] == pair[1] or self.dice.random() < 0.1
-            low = self.dice.choice([1, 1, 2, 2, 3]) if far else 1
+            low = self.dice.choice([0, 0, 1, 1, 2, 2, 3]) if far else 1
             hops = f"{{{low},{low + self.dice.randint(0, 2)}}}"
         ends = [source, target]
         if pair[0] != pair[1] and self.dice.random() < 0.3:

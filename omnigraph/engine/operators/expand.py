@@ -61,7 +61,7 @@ def reachable_pairs(
     adjacencies = [
         choose_adjacency(context, step.edge_type, step.direction, len(start_ids)) for step in expansion.steps
     ]
-    if expansion.max_hops == 1 or not _can_chain(context, expansion):
+    if is_single_step(context, expansion):
         if expansion.min_hops > 1:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         pair_count = sum(int(step_adjacency.degrees(start_ids).sum()) for step_adjacency in adjacencies)
@@ -92,6 +92,11 @@ def reachable_pairs(
         walked_pairs = walk_function(context, adjacencies, distinct_starts, expansion.min_hops, expansion.max_hops)
         pairs = _repeat_for_positions(context, *walked_pairs, start_positions, len(distinct_starts))
     return _filter_targets(context, expansion, *pairs) if filter_later else pairs
+
+
+def is_single_step(context: ExecutionContext, expansion: plan.Expand) -> bool:
+    """Return whether no node is reached by zero hops or by more than one hop."""
+    return expansion.min_hops > 0 and (expansion.max_hops == 1 or not _can_chain(context, expansion))
 
 
 def _can_chain(context: ExecutionContext, expansion: plan.Expand) -> bool:

@@ -28,7 +28,7 @@ class _EndpointTypes:
 def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]:
     """Return the checked clauses of a traversal, or none if it is invalid."""
     edges = _resolve_edges(scope, traversal)
-    hop_bounds = _check_hops(scope, traversal)
+    hop_bounds = _check_hops(scope, traversal, edges or ())
     are_bindable = [_check_endpoint(scope, endpoint) for endpoint in (traversal.source, traversal.target)]
     edge_variable_ok = _check_edge_variable(scope, traversal)
     endpoint_types = (
@@ -70,19 +70,19 @@ def _resolve_edges(scope: Scope, traversal: m.Traversal) -> tuple[EdgeType, ...]
     return tuple(resolved_edges) if len(resolved_edges) == len(traversal.edges) else None
 
 
-def _check_hops(scope: Scope, traversal: m.Traversal) -> tuple[int, int] | None:
+def _check_hops(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]) -> tuple[int, int] | None:
     if traversal.hops is None:
         return 1, 1
     min_hops, max_hops = traversal.hops.low, traversal.hops.high
     problem = None
     if max_hops is None:
         problem = "the upper bound is missing"
-    elif min_hops < 1:
-        problem = "the lower bound must be at least 1"
     elif max_hops < min_hops:
         problem = f"the upper bound {max_hops} is below the lower bound {min_hops}"
     elif max_hops > MAX_HOPS:
         problem = f"the upper bound must be at most {MAX_HOPS:,}"
+    elif min_hops == 0 and any(edge.source != edge.target for edge in edges):
+        problem = "zero hops require an edge between nodes of the same type"
     if problem is not None or max_hops is None:
         scope.report.error(traversal.hops.span, str(problem), "T15", hint="write `{1,3}`")
         return None
