@@ -85,6 +85,10 @@ def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
             return source.column(value.variable, SYSTEM_COLUMNS[value.field])
         case plan.Entity():
             return source.column(value.variable, "id")
+        case plan.PathValue():
+            return source.column(value.variable, value.function)
+        case plan.PathEntity():
+            return source.column(value.variable, "length")
         case plan.Constant() | plan.Parameter():
             return repeat_value(source.constant(value), arrow_type(value.type), source.count)
     raise InternalError(reason=f"{type(value).__name__} cannot be evaluated per row")

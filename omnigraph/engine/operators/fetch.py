@@ -47,6 +47,10 @@ def _columns_read_by(expression: plan.Value | plan.Predicate | plan.Ranking | No
             return {(expression.variable, SYSTEM_COLUMNS[expression.field])}
         case plan.Entity():
             return {(expression.variable, "id")}
+        case plan.PathValue():
+            return {(expression.variable, expression.function)}
+        case plan.PathEntity():
+            return {(expression.variable, "length")}
         case plan.TextSearch() | plan.Bm25() | plan.Nearest():
             return _columns_read_by(expression.field)
         case None | plan.OfType():
@@ -98,6 +102,10 @@ def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_na
     """Return a variable's columns, aligned with its rows; null where the variable is null."""
     context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
+        if binding.paths is not None:
+            from .path_values import path_columns
+
+            return path_columns(context, binding.paths, binding.row_ids, column_names)
         if len(binding.table_keys) == 1:
             return _fetch_from_table(context, binding.table_keys[0], binding.row_ids, column_names)
         return _fetch_from_tables(context, binding, column_names)

@@ -10,7 +10,7 @@ from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import literals
 
 from .build import Builder, RuleAction, is_token
-from .model import Aggregate, Alias, Call, Expression, Field, ListLiteral, Literal, Now
+from .model import Aggregate, Alias, Call, Expression, Field, ListLiteral, Literal, Now, PathCall
 
 _I64_MAX_DIGITS = 19
 _I64_MAX = 2**63 - 1
@@ -117,6 +117,11 @@ def aggregate_of_alias(builder: Builder, rule_span: Span, children: list[Any]) -
     return Aggregate(str(children[0]), argument, False, rule_span)  # type: ignore[arg-type]
 
 
+def path_call(builder: Builder, rule_span: Span, children: list[Any]) -> PathCall:
+    """`length($p)`."""
+    return PathCall(str(children[0]), builder.make_variable(children[1]), rule_span)  # type: ignore[arg-type]
+
+
 RULES: dict[str, RuleAction] = {
     "literal": literal,
     "null": null,
@@ -128,4 +133,5 @@ RULES: dict[str, RuleAction] = {
     "call": call,
     "aggregate": aggregate,
     "aggregate_of_alias": aggregate_of_alias,
+    "path_call": path_call,
 }

@@ -32,6 +32,7 @@ TYPE_CODES = MappingProxyType(
         "T22": "an undirected traversal uses an edge between different node types",
         "T23": "an edge variable is used incorrectly",
         "T24": "a Blob is used as a value",
+        "T25": "a path is bound or used incorrectly",
         "D2": "a query combines a delete with an insert or update",
     }
 )

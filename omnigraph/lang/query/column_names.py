@@ -34,5 +34,7 @@ def _expression_name(expression: m.Expression) -> str:
                 if isinstance(argument, m.Field | m.Call)
             ]
             return f"{expression.function}({', '.join(argument_names)})"
+        case m.PathCall():
+            return f"{expression.function}({expression.path.name})"
         case m.Literal() | m.ListLiteral():
             return "literal"

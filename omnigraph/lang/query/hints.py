@@ -21,6 +21,10 @@ TERMINAL_NAMES = {
     "_SET": "`set`",
     "_WHERE": "`where`",
     "AS": "`as`",
+    "_BY": "`by`",
+    "PATH_CHOICE": "`any` or `all`",
+    "PATH_SEARCH": "`shortest`",
+    "PATH_MODE": "`walk`, `trail`, `acyclic` or `simple`",
     "INSERT": "`insert`",
     "UPDATE": "`update`",
     "DELETE": "`delete`",
@@ -43,6 +47,7 @@ TERMINAL_NAMES = {
     "NEAREST": "`nearest(..)`",
     "RRF": "`rrf(..)`",
     "AGGREGATE": "an aggregate",
+    "PATH_FN": "`length(..)`",
     "NOTE": "`@description`, `@instruction`",
     "BASE_TYPE": "a scalar type",
     "_VECTOR": "`Vector(..)`",
@@ -72,7 +77,7 @@ TERMINAL_NAMES = {
 
 _LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL", "DATE_FN"})
 _VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
-_FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
+_FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE", "PATH_FN"})
 _WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
 _WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})

@@ -14,6 +14,8 @@ from omnigraph.values import PropertyType
 LiteralKind = OneOf["string", "int", "float", "bool", "null", "date", "datetime"]
 ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">=", "contains", "starts_with"]
 SearchFunction = OneOf["search", "fuzzy", "match_text", "bm25", "nearest", "rrf"]
+PathMode = OneOf["any shortest", "all shortest", "walk", "trail", "acyclic", "simple"]
+PathFunction = OneOf["length", "nodes", "edges", "cost"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 
 
@@ -89,6 +91,15 @@ class Aggregate:
 
 
 @record
+class PathCall:
+    """`length($p)`, `nodes($p)`, `edges($p)`, `cost($p)`."""
+
+    function: PathFunction
+    path: Variable
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@record
 class Alias:
     """A bare word: a result column in `order`, a property in the `where` of a mutation."""
 
@@ -96,7 +107,7 @@ class Alias:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate | Alias
+Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate | PathCall | Alias
 
 
 # Conditions ---------------------------------------------------------------------------------
@@ -196,8 +207,17 @@ class Hops:
 
 
 @record
+class PathPattern:
+    """`$p = any shortest`, before a traversal; `cost` is the property after `by`."""
+
+    variable: Variable
+    mode: PathMode
+    cost: Field | None = None
+
+
+@record
 class Traversal:
-    """`$a knows $b`, `$a <knows|likes> $b`, `$a $w:knows $b`, `$a knows{1,3} $b`."""
+    """`$a knows $b`, `$a <knows|likes> $b`, `$a $w:knows $b where $w.k > 1`, `$a knows{1,3} $b`."""
 
     source: Variable
     edges: tuple[Name, ...]
@@ -205,6 +225,8 @@ class Traversal:
     undirected: bool = False
     hops: Hops | None = None
     edge_variable: Variable | None = None
+    edge_test: Condition | None = None
+    path: PathPattern | None = None
     span: Span = field(default=NO_SPAN, compare=False)
 
 

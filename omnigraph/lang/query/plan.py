@@ -14,6 +14,8 @@ CompareOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
 TextOperator = OneOf["string_contains", "starts_with", "list_contains"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 SystemField = OneOf["id", "from", "to"]
+PathMode = OneOf["any shortest", "all shortest", "walk", "trail", "acyclic", "simple"]
+PathFunction = OneOf["length", "nodes", "edges", "cost"]
 
 NOW_PARAMETER = "__now"  # the reserved parameter that carries the time of the request
 
@@ -64,6 +66,24 @@ class Entity:
 
 
 @record
+class PathEntity:
+    """A bound path, which is projected as an object with its nodes and edges."""
+
+    variable: str
+    type_name: str
+    has_cost: bool = False
+
+
+@record
+class PathValue:
+    """A property of a bound path: its number of edges, the ids of its nodes or edges, or its cost."""
+
+    variable: str
+    function: PathFunction
+    type: PropertyType
+
+
+@record
 class Score:
     """The number that a ranking assigns to a row: a bm25 score, the distance for nearest, or an rrf score."""
 
@@ -79,7 +99,7 @@ class Aggregate:
     distinct: bool = False
 
 
-Value = Constant | Parameter | PropertyValue | SystemValue | Entity | Score | Aggregate
+Value = Constant | Parameter | PropertyValue | SystemValue | Entity | PathEntity | PathValue | Score | Aggregate
 
 
 # Predicates: three-valued; a row passes only if TRUE -------------------------------------------
@@ -218,6 +238,14 @@ class PlanStep:
 
 
 @record
+class EdgeTest:
+    """Predicates that every edge of an expansion must pass; they read only `variable`, which is never bound."""
+
+    variable: str
+    predicates: tuple[Predicate, ...]
+
+
+@record
 class Expand:
     """Traverse from a bound variable to new nodes: a set per input row, or a bag with `edge_variable`.
 
@@ -232,6 +260,31 @@ class Expand:
     max_hops: int = 1
     target_filters: tuple[Predicate, ...] = ()
     edge_variable: str | None = None
+    edge_test: EdgeTest | None = None
+
+
+@record
+class FindPaths:
+    """Find paths from a bound variable to other nodes of its type, and bind each of them to `path`.
+
+    A path ends at the bound variable `closing`, or at a new variable `target` that passes `target_filters`. If
+    `backward`, the paths are found from their last node to their first one. `cost` is the edge property that the
+    sum over a path's edges minimizes.
+    """
+
+    source: str
+    target: str | None
+    path: str
+    mode: PathMode
+    steps: tuple[PlanStep, ...]
+    node_type: str
+    min_hops: int
+    max_hops: int
+    closing: str | None = None
+    backward: bool = False
+    target_filters: tuple[Predicate, ...] = ()
+    edge_test: EdgeTest | None = None
+    cost: PropertyValue | None = None
 
 
 @record
@@ -269,7 +322,7 @@ class LeftJoin:
     introduced: tuple[str, ...]
 
 
-Operator = NodeScan | Expand | CloseCycle | Filter | AntiJoin | LeftJoin
+Operator = NodeScan | Expand | FindPaths | CloseCycle | Filter | AntiJoin | LeftJoin
 
 
 # Whole plans --------------------------------------------------------------------------------

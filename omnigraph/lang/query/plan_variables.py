@@ -21,6 +21,8 @@ def variables_of(plan_node: plan.Value | plan.Predicate | plan.Ranking) -> froze
             return frozenset()
         case plan.PropertyValue() | plan.SystemValue() | plan.Entity() | plan.OfType():
             return frozenset({plan_node.variable})
+        case plan.PathEntity() | plan.PathValue():
+            return frozenset({plan_node.variable})
         case plan.TextSearch() | plan.Bm25() | plan.Nearest():
             return frozenset({plan_node.field.variable})
         case _:
@@ -81,6 +83,9 @@ def _read_variables(operator: plan.Operator) -> frozenset[str]:
         case plan.Expand():
             introduced = {operator.target, operator.edge_variable}
             return (_variables_of_all(operator.target_filters) - introduced) | {operator.source}
+        case plan.FindPaths():
+            ends = {operator.source} if operator.closing is None else {operator.source, operator.closing}
+            return (_variables_of_all(operator.target_filters) - {operator.target}) | ends
         case plan.CloseCycle():
             return frozenset({operator.left, operator.right})
         case plan.Filter():
@@ -96,6 +101,8 @@ def _introduced_variables(operator: plan.Operator) -> frozenset[str]:
         case plan.Expand():
             introduced = (operator.target, operator.edge_variable)
             return frozenset(variable for variable in introduced if variable is not None)
+        case plan.FindPaths():
+            return frozenset(variable for variable in (operator.target, operator.path) if variable is not None)
         case plan.LeftJoin():
             return frozenset(operator.introduced)
     return frozenset()

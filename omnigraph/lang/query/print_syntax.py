@@ -36,6 +36,7 @@ from .model import (
     Or,
     Ordering,
     Parameter,
+    PathCall,
     Projection,
     Query,
     ReadBody,
@@ -90,6 +91,8 @@ class Speller:
                 spelling = f"[{self._join_expressions(items)}]"
             case Call(function, arguments):
                 spelling = f"{function}({self._join_expressions(arguments)})"
+            case PathCall(function, path):
+                spelling = f"{function}(${path.name})"
             case Aggregate(function, argument, distinct):
                 spelling = f"{function}({'distinct ' * distinct}{self.expression(argument)})"
         return spelling
@@ -142,7 +145,7 @@ class Speller:
             case Binding():
                 return self.binding(clause)
             case Traversal():
-                return _spell_traversal(clause)
+                return self.traversal(clause)
             case WordPair():
                 return f"${clause.left.name} {clause.word.text} ${clause.right.name}"
             case Filter():
@@ -166,6 +169,14 @@ class Speller:
         heading = f"${binding.variable.name}: {binding.type_name.text}"
         predicates_text = ", ".join(self.predicate(predicate) for predicate in binding.predicates)
         return f"{heading} {{ {predicates_text} }}" if predicates_text else heading
+
+    def traversal(self, traversal: Traversal) -> str:
+        """`$p = any shortest $a $w:knows{1,3} $b where $w.k > 1`."""
+        path = traversal.path
+        path_text = "" if path is None else f"${path.variable.name} = {path.mode} "
+        test_text = "" if traversal.edge_test is None else f" where {self.condition(traversal.edge_test)}"
+        cost_text = "" if path is None or path.cost is None else f" by {self.expression(path.cost)}"
+        return f"{path_text}{_spell_traversal(traversal)}{test_text}{cost_text}"
 
     def predicate(self, named_value: InlinePredicate | Assignment) -> str:
         """`name: "Ann"`."""

@@ -20,6 +20,15 @@ class CheckedBinding:
 
 
 @record
+class CheckedPath:
+    """The path variable of a traversal, how paths are chosen, and the edge property that is minimized."""
+
+    variable: str
+    mode: plan.PathMode
+    cost: plan.PropertyValue | None = None
+
+
+@record
 class CheckedTraversal:
     """A traversal as written; None stands for the anonymous variable. Steps lead from source to target."""
 
@@ -31,6 +40,8 @@ class CheckedTraversal:
     min_hops: int = 1
     max_hops: int = 1
     edge_variable: str | None = None
+    edge_test: plan.EdgeTest | None = None
+    path: "CheckedPath | None" = None
     span: Span = field(default=NO_SPAN, compare=False)
 
 

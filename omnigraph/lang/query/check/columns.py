@@ -94,7 +94,7 @@ def _argument_mismatch(aggregate: m.Aggregate, argument: TypedValue) -> str | No
             is_accepted = argument_type is not None and is_scalar(argument_type)
             return None if is_accepted else f"`{aggregate.function}` needs comparable values, not {type_text}"
         case "collect":
-            is_accepted = argument_type is None or is_scalar(argument_type)
+            is_accepted = is_scalar(argument_type) if argument_type else not isinstance(argument.value, plan.PathEntity)
             return None if is_accepted else f"`collect` needs scalars, not {type_text}"
     if aggregate.distinct and argument_type is not None and not is_scalar(argument_type):
         return f"`count(distinct …)` needs scalars, not {type_text}"
@@ -122,7 +122,9 @@ def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
 
 def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) -> bool:
     """Return whether a column is allowed if rows are grouped: it must be an aggregate or a group key."""
-    key_classes = plan.Aggregate | plan.PropertyValue | plan.SystemValue | plan.Entity
+    key_classes = (
+        plan.Aggregate | plan.PropertyValue | plan.SystemValue | plan.Entity | plan.PathEntity | plan.PathValue
+    )
     if not aggregated or isinstance(typed_value.value, key_classes):
         return True
     if isinstance(typed_value.value, plan.Parameter) and not typed_value.is_now:

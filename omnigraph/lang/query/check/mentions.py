@@ -38,7 +38,8 @@ def _introduced_variables(clause: m.Clause) -> Iterator[str]:
             clause_variables = [clause.variable]
         case m.Traversal():
             edge_variables = [clause.edge_variable] if clause.edge_variable is not None else []
-            clause_variables = [clause.source, *edge_variables, clause.target]
+            path_variables = [clause.path.variable] if clause.path is not None else []
+            clause_variables = [clause.source, *edge_variables, clause.target, *path_variables]
         case m.WordPair():
             clause_variables = [clause.left, clause.right]
         case _:
@@ -70,6 +71,8 @@ def _expression_variables(expressions: Iterable[m.Expression]) -> Iterator[str]:
                 yield expression.variable
             case m.Variable():
                 yield expression.name
+            case m.PathCall():
+                yield expression.path.name
             case m.Call():
                 yield from _expression_variables(expression.arguments)
             case m.Aggregate():

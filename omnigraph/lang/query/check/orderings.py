@@ -173,7 +173,8 @@ def _check_sortable(scope: Scope, typed_value: TypedValue) -> bool:
     if typed_value.is_constant:
         scope.report.error(typed_value.span, "a constant cannot be a sort key")
         return False
-    if typed_value.type is not None and not is_scalar(typed_value.type):
+    is_path = isinstance(typed_value.value, plan.PathEntity)
+    if is_path or (typed_value.type is not None and not is_scalar(typed_value.type)):
         scope.report.error(typed_value.span, f"{typed_value.describe_type()} cannot be sorted")
         return False
     return True
