@@ -71,6 +71,7 @@ class Writer:
     dice: Random
     nodes: dict[str, str] = field(default_factory=dict)
     edges: dict[str, list[str]] = field(default_factory=dict)
+    paths: dict[str, bool] = field(default_factory=dict)  # paths, and whether they have a cost
     maybe: set[str] = field(default_factory=set)
     used: dict[str, None] = field(default_factory=dict)
     count: int = 0
@@ -109,9 +110,9 @@ class Writer:
 
     def block(self, depth: int) -> str:
         """Clauses that speak of the outside; what they bind is forgotten afterwards."""
-        nodes, edges, maybe = dict(self.nodes), dict(self.edges), set(self.maybe)
+        nodes, edges, maybe, paths = dict(self.nodes), dict(self.edges), set(self.maybe), dict(self.paths)
         inner = [self.linked(), *(self.clause(depth - 1) for _ in range(self.dice.randint(0, 2)))]
-        self.nodes, self.edges, self.maybe = nodes, edges, maybe
+        self.nodes, self.edges, self.maybe, self.paths = nodes, edges, maybe, paths
         return "  ".join(inner)
 
     def optional(self, depth: int) -> str:
@@ -169,9 +170,18 @@ class Writer:
         words = self.dice.choice(WALKS[pair])
         undirected = pair[0] == pair[1] and self.dice.random() < 0.25
         edges = f"<{words}>" if undirected else words
-        bound, hops = "", ""
-        if self.dice.random() < 0.25:
+        bound, hops, before, after = "", "", "", ""
+        roll = self.dice.random()
+        if roll < 0.25:
             bound = self.edge_variable(words)
+            name = bound[1:-1]
+            after = f" where {self.edge_test(name)}" if name in self.edges and self.dice.random() < 0.3 else ""
+        elif roll < 0.4 and pair[0] == pair[1]:
+            before, bound, hops, after = self.path(words)
+        elif roll < 0.5 and pair[0] == pair[1] == "Person":
+            low = self.dice.choice([0, 1, 1, 2])
+            bound, after = self.hop_test(words)
+            hops = f"{{{low},{low + self.dice.randint(1, 2)}}}"
         elif self.dice.random() < 0.4:
             far = pair[0] == pair[1] or self.dice.random() < 0.1
             low = self.dice.choice([0, 0, 1, 1, 2, 2, 3]) if far else 1
@@ -182,7 +192,36 @@ class Writer:
         for name, one in zip((source, target), pair, strict=True):
             if name != "_" and self.nodes.get(name, "Named") == "Named":
                 self.nodes[name] = one
-        return f"${ends[0]} {bound}{edges}{hops} ${ends[1]}"
+        return f"{before}${ends[0]} {bound}{edges}{hops} ${ends[1]}{after}"
+
+    def path(self, words: str) -> tuple[str, str, str, str]:
+        """A path: its head, its edge variable, its bounds, and what comes after its ends."""
+        name, low = self.fresh("p"), self.dice.choice([0, 1, 1, 2])
+        modes = ["any shortest", "any shortest", "all shortest", "walk", "trail", "acyclic", "simple"]
+        mode, bound, after, cost = self.dice.choice(modes), "", "", False
+        if words != "contains" and self.dice.random() < 0.3:
+            bound, after = self.hop_test(words)
+        if mode == "any shortest" and words != "contains" and self.dice.random() < 0.5:
+            edge, low, cost = self.fresh("w"), self.dice.randint(0, 1), True
+            bound, after = f"${edge}:", f" where ${edge}.k >= 0 by ${edge}.k"
+        self.paths[name] = cost
+        return f"${name} = {mode} ", bound, f"{{{low},{max(low, self.dice.randint(1, 3))}}}", after
+
+    def hop_test(self, words: str) -> tuple[str, str]:
+        """An edge variable of several hops, which only its own test sees."""
+        bound = self.edge_variable(words)
+        name = bound[1:-1]
+        after = f" where {self.edge_test(name)}" if name in self.edges else ""
+        self.edges.pop(name, None)
+        return bound, after
+
+    def edge_test(self, name: str) -> str:
+        """A condition on one edge."""
+        nodes, edges, paths = self.nodes, self.edges, self.paths
+        self.nodes, self.edges, self.paths = {}, {name: edges[name]}, {}
+        test = self.condition(1)
+        self.nodes, self.edges, self.paths = nodes, edges, paths
+        return test
 
     def edge_variable(self, words: str) -> str:
         """`$w:`, which may be anonymous."""
@@ -300,6 +339,8 @@ class Writer:
         for name, kinds in self.edges.items():
             shared = set.intersection(*(set(PROPERTIES[kind]) for kind in kinds))
             found += [(f"${name}.{p}", KINDS[p]) for p in sorted(shared | {"id", "from", "to"})]
+        for name, cost in self.paths.items():
+            found += [(f"length(${name})", "number"), *([(f"cost(${name})", "number")] if cost else [])] * 3
         return found
 
     def constant(self, kind: str) -> str:
@@ -353,7 +394,11 @@ class Writer:
         for number in range(self.dice.randint(1, 3)):
             roll = self.dice.random()
             places = [place for place, _ in self.fields()]
-            if roll < 0.75 and places:
+            if self.paths and self.dice.random() < 0.4:
+                name = self.dice.choice(sorted(self.paths))
+                whole = [] if self.paths[name] else [f"${name}"]
+                value = self.dice.choice([f"nodes(${name})", f"edges(${name})", f"length(${name})", *whole])
+            elif roll < 0.75 and places:
                 value = self.dice.choice(places)
             elif roll < 0.85 and self.nodes:
                 value = f"${self.dice.choice(sorted(self.nodes))}"
@@ -372,6 +417,7 @@ class Writer:
         found: list[tuple[str, str, bool]] = []
         keys = [place for place, kind in fields if kind in SCALARS]
         keys += [f"${name}" for name in self.nodes]
+        keys += [f"${name}" for name, cost in self.paths.items() if not cost]
         for number in range(self.dice.randint(0, 2) if keys else 0):
             found += [(f"{self.dice.choice(keys)} as g{number}", f"g{number}", False)]
         for number in range(self.dice.randint(1, 3)):
@@ -389,7 +435,7 @@ class Writer:
             numbers = [one for one in numbers if not one.endswith((".age", ".big", ".double"))]
             return f"{name}({distinct}{self.dice.choice(numbers)})" if numbers else "count(1)"
         if name == "count" and self.dice.random() < 0.5:
-            things = [*(f"${one}" for one in self.nodes), "1"]
+            things = [*(f"${one}" for one in self.nodes), *(f"${one}" for one in self.paths), "1"]
             return f"count({distinct}{self.dice.choice(things)})"
         return f"{name}({distinct}{self.dice.choice(scalars)})" if scalars else "count(1)"
 
@@ -416,7 +462,8 @@ def _sorts(column: str) -> bool:
     value = column.partition(" as ")[0]
     parameter = value.removeprefix("$") in PARAMETERS
     lists = value.startswith("collect") or value.endswith((".tags", ".nums"))
-    return value[0] in "$csam" and not parameter and not lists
+    path = value.startswith(("$p", "nodes", "edges"))
+    return value[0] in "$csaml" and not parameter and not lists and not path
 
 
 def _quoted(text: str) -> str:

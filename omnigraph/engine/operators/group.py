@@ -135,6 +135,8 @@ class _GroupedRows:
 
     def _value_sort_key(self, value: plan.Value, descending: bool) -> SortKeyFunction:
         def sort_key(positions: IntArray, row_limit: int | None) -> Numbers:
+            if isinstance(value, plan.PathEntity):
+                return id_order(self.context, self.rows[value.variable].take(self.first_rows[positions]))
             sort_values = RowValues(self.group_values(value).take(pa.array(positions)))
             return sort_values.sort_numbers(descending=descending, limit=row_limit)
 
