@@ -140,8 +140,9 @@ class Matcher:
         assert walk.path is not None
         by = walk.path.cost
         cost = None if by is None else (lambda edge: self.property(edge, by.name))
+        hops = (walk.low, walk.high)
         return found_paths(
-            start, walk.path.mode, walk.low, walk.high, lambda node: self._passing(walk, node), cost, walk.backward
+            start, walk.path.mode, hops, lambda node: self._passing(walk, node), cost, backward=walk.backward
         )
 
     def _neighbours(self, step: Step, node: Entity) -> list[tuple[Entity, Entity]]:

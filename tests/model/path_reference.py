@@ -31,10 +31,10 @@ class FoundPath:
 
 
 def found_paths(
-    start: Entity, mode: str, low: int, high: int, neighbours: Neighbours, cost: Cost | None, backward: bool
+    start: Entity, mode: str, hops: tuple[int, int], neighbours: Neighbours, cost: Cost | None, *, backward: bool
 ) -> list[FoundPath]:
     """The paths of a mode from a node, each as it is written, from its source to its target."""
-    walks = [one.turned() if backward else one for one in _walks(start, high, neighbours, cost)]
+    walks = [one.turned() if backward else one for one in _walks(start, hops[1], neighbours, cost)]
 
     def end(one: FoundPath) -> Entity:
         return one.nodes[0 if backward else -1]
@@ -49,7 +49,7 @@ def found_paths(
             for one in (ranked[:1] if mode == "any shortest" else ranked)
             if len(one.edges) == len(ranked[0].edges)
         ]
-    return [one for one in walks if len(one.edges) >= low and _allowed(mode, one)]
+    return [one for one in walks if len(one.edges) >= hops[0] and _allowed(mode, one)]
 
 
 def _walks(start: Entity, high: int, neighbours: Neighbours, cost: Cost | None) -> Iterator[FoundPath]:

@@ -119,7 +119,8 @@ def _highest_cost(node_costs: _NodeCosts, wanted: IntArray | None) -> float:
 
 def _final_nodes(node_costs: _NodeCosts, nodes: IntArray, length: int, wanted: IntArray | None) -> IntArray:
     """Return the nodes whose cheapest path has this length."""
-    is_final = node_costs.lengths[nodes] == length
+    is_final: npt.NDArray[np.bool_] = node_costs.lengths[nodes] == length
     if wanted is not None:
         is_final &= np.isin(nodes, wanted)
-    return nodes[is_final]
+    final_nodes: IntArray = nodes[is_final]
+    return final_nodes

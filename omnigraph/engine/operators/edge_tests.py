@@ -41,9 +41,7 @@ def choose_adjacencies(
     ]
 
 
-def accepted_edges(
-    context: ExecutionContext, edge_key: TableKey, edge_test: plan.EdgeTest, edge_ids: IntArray
-) -> Mask:
+def accepted_edges(context: ExecutionContext, edge_key: TableKey, edge_test: plan.EdgeTest, edge_ids: IntArray) -> Mask:
     """Return whether each edge passes all predicates of the test."""
     is_accepted: Mask = np.ones(len(edge_ids), np.bool_)
     if len(edge_ids) == 0:

@@ -39,7 +39,9 @@ def columns_read(*expressions: plan.Value | plan.Predicate | plan.Ranking | None
     return column_keys
 
 
-def _columns_read_by(expression: plan.Value | plan.Predicate | plan.Ranking | None) -> set[VariableColumn]:
+def _columns_read_by(  # noqa: PLR0911 - one return per kind
+    expression: plan.Value | plan.Predicate | plan.Ranking | None,
+) -> set[VariableColumn]:
     match expression:
         case plan.PropertyValue():
             return {(expression.variable, expression.name)}

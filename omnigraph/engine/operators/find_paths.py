@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.engine.adjacency.adjacency import Adjacency
 from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.lang.query import plan
@@ -29,6 +30,19 @@ _MAX_BOTH_SIDES = 4  # up to this many ends are searched from both sides, one af
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _SearchedRows:
+    """The rows whose start is a node: their positions, the distinct starts, and each row's start and end.
+
+    `owners` are positions in `starts`. `ends` is None unless every path must end at a node of the row.
+    """
+
+    positions: IntArray
+    starts: IntArray
+    owners: IntArray
+    ends: IntArray | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _FoundPaths:
     """Paths with the position of their start among the distinct starts, the node where the search ended, and cost."""
 
@@ -41,20 +55,24 @@ class _FoundPaths:
 def find_paths(context: ExecutionContext, rows: Rows, operator: plan.FindPaths) -> Rows:
     """Return the rows joined with their paths, and with the nodes at which the paths end."""
     node_key = TableKey.node(operator.node_type)
-    row_starts = _row_ids_of_type(rows[operator.source], node_key)
-    row_ends = _row_ids_of_type(rows[operator.closing], node_key) if operator.closing is not None else None
-    searched_rows = np.flatnonzero((row_starts >= 0) if row_ends is None else (row_starts >= 0) & (row_ends >= 0))
-    starts, row_owners = np.unique(row_starts[searched_rows], return_inverse=True)
-    wanted_by_start = _wanted_ends(context, operator, row_owners, row_ends[searched_rows] if row_ends is not None else None)
-    found = _search_all(context, operator, starts, wanted_by_start)
-    path_order, first, counts = _match_rows(found, row_owners, None if row_ends is None else row_ends[searched_rows])
+    searched = _searched_rows(rows, operator, node_key)
+    found = _search_all(context, operator, searched.starts, _wanted_ends(context, operator, searched))
+    path_order, first, counts = _match_rows(found, searched)
     context.meter.charge_bytes(int(counts.sum()) * (rows.bytes_per_row + 16))
-    positions = searched_rows[np.repeat(np.arange(len(searched_rows)), counts)]
+    positions = np.repeat(searched.positions, counts)
     path_numbers = path_order[expand_ranges(first, counts)]
     bindings = {operator.path: VariableBinding((), path_numbers, None, _path_table(operator, node_key, found))}
     if operator.target is not None:
         bindings[operator.target] = VariableBinding((node_key,), found.ends[path_numbers])
     return rows.take_with(positions, bindings)
+
+
+def _searched_rows(rows: Rows, operator: plan.FindPaths, node_key: TableKey) -> _SearchedRows:
+    row_starts = _row_ids_of_type(rows[operator.source], node_key)
+    row_ends = _row_ids_of_type(rows[operator.closing], node_key) if operator.closing is not None else row_starts
+    positions = np.flatnonzero((row_starts >= 0) & (row_ends >= 0))
+    starts, owners = np.unique(row_starts[positions], return_inverse=True)
+    return _SearchedRows(positions, starts, owners, row_ends[positions] if operator.closing is not None else None)
 
 
 def _row_ids_of_type(binding: VariableBinding, node_key: TableKey) -> IntArray:
@@ -64,21 +82,20 @@ def _row_ids_of_type(binding: VariableBinding, node_key: TableKey) -> IntArray:
 
 
 def _wanted_ends(
-    context: ExecutionContext, operator: plan.FindPaths, row_owners: IntArray, row_ends: IntArray | None
+    context: ExecutionContext, operator: plan.FindPaths, searched: _SearchedRows
 ) -> Callable[[int], IntArray | None]:
     """Return a function that returns the possible ends of a start's paths, or None if all nodes are possible."""
-    if row_ends is not None:
-        order = np.argsort(row_owners, kind="stable")
-        sorted_owners, sorted_ends = row_owners[order], row_ends[order]
+    if searched.ends is not None:
+        owner_order = np.argsort(searched.owners, kind="stable")
+        sorted_ends = searched.ends[owner_order]
+        owner_stops = np.cumsum(np.bincount(searched.owners, minlength=len(searched.starts)))
 
         def ends_of_owner(owner: int) -> IntArray:
-            first, stop = np.searchsorted(sorted_owners, [owner, owner + 1])
-            return np.unique(sorted_ends[first:stop])
+            first = int(owner_stops[owner - 1]) if owner else 0
+            return np.unique(sorted_ends[first : owner_stops[owner]])
 
         return ends_of_owner
-    if not operator.target_filters or len(row_owners) == 0:
-        return lambda _: None
-    if operator.target is None:
+    if not operator.target_filters or len(searched.starts) == 0:
         return lambda _: None
     accepted = filtered_row_ids(context, TableKey.node(operator.node_type), operator.target_filters)
     return lambda _: accepted
@@ -147,7 +164,7 @@ def _path_finder(
 
 
 def _path_search(context: ExecutionContext, operator: plan.FindPaths, start_count: int) -> PathSearch:
-    def load_backward() -> list[object]:
+    def load_backward() -> list[Adjacency]:
         return choose_adjacencies(
             context, reverse_steps(operator.steps), operator.edge_test, start_count, with_edges=True
         )
@@ -171,18 +188,16 @@ def _layer_search(search: PathSearch) -> Callable[[int, IntArray | None], Iterat
     return search_layers
 
 
-def _match_rows(
-    found: _FoundPaths, row_owners: IntArray, row_ends: IntArray | None
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return path numbers in an order in which the paths of each row are adjacent, and where they begin and how many."""
-    if row_ends is None:
+def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:
+    """Return path numbers in an order in which the paths of a row are adjacent, and each row's range in this order."""
+    if searched.ends is None:
         path_order = np.argsort(found.owners, kind="stable")
-        path_keys, row_keys = found.owners[path_order], row_owners
+        path_keys, row_keys = found.owners[path_order], searched.owners
     else:
         path_order = np.lexsort((found.ends, found.owners))
-        ends, end_codes = np.unique(np.concatenate([found.ends, row_ends]), return_inverse=True)
+        ends, end_codes = np.unique(np.concatenate([found.ends, searched.ends]), return_inverse=True)
         path_keys = (found.owners * len(ends) + end_codes[: len(found.ends)])[path_order]
-        row_keys = row_owners * len(ends) + end_codes[len(found.ends) :]
+        row_keys = searched.owners * len(ends) + end_codes[len(found.ends) :]
     first = np.searchsorted(path_keys, row_keys, side="left")
     return path_order, first, np.searchsorted(path_keys, row_keys, side="right") - first
 

@@ -174,9 +174,10 @@ class _GroupedRows:
 
 def _counted_variable(aggregation: plan.Aggregate) -> str | None:
     """Return the variable whose distinct entities are counted, if any."""
-    is_entity = isinstance(aggregation.argument, plan.Entity | plan.PathEntity)
-    if aggregation.distinct and aggregation.function == "count" and is_entity:
-        return aggregation.argument.variable
+    argument = aggregation.argument
+    is_distinct_count = aggregation.distinct and aggregation.function == "count"
+    if is_distinct_count and isinstance(argument, plan.Entity | plan.PathEntity):
+        return argument.variable
     return None
 
 

@@ -73,10 +73,9 @@ def start_block(node_ids: _Ids) -> PathBlock:
 
 def build_path_table(node_key: TableKey, edge_keys: tuple[TableKey, ...], blocks: Sequence[PathBlock]) -> PathTable:
     """Return a table of the paths of all blocks, in order."""
-    lengths = np.concatenate([np.full(len(block.nodes), block.edges.shape[1], np.int64) for block in blocks] or [[]])
-    starts = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
     no_ids = np.empty(0, np.int64)
+    lengths = [np.full(len(block.nodes), block.edges.shape[1], np.int64) for block in blocks]
+    starts = np.append(0, np.cumsum(np.concatenate([no_ids, *lengths])))
     return PathTable(
         node_key,
         edge_keys,

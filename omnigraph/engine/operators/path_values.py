@@ -54,7 +54,7 @@ def _path_column(
 ) -> pa.Array:
     is_null = path_numbers == NULL_ROW
     known_numbers = np.where(is_null, 0, path_numbers)
-    if function == "length" or function == "cost":
+    if function in ("length", "cost"):
         values = paths.lengths if function == "length" else paths.costs
         if values is None or len(values) == 0:
             return pa.nulls(len(path_numbers), pa.int64() if function == "length" else pa.float64())

@@ -84,12 +84,12 @@ def edge_test(builder: Builder, rule_span: Span, children: list[Any]) -> Conditi
 
 def path(builder: Builder, rule_span: Span, children: list[Any]) -> Traversal:
     """`$p = any shortest $a knows{1,3} $b by $w.k`."""
-    variable_token, operator_token, mode, path_traversal, cost = children
-    if operator_token != "=":
-        message = f"expected `=` after `{variable_token}`, found `{operator_token}`"
-        builder.report_problem(builder.token_span(operator_token), message)
+    variable_token, operator, mode, path_traversal, cost = children
+    if str(operator) != "=":
+        message = f"expected `=` after `{variable_token}`, found `{operator}`"
+        builder.report_problem(builder.token_span(operator), message)
     path_pattern = PathPattern(builder.make_variable(variable_token), mode, cast("Field | None", cost))
-    return replace(path_traversal, path=path_pattern, span=rule_span)
+    return replace(cast("Traversal", path_traversal), path=path_pattern, span=rule_span)
 
 
 def path_mode(builder: Builder, rule_span: Span, children: list[Any]) -> PathMode:

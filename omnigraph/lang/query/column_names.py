@@ -16,7 +16,7 @@ def column_name(projection: m.Projection) -> str:
     return projection.alias.text if projection.alias is not None else _expression_name(projection.expression)
 
 
-def _expression_name(expression: m.Expression) -> str:
+def _expression_name(expression: m.Expression) -> str:  # noqa: PLR0911 - one return per kind
     match expression:
         case m.Field():
             return f"{expression.variable}.{expression.name}"

@@ -108,8 +108,9 @@ def _describe_column(plan_column: plan.PlanColumn, optional_variables: frozenset
     column_type = plan_column.type
     if column_type is None:
         column_value = plan_column.value
-        is_object = isinstance(column_value, plan.Entity | plan.PathEntity)
-        may_be_missing = is_object and column_value.variable in optional_variables
+        may_be_missing = (
+            isinstance(column_value, plan.Entity | plan.PathEntity) and column_value.variable in optional_variables
+        )
         return ResultColumn(plan_column.name, "object", may_be_missing)
     item_kind = _SCALAR_KINDS[column_type.scalar] if column_type.is_list else None
     return ResultColumn(

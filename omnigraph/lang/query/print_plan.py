@@ -56,7 +56,7 @@ def _operator_lines(operators: Iterable[plan.Operator], indent: str) -> Iterator
             yield from _operator_lines(operator.inner, indent + "  ")
 
 
-def operator_text(operator: plan.Operator) -> str:
+def operator_text(operator: plan.Operator) -> str:  # noqa: PLR0911 - one return per kind
     """Return the text of one operator, without its inner operators."""
     match operator:
         case plan.NodeScan():

@@ -12,7 +12,17 @@ from omnigraph.values import PropertyType, ScalarType
 
 from . import expressions, literals
 from .checked import CheckedBinding, CheckedClause, CheckedFilter
-from .scope import ANONYMOUS, BrokenVariable, EdgeVariable, HopEdgeVariable, NodeVariable, PathVariable, Scope, entity_type, narrower_type
+from .scope import (
+    ANONYMOUS,
+    BrokenVariable,
+    EdgeVariable,
+    HopEdgeVariable,
+    NodeVariable,
+    PathVariable,
+    Scope,
+    entity_type,
+    narrower_type,
+)
 from .typed_values import STRING, TypedValue, is_comparable
 
 

@@ -21,9 +21,7 @@ def check_match(scope: Scope, clauses: tuple[m.Clause, ...]) -> CheckedMatch:
     checked_clauses: list[CheckedClause] = []
     for clause in clauses:
         checked_clauses += _check_clause(scope, clause)
-    introduced = [
-        variable for _, variable in scope.introduced_variables() if not isinstance(variable, HopEdgeVariable)
-    ]
+    introduced = [variable for _, variable in scope.introduced_variables() if not isinstance(variable, HopEdgeVariable)]
     return CheckedMatch(
         clauses=tuple(checked_clauses),
         introduced=tuple(variable.name for variable in introduced),

@@ -4,6 +4,7 @@ This module checks the parts that refer to every edge on the way: the condition 
 and the path variable. Such an edge variable is visible only in these parts, because it stands for many edges.
 """
 
+from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_of
@@ -111,7 +112,7 @@ def check_cost(scope: Scope, traversal: m.Traversal) -> plan.PropertyValue | Non
     return None
 
 
-def _named_edge_variable(scope: Scope, traversal: m.Traversal, span: m.Span, keyword: str) -> EdgeVariable | None:
+def _named_edge_variable(scope: Scope, traversal: m.Traversal, span: Span, keyword: str) -> EdgeVariable | None:
     variable = traversal.edge_variable
     bound_variable = scope.variables.get(variable.name) if variable is not None else None
     if isinstance(bound_variable, EdgeVariable):
