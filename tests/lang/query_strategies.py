@@ -15,7 +15,8 @@ from omnigraph.values import PropertyType, ScalarType
 KEYWORDS = tuple(
     "query match return order limit offset distinct as asc desc not optional and or in is null"
     " true false contains starts_with insert update delete set where now search fuzzy match_text"
-    " bm25 nearest rrf count sum avg min max collect date datetime".split()
+    " bm25 nearest rrf count sum avg min max collect date datetime"
+    " any all shortest walk trail acyclic simple by length nodes edges cost".split()
 )
 PLAIN = ("a", "b", "name", "knows", "not_x", "query1", "_x", "inward", "true2", "nullable")
 TYPES = ("A", "Person", "Date", "String", "Vector", "Not", "Q_1")
@@ -88,7 +89,8 @@ def rankings(arguments: Strategy) -> Strategy:
     return nearest | st.builds(m.Call, st.just("bm25"), st.tuples(arguments, arguments))
 
 
-_simple: Strategy = st.one_of(variables, fields, literals, lists, now, aliases)
+path_calls: Strategy = st.builds(m.PathCall, st.sampled_from(["length", "nodes", "edges", "cost"]), variables)
+_simple: Strategy = st.one_of(variables, fields, literals, lists, now, path_calls, aliases)
 expressions: Strategy = _brief(_simple | _calls(_simple | _calls(_simple)))
 text_calls: Strategy = st.builds(
     m.Call, st.sampled_from(["search", "match_text", "fuzzy"]), st.tuples(_simple, _simple)
@@ -156,12 +158,26 @@ def _alternatives(*without: str) -> Strategy:
     return st.tuples(first, more).map(lambda both: both[0] + both[1])
 
 
+PATH_MODES = ("any shortest", "all shortest", "walk", "trail", "acyclic", "simple")
+path_patterns: Strategy = st.builds(m.PathPattern, variables, st.sampled_from(PATH_MODES), st.none() | fields)
 traversals: Strategy = _brief(
     st.one_of(
         st.builds(m.Traversal, variables, _alternatives(*PAIRING), variables, st.just(False)),
         st.builds(m.Traversal, variables, _alternatives(), variables, st.just(False), hops),
         st.builds(m.Traversal, variables, _alternatives(), variables, st.just(True), hops | st.none()),
         st.builds(m.Traversal, variables, _alternatives(), variables, st.booleans(), hops | st.none(), variables),
+        st.builds(m.Traversal, variables, _alternatives(), variables, st.booleans(), hops, variables, conditions),
+        st.builds(
+            m.Traversal,
+            variables,
+            _alternatives(),
+            variables,
+            st.booleans(),
+            hops,
+            st.none() | variables,
+            st.none() | conditions,
+            path_patterns,
+        ),
     )
 )
 pairs: Strategy = st.builds(m.WordPair, variables, st.builds(m.Name, st.sampled_from(PAIRING)), variables)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from omnigraph.errors import QueryExecutionError
 from omnigraph.lang.query import model as m
 
 from .clause_reading import Kinds, Reading, Step, Walk, names_of, part_of, parts
@@ -139,11 +140,17 @@ class Matcher:
     def _paths(self, walk: Walk, start: Entity) -> list[FoundPath]:
         assert walk.path is not None
         by = walk.path.cost
-        cost = None if by is None else (lambda edge: self.property(edge, by.name))
+        cost = None if by is None else (lambda edge: self._cost(edge, by.name))
         hops = (walk.low, walk.high)
         return found_paths(
             start, walk.path.mode, hops, lambda node: self._passing(walk, node), cost, backward=walk.backward
         )
+
+    def _cost(self, edge: Entity, name: str) -> Value:
+        held = self.property(edge, name)
+        if held is not None and held < 0:
+            raise QueryExecutionError(reason="a cost is negative")
+        return held
 
     def _neighbours(self, step: Step, node: Entity) -> list[tuple[Entity, Entity]]:
         if (step, node) not in self._near:

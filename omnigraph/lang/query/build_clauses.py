@@ -82,6 +82,12 @@ def edge_test(builder: Builder, rule_span: Span, children: list[Any]) -> Conditi
     return as_condition(children[0])
 
 
+def edge_cost(builder: Builder, rule_span: Span, children: list[Any]) -> Field:
+    """`by $w.k`, after a path."""
+    cost: Field = children[1]
+    return cost
+
+
 def path(builder: Builder, rule_span: Span, children: list[Any]) -> Traversal:
     """`$p = any shortest $a knows{1,3} $b by $w.k`."""
     variable_token, operator, mode, path_traversal, cost = children
@@ -124,6 +130,7 @@ RULES: dict[str, RuleAction] = CONDITIONS | {
     "hops": hops,
     "traversal": traversal,
     "edge_test": edge_test,
+    "edge_cost": edge_cost,
     "path": path,
     "path_mode": path_mode,
     "pair": pair,

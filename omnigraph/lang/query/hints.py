@@ -21,7 +21,7 @@ TERMINAL_NAMES = {
     "_SET": "`set`",
     "_WHERE": "`where`",
     "AS": "`as`",
-    "_BY": "`by`",
+    "BY": "`by`",
     "PATH_CHOICE": "`any` or `all`",
     "PATH_SEARCH": "`shortest`",
     "PATH_MODE": "`walk`, `trail`, `acyclic` or `simple`",
@@ -79,7 +79,7 @@ _LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL"
 _VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
 _FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE", "PATH_FN"})
 _WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
-_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE"}
+_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "BY"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
 
 # The first matching group wins, so larger groups come first.

@@ -172,11 +172,16 @@ class Speller:
 
     def traversal(self, traversal: Traversal) -> str:
         """`$p = any shortest $a $w:knows{1,3} $b where $w.k > 1`."""
+        return " ".join(self.traversal_parts(traversal))
+
+    def traversal_parts(self, traversal: Traversal) -> list[str]:
+        """Return a traversal in the parts between which a line may break: before `where` and `by`."""
         path = traversal.path
         path_text = "" if path is None else f"${path.variable.name} = {path.mode} "
-        test_text = "" if traversal.edge_test is None else f" where {self.condition(traversal.edge_test)}"
-        cost_text = "" if path is None or path.cost is None else f" by {self.expression(path.cost)}"
-        return f"{path_text}{_spell_traversal(traversal)}{test_text}{cost_text}"
+        parts = [f"{path_text}{_spell_traversal(traversal)}"]
+        parts += [] if traversal.edge_test is None else [f"where {self.condition(traversal.edge_test)}"]
+        parts += [] if path is None or path.cost is None else [f"by {self.expression(path.cost)}"]
+        return parts
 
     def predicate(self, named_value: InlinePredicate | Assignment) -> str:
         """`name: "Ann"`."""
