@@ -54,7 +54,8 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> tuple[Graph, list[Any]]:
 
 def found(graph: Graph, path: str, more: str = "") -> dict[Pair, list[dict[str, Any]]]:
     """The rows of a path by its endpoints."""
-    text = f"match {{ $a: N  $p = {path} }} return {{ $a.k as a, $b.k as b, nodes($p) as nodes, edges($p) as edges{more} }}"
+    columns = f"$a.k as a, $b.k as b, nodes($p) as nodes, edges($p) as edges{more}"
+    text = f"match {{ $a: N  $p = {path} }} return {{ {columns} }}"
     rows: dict[Pair, list[dict[str, Any]]] = defaultdict(list)
     for row in graph.query(text).to_dicts():
         rows[row["a"], row["b"]].append(row)
@@ -112,10 +113,14 @@ def check_acyclic(graph: Graph, parts: list[Any], hops: int) -> None:
     def paths_of(part: Any) -> dict[Pair, Counter[Any]]:
         pairs = ((a, b) for a in part for b in part if a != b)
         paths = ((pair, networkx.all_simple_edge_paths(part, *pair, cutoff=hops)) for pair in pairs)
-        keys = ((pair, Counter(tuple(key for _, _, key in path) for path in found_paths)) for pair, found_paths in paths)
+        keys = (
+            (pair, Counter(tuple(key for _, _, key in path) for path in found_paths)) for pair, found_paths in paths
+        )
         return {pair: counted for pair, counted in keys if counted}
 
-    assert {pair: Counter(tuple(row["edges"]) for row in one) for pair, one in rows.items()} == expected(parts, paths_of)
+    assert {pair: Counter(tuple(row["edges"]) for row in one) for pair, one in rows.items()} == expected(
+        parts, paths_of
+    )
 
 
 def check_all(graph: Graph, parts: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""All paths from a start node: walks, trails, acyclic paths and simple paths.
+"""All paths from some starts: walks, trails, acyclic paths and simple paths.
 
 Paths are extended by one edge at a time, all at once. If the ends are known, paths that cannot reach an end within
 the bounds are dropped early.
@@ -9,24 +9,25 @@ import numpy as np
 from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
 from omnigraph.lang.query import plan
 
-from .path_layers import EdgeLayer, append_edges, follow_edges
+from .path_layers import EdgeLayer, append_edges
+from .path_search import PathSearch, PlaceLevels, WantedEnds
 from .path_table import PathBlock, start_block
 from .rows import IntArray, Mask
-from .shortest_paths import NodeLevels, PathSearch
 
 _BYTES_PER_MEMBER = 24  # bytes per node of a path, with its edge and type
 
 
-def enumerate_paths(search: PathSearch, mode: plan.PathMode, start: int, wanted: IntArray | None) -> list[PathBlock]:
-    """Return the paths of a mode from a start node, by length; with `wanted`, only those that end there."""
-    hops_to_end = None if wanted is None else _hops_to(search, wanted)
-    paths = start_block(np.array([start], np.int64))
+def enumerate_paths(search: PathSearch, mode: plan.PathMode, starts: IntArray, wanted: WantedEnds) -> list[PathBlock]:
+    """Return the paths of a mode from some places to places that are wanted, by length."""
+    hops_to_end = _hops_to_ends(search, starts, wanted)
+    paths = start_block(starts)
     blocks = [_ending_paths(search, paths, wanted)]
     for length in range(1, search.max_hops + 1):
         paths = _open_paths(paths) if mode == "simple" else paths
         paths = _extend_paths(search, mode, paths)
         if hops_to_end is not None:
-            hops = hops_to_end.of(paths.nodes[:, -1])
+            last_places = paths.nodes[:, -1]
+            hops = hops_to_end.of(last_places if wanted.places is not None else last_places % search.stride)
             paths = paths.take((hops >= 0) & (hops <= search.max_hops - length))
         if len(paths.nodes) == 0:
             break
@@ -34,18 +35,21 @@ def enumerate_paths(search: PathSearch, mode: plan.PathMode, start: int, wanted:
     return blocks
 
 
-def _ending_paths(search: PathSearch, paths: PathBlock, wanted: IntArray | None) -> PathBlock:
+def _ending_paths(search: PathSearch, paths: PathBlock, wanted: WantedEnds) -> PathBlock:
     if paths.edges.shape[1] < search.min_hops:
         return paths.take(np.empty(0, np.int64))
-    return paths if wanted is None else paths.take(np.isin(paths.nodes[:, -1], wanted))
+    return paths.take(wanted.contains(paths.nodes[:, -1], search.stride))
 
 
-def _hops_to(search: PathSearch, wanted: IntArray) -> NodeLevels:
-    """Return the number of hops from each node to the nearest wanted node."""
-    levels = search.levels()
-    frontier = levels.add_level(wanted)
-    while len(frontier) and len(levels.known_nodes) < search.max_hops:
-        frontier = levels.add_level(follow_edges(search.context, search.load_backward(), frontier).targets)
+def _hops_to_ends(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceLevels | None:
+    """Return the number of hops from each place to the nearest wanted one; by node if nodes are wanted."""
+    ends = wanted.places if wanted.places is not None else wanted.nodes
+    if ends is None:
+        return None
+    levels = search.levels(search.place_count(starts))
+    frontier = levels.add_level(ends)
+    while len(frontier) and len(levels.known_places) < search.max_hops:
+        frontier = levels.add_level(search.follow(frontier, backward=True).targets)
     return levels
 
 
@@ -56,11 +60,11 @@ def _open_paths(paths: PathBlock) -> PathBlock:
 
 
 def _extend_paths(search: PathSearch, mode: plan.PathMode, paths: PathBlock) -> PathBlock:
-    last_nodes, path_positions = np.unique(paths.nodes[:, -1], return_inverse=True)
-    layer = follow_edges(search.context, search.forward, last_nodes)
+    last_places, path_positions = np.unique(paths.nodes[:, -1], return_inverse=True)
+    layer = search.follow(last_places)
     layer = layer.take(np.argsort(layer.sources, kind="stable"))
-    first = np.searchsorted(layer.sources, last_nodes, side="left")[path_positions]
-    counts = np.searchsorted(layer.sources, last_nodes, side="right")[path_positions] - first
+    first = np.searchsorted(layer.sources, last_places, side="left")[path_positions]
+    counts = np.searchsorted(layer.sources, last_places, side="right")[path_positions] - first
     search.context.meter.charge_bytes(int(counts.sum()) * (paths.nodes.shape[1] + 1) * _BYTES_PER_MEMBER)
     positions = np.repeat(np.arange(len(counts)), counts)
     layer = layer.take(expand_ranges(first, counts))

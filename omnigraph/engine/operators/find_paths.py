@@ -17,16 +17,22 @@ from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 
-from .cheapest_paths import edge_costs, search_cheapest
+from .breadth_first import row_id_bound
+from .cheapest_paths import search_cheapest
+from .edge_costs import EdgeCosts
 from .edge_tests import choose_adjacencies, reverse_steps
 from .enumerate_paths import enumerate_paths
 from .path_layers import PathLayers, PathTables, all_paths, best_paths
+from .path_search import PathSearch, WantedEnds
 from .path_table import PathBlock, PathTable, build_path_table
 from .rows import NULL_ROW, IntArray, Rows, VariableBinding
 from .scan import filtered_row_ids
-from .shortest_paths import PathSearch, search_both_sides, search_from_start
+from .shortest_paths import search_both_sides, search_from_starts
 
-_MAX_BOTH_SIDES = 4  # up to this many ends are searched from both sides, one after another
+_MAX_BOTH_SIDES = 4  # up to this many ends of a single start are searched from both sides, one after another
+_MAX_PLACES = 1 << 22  # number of places (a node and the start it is reached from) that are searched at once
+_MAX_WANTED_PLACES = 1 << 20
+_UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unknown, so starts are searched one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +62,7 @@ def find_paths(context: ExecutionContext, rows: Rows, operator: plan.FindPaths) 
     """Return the rows joined with their paths, and with the nodes at which the paths end."""
     node_key = TableKey.node(operator.node_type)
     searched = _searched_rows(rows, operator, node_key)
-    found = _search_all(context, operator, searched.starts, _wanted_ends(context, operator, searched))
+    found = _search_all(context, operator, searched)
     path_order, first, counts = _match_rows(found, searched)
     context.meter.charge_bytes(int(counts.sum()) * (rows.bytes_per_row + 16))
     positions = np.repeat(searched.positions, counts)
@@ -81,81 +87,81 @@ def _row_ids_of_type(binding: VariableBinding, node_key: TableKey) -> IntArray:
     return np.where(binding.is_type(node_key), binding.row_ids, NULL_ROW)
 
 
-def _wanted_ends(
-    context: ExecutionContext, operator: plan.FindPaths, searched: _SearchedRows
-) -> Callable[[int], IntArray | None]:
-    """Return a function that returns the possible ends of a start's paths, or None if all nodes are possible."""
-    if searched.ends is not None:
-        owner_order = np.argsort(searched.owners, kind="stable")
-        sorted_ends = searched.ends[owner_order]
-        owner_stops = np.cumsum(np.bincount(searched.owners, minlength=len(searched.starts)))
-
-        def ends_of_owner(owner: int) -> IntArray:
-            first = int(owner_stops[owner - 1]) if owner else 0
-            return np.unique(sorted_ends[first : owner_stops[owner]])
-
-        return ends_of_owner
-    if not operator.target_filters or len(searched.starts) == 0:
-        return lambda _: None
-    accepted = filtered_row_ids(context, TableKey.node(operator.node_type), operator.target_filters)
-    return lambda _: accepted
-
-
-def _search_all(
-    context: ExecutionContext,
-    operator: plan.FindPaths,
-    starts: IntArray,
-    wanted_by_start: Callable[[int], IntArray | None],
-) -> _FoundPaths:
-    find = _path_finder(context, operator, len(starts))
+def _search_all(context: ExecutionContext, operator: plan.FindPaths, searched: _SearchedRows) -> _FoundPaths:
+    """Search from all starts, in batches whose places fit into arrays of a fixed size."""
+    accepted = _accepted_ends(context, operator) if len(searched.starts) else None
+    search = _path_search(context, operator, searched, accepted)
+    find = _path_finder(context, operator, search)
+    batch_starts = max(1, _MAX_PLACES // search.stride)
     blocks: list[PathBlock] = []
     owners: list[IntArray] = []
     costs: list[npt.NDArray[np.float64]] = []
-    for owner, start in enumerate(starts.tolist()):
+    for first in range(0, len(searched.starts), batch_starts):
         context.meter.check_timeout()
-        wanted = wanted_by_start(owner)
-        if wanted is not None and len(wanted) == 0:
-            continue
-        for block, block_costs in find(start, wanted):
-            if len(block.nodes):
-                blocks.append(block)
-                owners.append(np.full(len(block.nodes), owner, np.int64))
-                costs.append(block_costs)
+        used_bytes = context.meter.used_bytes
+        batch = searched.starts[first : first + batch_starts]
+        wanted = _wanted_ends(searched, accepted, first, len(batch), search.stride)
+        for block, block_costs in find(batch + np.arange(len(batch)) * search.stride, wanted):
+            owners.append(block.nodes[:, 0] // search.stride + first)
+            blocks.append(replace(block, nodes=block.nodes % search.stride))
+            costs.append(block_costs)
+            used_bytes += block.nbytes
+        context.meter.used_bytes = used_bytes  # only the paths are kept
     no_ids = np.empty(0, np.int64)
     ends = np.concatenate([no_ids, *(block.nodes[:, -1] for block in blocks)])
     all_costs = np.concatenate([np.empty(0), *costs]) if operator.cost is not None else None
     return _FoundPaths(blocks, np.concatenate([no_ids, *owners]), ends, all_costs)
 
 
+def _accepted_ends(context: ExecutionContext, operator: plan.FindPaths) -> IntArray | None:
+    """Return the nodes that pass the filters on the end of a path, or None if there are no filters."""
+    if not operator.target_filters:
+        return None
+    return filtered_row_ids(context, TableKey.node(operator.node_type), operator.target_filters)
+
+
+def _wanted_ends(
+    searched: _SearchedRows, accepted: IntArray | None, first: int, start_count: int, stride: int
+) -> WantedEnds:
+    """Return where the paths of a batch of starts may end."""
+    if searched.ends is not None:
+        in_batch = (searched.owners >= first) & (searched.owners < first + start_count)
+        places = (searched.owners[in_batch] - first) * stride + searched.ends[in_batch]
+        return WantedEnds(places=np.unique(places))
+    if accepted is None:
+        return WantedEnds()
+    if len(accepted) * start_count > _MAX_WANTED_PLACES:
+        return WantedEnds(nodes=accepted)
+    return WantedEnds(places=(np.arange(start_count)[:, None] * stride + accepted).ravel())
+
+
 _BlockCosts = Iterator[tuple[PathBlock, npt.NDArray[np.float64]]]
 
 
 def _path_finder(
-    context: ExecutionContext, operator: plan.FindPaths, start_count: int
-) -> Callable[[int, IntArray | None], _BlockCosts]:
-    """Return the function that finds the paths from one start node."""
-    search = _path_search(context, operator, start_count)
+    context: ExecutionContext, operator: plan.FindPaths, search: PathSearch
+) -> Callable[[IntArray, WantedEnds], _BlockCosts]:
+    """Return the function that finds the paths from a batch of starts."""
     edge_keys = tuple(TableKey.edge(step.edge_type) for step in operator.steps)
-    tables = PathTables(TableKey.node(operator.node_type), edge_keys, operator.backward)
+    tables = PathTables(TableKey.node(operator.node_type), edge_keys, operator.backward, search.stride)
     no_costs = np.empty(0)
     if operator.cost is not None:
-        read_costs = edge_costs(context, edge_keys, operator.cost)
+        read_costs = EdgeCosts(context, edge_keys, operator.cost)
 
-        def find_cheapest(start: int, wanted: IntArray | None) -> _BlockCosts:
-            cheapest = search_cheapest(search, read_costs, start, wanted)
+        def find_cheapest(starts: IntArray, wanted: WantedEnds) -> _BlockCosts:
+            cheapest = search_cheapest(search, read_costs, starts, wanted)
             yield from zip(best_paths(context, tables, cheapest.found), cheapest.end_costs, strict=True)
 
         return find_cheapest
     if operator.mode not in ("any shortest", "all shortest"):
 
-        def find_every(start: int, wanted: IntArray | None) -> _BlockCosts:
-            yield from ((block, no_costs) for block in enumerate_paths(search, operator.mode, start, wanted))
+        def find_every(starts: IntArray, wanted: WantedEnds) -> _BlockCosts:
+            yield from ((block, no_costs) for block in enumerate_paths(search, operator.mode, starts, wanted))
 
         return find_every
-    search_layers = _layer_search(search)
 
-    def find_shortest(start: int, wanted: IntArray | None) -> _BlockCosts:
-        for found in search_layers(start, wanted):
+    def find_shortest(starts: IntArray, wanted: WantedEnds) -> _BlockCosts:
+        for found in _shortest_layers(search, starts, wanted):
             is_single = operator.mode == "any shortest"
             chosen = best_paths(context, tables, found) if is_single else all_paths(context, found)
             yield from ((block, no_costs) for block in chosen)
@@ -163,29 +169,32 @@ def _path_finder(
     return find_shortest
 
 
-def _path_search(context: ExecutionContext, operator: plan.FindPaths, start_count: int) -> PathSearch:
+def _path_search(
+    context: ExecutionContext, operator: plan.FindPaths, searched: _SearchedRows, accepted: IntArray | None
+) -> PathSearch:
+    start_count = len(searched.starts)
+
     def load_backward() -> list[Adjacency]:
         return choose_adjacencies(
             context, reverse_steps(operator.steps), operator.edge_test, start_count, with_edges=True
         )
 
     forward = choose_adjacencies(context, operator.steps, operator.edge_test, start_count, with_edges=True)
-    return PathSearch(context, forward, cache(load_backward), operator.min_hops, operator.max_hops)
+    known_ids = [searched.starts, *(ids for ids in (searched.ends, accepted) if ids is not None)]
+    row_bound = row_id_bound(forward)
+    stride = max(row_bound, *(int(ids.max(initial=0)) + 1 for ids in known_ids)) if row_bound else _UNKNOWN_STRIDE
+    return PathSearch(context, forward, cache(load_backward), operator.min_hops, operator.max_hops, stride)
 
 
-def _layer_search(search: PathSearch) -> Callable[[int, IntArray | None], Iterator[PathLayers]]:
-    levels, end_levels = search.levels(), search.levels()
-
-    def search_layers(start: int, wanted: IntArray | None) -> Iterator[PathLayers]:
-        if wanted is None or len(wanted) > _MAX_BOTH_SIDES:
-            yield search_from_start(search, levels, start, wanted)
-            return
-        for end in wanted.tolist():
-            found = search_both_sides(search, levels, end_levels, start, end)
-            if found is not None:
-                yield found
-
-    return search_layers
+def _shortest_layers(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Iterator[PathLayers]:
+    if wanted.places is None or len(wanted.places) > _MAX_BOTH_SIDES or len(starts) > 1:
+        yield search_from_starts(search, starts, wanted)
+        return
+    from_start, from_end = (search.levels(search.place_count(starts)) for _ in range(2))
+    for end in wanted.places.tolist():
+        found = search_both_sides(search, from_start, from_end, int(starts[0]), end)
+        if found is not None:
+            yield found
 
 
 def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:

@@ -1,7 +1,8 @@
-"""Layered edges between a start node and the ends of its shortest paths, and the choice of paths through them.
+"""Layered edges between start nodes and the ends of their shortest paths, and the choice of paths through them.
 
 Layer `h` holds the edges that can be the `h`-th edge of a shortest path. Owns the choice of one path by ids, and the
-enumeration of all paths. How the layers are found is not known here.
+enumeration of all paths. How the layers are found is not known here. Many starts are searched at once, so layers hold
+places instead of row ids: a place is a node together with the start from which it is reached.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ _BYTES_PER_MEMBER = 24  # bytes per node of an enumerated path, with its edge an
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeLayer:
-    """Edges by their first node, their second node, their row id and the index of their type."""
+    """Edges by their first place, their second place, their row id and the index of their type."""
 
     sources: IntArray
     targets: IntArray
@@ -41,39 +42,45 @@ class EdgeLayer:
         )
 
     def reversed(self) -> "EdgeLayer":
-        """Return the same edges with their nodes exchanged."""
+        """Return the same edges with their places exchanged."""
         return EdgeLayer(self.targets, self.sources, self.edges, self.edge_types)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathLayers:
-    """The layers from a start node, and the nodes at which paths of each length end (`ends[h]` after `h` edges)."""
+    """The layers from some places, and the places at which paths of each length end (`ends[h]` after `h` edges)."""
 
-    start: int
+    starts: IntArray
     layers: list[EdgeLayer]
     ends: list[IntArray]
 
 
 @dataclass(frozen=True, slots=True)
 class PathTables:
-    """The tables of a path's nodes and edges, and whether paths are found from their last node."""
+    """The tables of a path's nodes and edges, and whether paths are found from their last node.
+
+    Place `p` is the node `p % stride`, reached from the start with number `p // stride`.
+    """
 
     node_key: TableKey
     edge_keys: tuple[TableKey, ...]
     backward: bool = False
+    stride: int = 1 << 62
 
 
-def follow_edges(context: ExecutionContext, adjacencies: Sequence[Adjacency], nodes: IntArray) -> EdgeLayer:
-    """Return all edges that leave the given nodes."""
+def follow_edges(
+    context: ExecutionContext, adjacencies: Sequence[Adjacency], places: IntArray, stride: int
+) -> EdgeLayer:
+    """Return all edges that leave the given places."""
+    nodes = places % stride
     edge_count = sum(int(adjacency.edge_degrees(nodes).sum()) for adjacency in adjacencies)
     context.meter.charge_bytes(edge_count * BYTES_PER_EDGE)
     steps = [adjacency.expand_edges(nodes) for adjacency in adjacencies]
     edge_types = np.repeat(np.arange(len(steps), dtype=np.int16), [len(step[0]) for step in steps])
+    sources = places[np.concatenate([step[0] for step in steps])]
+    targets = np.concatenate([step[1] for step in steps])
     return EdgeLayer(
-        nodes[np.concatenate([step[0] for step in steps])],
-        np.concatenate([step[1] for step in steps]),
-        np.concatenate([step[2] for step in steps]),
-        edge_types,
+        sources, sources - sources % stride + targets, np.concatenate([step[2] for step in steps]), edge_types
     )
 
 
@@ -86,13 +93,13 @@ def prune_layers(found: PathLayers) -> PathLayers:
         layer = found.layers[length - 1]
         layers.append(layer.take(np.isin(layer.targets, needed)))
         needed = np.unique(layers[-1].sources)
-    return PathLayers(found.start, layers[::-1], found.ends)
+    return PathLayers(found.starts, layers[::-1], found.ends)
 
 
 def all_paths(context: ExecutionContext, found: PathLayers) -> list[PathBlock]:
     """Return every path to an end, by length."""
     pruned = prune_layers(found)
-    paths = start_block(np.array([pruned.start], np.int64))
+    paths = start_block(pruned.starts)
     blocks = [paths.take(np.isin(paths.nodes[:, -1], pruned.ends[0]))]
     for length, layer in enumerate(pruned.layers, 1):
         paths = _extend_paths(context, paths, layer)
@@ -124,20 +131,20 @@ def best_paths(context: ExecutionContext, tables: PathTables, found: PathLayers)
     """
     pruned = prune_layers(found)
     ranking = _IdRanking.of(context, tables, pruned)
-    level_nodes = [np.array([pruned.start], np.int64)]
+    level_places = [pruned.starts]
     chosen_edges: list[EdgeLayer] = []
-    path_ranks = np.zeros(1, np.int64)
-    blocks = [_trace_paths(level_nodes, chosen_edges, pruned.ends[0])]
+    path_ranks = np.zeros(len(pruned.starts), np.int64)
+    blocks = [_trace_paths(level_places, chosen_edges, pruned.ends[0])]
     for length, layer in enumerate(pruned.layers, 1):
-        source_positions = np.searchsorted(level_nodes[-1], layer.sources)
+        source_positions = np.searchsorted(level_places[-1], layer.sources)
         source_ranks = ranking.of_nodes(layer.sources) if tables.backward else path_ranks[source_positions]
         order = np.lexsort((ranking.of_edges(layer), source_ranks, layer.targets))
         order = order[run_starts(layer.targets[order])]
         chosen = layer.take(order)
-        level_nodes.append(chosen.targets)
+        level_places.append(chosen.targets)
         chosen_edges.append(chosen)
         path_ranks = _rank_pairs(source_ranks[order], ranking.of_nodes(chosen.targets))
-        blocks.append(_trace_paths(level_nodes, chosen_edges, pruned.ends[length]))
+        blocks.append(_trace_paths(level_places, chosen_edges, pruned.ends[length]))
     return blocks
 
 
@@ -148,7 +155,7 @@ def _rank_pairs(first: Codes, second: Codes) -> Codes:
     return ranks
 
 
-def _trace_paths(level_nodes: list[IntArray], chosen_edges: list[EdgeLayer], ends: IntArray) -> PathBlock:
+def _trace_paths(level_places: list[IntArray], chosen_edges: list[EdgeLayer], ends: IntArray) -> PathBlock:
     """Follow the chosen edges back from the given ends."""
     length = len(chosen_edges)
     nodes, edges = np.empty((len(ends), length + 1), np.int64), np.empty((len(ends), length), np.int64)
@@ -156,7 +163,7 @@ def _trace_paths(level_nodes: list[IntArray], chosen_edges: list[EdgeLayer], end
     nodes[:, length] = ends
     for position in range(length - 1, -1, -1):
         chosen = chosen_edges[position]
-        chosen_positions = np.searchsorted(level_nodes[position + 1], nodes[:, position + 1])
+        chosen_positions = np.searchsorted(level_places[position + 1], nodes[:, position + 1])
         nodes[:, position] = chosen.sources[chosen_positions]
         edges[:, position] = chosen.edges[chosen_positions]
         edge_types[:, position] = chosen.edge_types[chosen_positions]
@@ -172,6 +179,7 @@ class _IdRanking:
     edges: IntArray
     edge_ranks: Codes
     type_count: int
+    stride: int
 
     @classmethod
     def of(cls, context: ExecutionContext, tables: PathTables, pruned: PathLayers) -> "_IdRanking":
@@ -179,18 +187,19 @@ class _IdRanking:
         no_ids = np.empty(0, np.int64)
         has_choice = any(len(np.unique(layer.targets)) < len(layer.targets) for layer in pruned.layers)
         if not has_choice:
-            return cls(no_ids, no_ids, no_ids, no_ids, len(tables.edge_keys))
-        nodes = np.unique(np.concatenate([[pruned.start], *(layer.targets for layer in pruned.layers)]))
+            return cls(no_ids, no_ids, no_ids, no_ids, len(tables.edge_keys), tables.stride)
+        places = np.concatenate([pruned.starts, *(layer.targets for layer in pruned.layers)])
+        nodes = np.unique(places % tables.stride)
         node_ranks = dense_ranks(id_order(context, VariableBinding((tables.node_key,), nodes)))
         parallel = [_parallel_edges(layer) for layer in pruned.layers]
         edges, edge_ranks = _rank_edges(context, tables.edge_keys, parallel)
-        return cls(nodes, node_ranks, edges, edge_ranks, len(tables.edge_keys))
+        return cls(nodes, node_ranks, edges, edge_ranks, len(tables.edge_keys), tables.stride)
 
-    def of_nodes(self, nodes: IntArray) -> Codes:
-        """Return a rank for each node."""
+    def of_nodes(self, places: IntArray) -> Codes:
+        """Return a rank for the node of each place."""
         if len(self.nodes) == 0:
-            return np.zeros(len(nodes), np.int64)
-        return self.node_ranks[np.searchsorted(self.nodes, nodes)]
+            return np.zeros(len(places), np.int64)
+        return self.node_ranks[np.searchsorted(self.nodes, places % self.stride)]
 
     def of_edges(self, layer: EdgeLayer) -> Codes:
         """Return a rank for each edge; edges without a parallel edge have any rank."""

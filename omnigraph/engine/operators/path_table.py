@@ -55,6 +55,11 @@ class PathBlock:
     edges: _Ids
     edge_types: _TypeIndexes
 
+    @property
+    def nbytes(self) -> int:
+        """Total bytes of all arrays."""
+        return self.nodes.nbytes + self.edges.nbytes + self.edge_types.nbytes
+
     def reversed(self) -> "PathBlock":
         """Return the same paths from their last node to their first."""
         return PathBlock(self.nodes[:, ::-1], self.edges[:, ::-1], self.edge_types[:, ::-1])

@@ -1,105 +1,46 @@
 """The layers of shortest paths by number of edges, found breadth-first.
 
-With few ends, the search runs from both sides and meets in the middle. Otherwise it runs from the start until all
-ends are found. A shortest path from a node to itself has no edges.
+Between two known nodes, the search runs from both sides and meets in the middle. Otherwise it runs from all starts at
+once. A shortest path from a node to itself has no edges.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import numpy as np
-import numpy.typing as npt
 
 from omnigraph.engine.adjacency.adjacency import Adjacency
 from omnigraph.engine.execution_context import ExecutionContext
 
-from .path_layers import BYTES_PER_EDGE, EdgeLayer, PathLayers, follow_edges
-from .rows import IntArray, Mask
-
-_MIN_LEVEL_ROWS = 1 << 10
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PathSearch:
-    """What every search needs: the edges in both directions, and the bounds of the path length."""
-
-    context: ExecutionContext
-    forward: list[Adjacency]
-    load_backward: Callable[[], list[Adjacency]]
-    min_hops: int
-    max_hops: int
-
-    def levels(self) -> "NodeLevels":
-        """Return a new map from nodes to distances."""
-        row_bound = max((adjacency.size for adjacency in self.forward), default=0)
-        self.context.meter.charge_bytes(2 * row_bound)
-        return NodeLevels(np.full(max(row_bound, _MIN_LEVEL_ROWS), -1, np.int16))
-
-    def within_bounds(self, ends: list[IntArray]) -> list[IntArray]:
-        """Return the ends of paths that are long enough."""
-        return [nodes if length >= self.min_hops else nodes[:0] for length, nodes in enumerate(ends)]
+from .path_layers import BYTES_PER_EDGE, EdgeLayer, PathLayers
+from .path_search import PathSearch, PlaceLevels, WantedEnds
+from .rows import IntArray
 
 
-@dataclass(slots=True, eq=False)
-class NodeLevels:
-    """The distance of each node from where a search started, or -1; indexed by row id."""
-
-    by_row_id: npt.NDArray[np.int16]
-    known_nodes: list[IntArray] = field(default_factory=list)
-
-    def of(self, nodes: IntArray) -> npt.NDArray[np.int16]:
-        """Return the distance of each node."""
-        self._reserve(nodes)
-        return self.by_row_id[nodes]
-
-    def add_level(self, nodes: IntArray) -> IntArray:
-        """Record the nodes without a distance as the next level, and return them in order."""
-        new_nodes = np.unique(nodes[self.of(nodes) < 0]).astype(np.int64, copy=False)
-        self.by_row_id[new_nodes] = len(self.known_nodes)
-        self.known_nodes.append(new_nodes)
-        return new_nodes
-
-    def clear(self) -> None:
-        """Forget all distances, so that the array can be used for another start."""
-        for nodes in self.known_nodes:
-            self.by_row_id[nodes] = -1
-        self.known_nodes.clear()
-
-    def _reserve(self, nodes: IntArray) -> None:
-        needed_rows = int(nodes.max()) + 1 if len(nodes) else 0
-        if needed_rows > len(self.by_row_id):  # without neighbour lists, the highest row id is unknown
-            grown = np.full(2 * needed_rows, -1, np.int16)
-            grown[: len(self.by_row_id)] = self.by_row_id
-            self.by_row_id = grown
-
-
-def search_from_start(search: PathSearch, levels: NodeLevels, start: int, wanted: IntArray | None) -> PathLayers:
-    """Return the layers from a start node to all `wanted` nodes, or to all nodes if it is None."""
-    frontier = levels.add_level(np.array([start], np.int64))
+def search_from_starts(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PathLayers:
+    """Return the layers from some places to all places that are wanted."""
+    levels = search.levels(search.place_count(starts))
+    frontier = levels.add_level(starts)
     layers: list[EdgeLayer] = []
     while len(frontier) and len(layers) < search.max_hops and not _has_all(levels, wanted):
-        followed = follow_edges(search.context, search.forward, frontier)
+        followed = search.follow(frontier)
         layer = followed.take(levels.of(followed.targets) < 0)
         search.context.meter.release_bytes((len(followed.edges) - len(layer.edges)) * BYTES_PER_EDGE)
         frontier = levels.add_level(layer.targets)
         layers.append(layer)
-    ends = [nodes if wanted is None else nodes[np.isin(nodes, wanted)] for nodes in levels.known_nodes]
-    levels.clear()
-    return PathLayers(start, layers, search.within_bounds(ends))
+    ends = [places[wanted.contains(places, search.stride)] for places in levels.known_places]
+    return PathLayers(starts, layers, search.within_bounds(ends))
 
 
-def _has_all(levels: NodeLevels, wanted: IntArray | None) -> bool:
-    return wanted is not None and bool((levels.of(wanted) >= 0).all())
+def _has_all(levels: PlaceLevels, wanted: WantedEnds) -> bool:
+    return wanted.places is not None and bool((levels.of(wanted.places) >= 0).all())
 
 
 def search_both_sides(
-    search: PathSearch, from_start: NodeLevels, from_end: NodeLevels, start: int, end: int
+    search: PathSearch, from_start: PlaceLevels, from_end: PlaceLevels, start: int, end: int
 ) -> PathLayers | None:
     """Return the layers between two nodes, or None if no path between them is within bounds."""
     frontiers = [from_start.add_level(np.array([start], np.int64)), from_end.add_level(np.array([end], np.int64))]
     sides = (from_start, from_end)
     meeting = frontiers[0] if start == end else frontiers[0][:0]
-    while len(meeting) == 0 and len(from_start.known_nodes) + len(from_end.known_nodes) - 2 < search.max_hops:
+    while len(meeting) == 0 and len(from_start.known_places) + len(from_end.known_places) - 2 < search.max_hops:
         side = int(len(frontiers[1]) < len(frontiers[0]))
         if len(frontiers[side]) == 0:
             break
@@ -112,7 +53,7 @@ def search_both_sides(
     if layers is None or len(layers) < search.min_hops:
         return None
     ends = [np.empty(0, np.int64)] * len(layers)
-    return PathLayers(start, layers, [*ends, np.array([end], np.int64)])
+    return PathLayers(np.array([start], np.int64), layers, [*ends, np.array([end], np.int64)])
 
 
 def _neighbours(context: ExecutionContext, adjacencies: list[Adjacency], nodes: IntArray) -> IntArray:
@@ -124,26 +65,19 @@ def _neighbours(context: ExecutionContext, adjacencies: list[Adjacency], nodes: 
 
 
 def _layers_between(
-    search: PathSearch, from_start: NodeLevels, from_end: NodeLevels, meeting: IntArray
+    search: PathSearch, from_start: PlaceLevels, from_end: PlaceLevels, meeting: IntArray
 ) -> list[EdgeLayer]:
     """Return the edges of all shortest paths through the nodes at which both sides met."""
     first_half: list[EdgeLayer] = []
     nodes = meeting
-    for distance in range(len(from_start.known_nodes) - 2, -1, -1):
-        layer = _edges_to_level(search.context, search.load_backward(), nodes, from_start, distance)
-        first_half.append(layer.reversed())
-        nodes = np.unique(layer.targets)
+    for distance in range(len(from_start.known_places) - 2, -1, -1):
+        followed = search.follow(nodes, backward=True)
+        first_half.append(followed.take(from_start.of(followed.targets) == distance).reversed())
+        nodes = np.unique(first_half[-1].sources)
     second_half: list[EdgeLayer] = []
     nodes = meeting
-    for distance in range(len(from_end.known_nodes) - 2, -1, -1):
-        second_half.append(_edges_to_level(search.context, search.forward, nodes, from_end, distance))
+    for distance in range(len(from_end.known_places) - 2, -1, -1):
+        followed = search.follow(nodes)
+        second_half.append(followed.take(from_end.of(followed.targets) == distance))
         nodes = np.unique(second_half[-1].targets)
     return [*first_half[::-1], *second_half]
-
-
-def _edges_to_level(
-    context: ExecutionContext, adjacencies: list[Adjacency], nodes: IntArray, levels: NodeLevels, distance: int
-) -> EdgeLayer:
-    followed = follow_edges(context, adjacencies, nodes)
-    is_on_path: Mask = levels.of(followed.targets) == distance
-    return followed.take(is_on_path)
