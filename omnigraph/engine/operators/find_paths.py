@@ -6,7 +6,7 @@ searched once for each distinct start, however many rows have it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -174,16 +174,18 @@ def _path_search(
 ) -> PathSearch:
     start_count = len(searched.starts)
 
-    def load_backward() -> list[Adjacency]:
-        return choose_adjacencies(
-            context, reverse_steps(operator.steps), operator.edge_test, start_count, with_edges=True
-        )
+    def load_adjacencies(backward: bool, with_edges: bool = False) -> list[Adjacency]:
+        steps = reverse_steps(operator.steps) if backward else operator.steps
+        return choose_adjacencies(context, steps, operator.edge_test, start_count, with_edges=with_edges)
 
-    forward = choose_adjacencies(context, operator.steps, operator.edge_test, start_count, with_edges=True)
+    forward = load_adjacencies(False, with_edges=True)
+    load_backward = cache(partial(load_adjacencies, True, with_edges=True))
     known_ids = [searched.starts, *(ids for ids in (searched.ends, accepted) if ids is not None)]
     row_bound = row_id_bound(forward)
     stride = max(row_bound, *(int(ids.max(initial=0)) + 1 for ids in known_ids)) if row_bound else _UNKNOWN_STRIDE
-    return PathSearch(context, forward, cache(load_backward), operator.min_hops, operator.max_hops, stride)
+    return PathSearch(
+        context, forward, load_backward, cache(load_adjacencies), operator.min_hops, operator.max_hops, stride
+    )
 
 
 def _shortest_layers(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Iterator[PathLayers]:

@@ -35,11 +35,15 @@ class WantedEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathSearch:
-    """The edges in both directions, the bounds of the path length, and the number of places per start."""
+    """The edges in both directions, the bounds of the path length, and the number of places per start.
+
+    `load_neighbours` returns adjacencies that suffice if only nodes matter; its argument is whether to go backward.
+    """
 
     context: ExecutionContext
     forward: list[Adjacency]
     load_backward: Callable[[], list[Adjacency]]
+    load_neighbours: Callable[[bool], list[Adjacency]]
     min_hops: int
     max_hops: int
     stride: int

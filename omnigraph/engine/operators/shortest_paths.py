@@ -44,7 +44,7 @@ def search_both_sides(
         side = int(len(frontiers[1]) < len(frontiers[0]))
         if len(frontiers[side]) == 0:
             break
-        adjacencies = search.load_backward() if side else search.forward
+        adjacencies = search.load_neighbours(side == 1)
         frontiers[side] = sides[side].add_level(_neighbours(search.context, adjacencies, frontiers[side]))
         meeting = frontiers[side][sides[1 - side].of(frontiers[side]) >= 0]
     layers = _layers_between(search, from_start, from_end, meeting) if len(meeting) else None
