@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.operators.fetch import SYSTEM_COLUMNS
 from omnigraph.errors import InternalError
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.storage.arrow import arrow_type
 
 from .compare import compare_columns, compare_constant, normalize_comparison, swap_operator
@@ -85,9 +85,9 @@ def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
             return source.column(value.variable, SYSTEM_COLUMNS[value.field])
         case plan.Entity():
             return source.column(value.variable, "id")
-        case plan.PathValue():
+        case plan_paths.PathValue():
             return source.column(value.variable, value.function)
-        case plan.PathEntity():
+        case plan_paths.PathEntity():
             return source.column(value.variable, "length")
         case plan.Constant() | plan.Parameter():
             return repeat_value(source.constant(value), arrow_type(value.type), source.count)

@@ -7,7 +7,7 @@ the bounds are dropped early.
 import numpy as np
 
 from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan_paths
 
 from .path_layers import EdgeLayer, append_edges
 from .path_search import PathSearch, PlaceLevels, WantedEnds
@@ -17,7 +17,9 @@ from .rows import IntArray, Mask
 _BYTES_PER_MEMBER = 24  # bytes per node of a path, with its edge and type
 
 
-def enumerate_paths(search: PathSearch, mode: plan.PathMode, starts: IntArray, wanted: WantedEnds) -> list[PathBlock]:
+def enumerate_paths(
+    search: PathSearch, mode: plan_paths.PathMode, starts: IntArray, wanted: WantedEnds
+) -> list[PathBlock]:
     """Return the paths of a mode from some places to places that are wanted, by length."""
     hops_to_end = _hops_to_ends(search, starts, wanted)
     paths = start_block(starts)
@@ -59,7 +61,7 @@ def _open_paths(paths: PathBlock) -> PathBlock:
     return paths.take(is_open) if paths.edges.shape[1] else paths
 
 
-def _extend_paths(search: PathSearch, mode: plan.PathMode, paths: PathBlock) -> PathBlock:
+def _extend_paths(search: PathSearch, mode: plan_paths.PathMode, paths: PathBlock) -> PathBlock:
     last_places, path_positions = np.unique(paths.nodes[:, -1], return_inverse=True)
     layer = search.follow(last_places)
     layer = layer.take(np.argsort(layer.sources, kind="stable"))
@@ -72,7 +74,7 @@ def _extend_paths(search: PathSearch, mode: plan.PathMode, paths: PathBlock) -> 
     return append_edges(paths, positions[is_allowed], layer.take(is_allowed))
 
 
-def _repeats(mode: plan.PathMode, paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> Mask:
+def _repeats(mode: plan_paths.PathMode, paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> Mask:
     """Return whether an edge would repeat what the mode allows only once."""
     is_repeated = np.zeros(len(positions), np.bool_)
     if mode == "trail":

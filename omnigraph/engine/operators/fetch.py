@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.hot_columns import hot_columns
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_variables import operands_of
 from omnigraph.storage.scan import align_rows, take_rows
 from omnigraph.values.table_key import TableKey
@@ -49,9 +49,9 @@ def _columns_read_by(  # noqa: PLR0911 - one return per kind
             return {(expression.variable, SYSTEM_COLUMNS[expression.field])}
         case plan.Entity():
             return {(expression.variable, "id")}
-        case plan.PathValue():
+        case plan_paths.PathValue():
             return {(expression.variable, expression.function)}
-        case plan.PathEntity():
+        case plan_paths.PathEntity():
             return {(expression.variable, "length")}
         case plan.TextSearch() | plan.Bm25() | plan.Nearest():
             return _columns_read_by(expression.field)

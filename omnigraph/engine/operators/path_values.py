@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
 from omnigraph.engine.execution_context import ExecutionContext
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan_paths
 from omnigraph.values.table_key import TableKey
 
 from .fetch import RowSource, fetch_columns
@@ -23,13 +23,13 @@ _EDGE_COLUMNS = {"id": "id", "from": "src", "to": "dst"}
 _EDGE_TYPE = pa.struct([pa.field(name, pa.string()) for name in ("id", "type", "from", "to")])
 
 
-def path_struct_type(path: plan.PathEntity) -> pa.StructType:
+def path_struct_type(path: plan_paths.PathEntity) -> pa.StructType:
     """Return the type of a whole path in a result."""
     fields = [("length", pa.int64()), ("nodes", pa.list_(_NODE_TYPE)), ("edges", pa.list_(_EDGE_TYPE))]
     return pa.struct([*fields, ("cost", pa.float64())] if path.has_cost else fields)
 
 
-def path_column(source: RowSource, path: plan.PathEntity) -> pa.Array:
+def path_column(source: RowSource, path: plan_paths.PathEntity) -> pa.Array:
     """Return whole paths as structs; null where the variable is null."""
     binding = source.rows[path.variable]
     paths = binding.paths

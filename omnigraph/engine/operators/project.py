@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions import evaluate
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.schema.catalog import Catalog, PropertyDefinition
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import ScalarType
@@ -32,7 +32,7 @@ def result_schema(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> pa.Sc
 def _result_field(catalog: Catalog, column: plan.PlanColumn) -> pa.Field:
     if column.type is None and isinstance(column.value, plan.Entity):
         return pa.field(column.name, entity_struct_type(catalog, column.value.type_name))
-    if isinstance(column.value, plan.PathEntity):
+    if isinstance(column.value, plan_paths.PathEntity):
         return pa.field(column.name, path_struct_type(column.value))
     if column.type is None:
         return pa.field(column.name, pa.string())
@@ -116,7 +116,7 @@ def project(
             arrays.append(scores[column.value.ranking])
         elif isinstance(column.value, plan.Entity):
             arrays.append(entity_column(source, column.value))
-        elif isinstance(column.value, plan.PathEntity):
+        elif isinstance(column.value, plan_paths.PathEntity):
             arrays.append(path_column(source, column.value))
         else:
             arrays.append(cast_to(evaluate.evaluate_value(source, column.value), result_field.type))

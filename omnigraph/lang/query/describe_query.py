@@ -11,7 +11,7 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 
-from . import plan
+from . import plan, plan_paths
 
 TypeKind = OneOf["node", "edge"]
 
@@ -109,7 +109,8 @@ def _describe_column(plan_column: plan.PlanColumn, optional_variables: frozenset
     if column_type is None:
         column_value = plan_column.value
         may_be_missing = (
-            isinstance(column_value, plan.Entity | plan.PathEntity) and column_value.variable in optional_variables
+            isinstance(column_value, plan.Entity | plan_paths.PathEntity)
+            and column_value.variable in optional_variables
         )
         return ResultColumn(plan_column.name, "object", may_be_missing)
     item_kind = _SCALAR_KINDS[column_type.scalar] if column_type.is_list else None

@@ -9,13 +9,13 @@ from typing import Literal as OneOf
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
+from .plan_paths import PathEntity, PathMode, PathValue
+
 Direction = OneOf["out", "in", "both"]
 CompareOperator = OneOf["=", "!=", "<", "<=", ">", ">="]
 TextOperator = OneOf["string_contains", "starts_with", "list_contains"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 SystemField = OneOf["id", "from", "to"]
-PathMode = OneOf["any shortest", "all shortest", "walk", "trail", "acyclic", "simple"]
-PathFunction = OneOf["length", "nodes", "edges", "cost"]
 
 NOW_PARAMETER = "__now"  # the reserved parameter that carries the time of the request
 
@@ -63,24 +63,6 @@ class Entity:
 
     variable: str
     type_name: str
-
-
-@record
-class PathEntity:
-    """A bound path, which is projected as an object with its nodes and edges."""
-
-    variable: str
-    type_name: str
-    has_cost: bool = False
-
-
-@record
-class PathValue:
-    """A property of a bound path: its number of edges, the ids of its nodes or edges, or its cost."""
-
-    variable: str
-    function: PathFunction
-    type: PropertyType
 
 
 @record
@@ -268,8 +250,7 @@ class FindPaths:
     """Find paths from a bound variable to other nodes of its type, and bind each of them to `path`.
 
     A path ends at the bound variable `closing`, or at a new variable `target` that passes `target_filters`. If
-    `backward`, the paths are found from their last node to their first one. `cost` is the edge property that the
-    sum over a path's edges minimizes.
+    `backward`, paths are found from their last node to their first. The sum of `cost` over a path is minimal.
     """
 
     source: str

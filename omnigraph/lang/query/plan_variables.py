@@ -5,7 +5,7 @@ Used by lowering, lint and the engine. The returned sets are unordered.
 
 from collections.abc import Iterable
 
-from . import plan
+from . import plan, plan_paths
 
 
 def variables_of(plan_node: plan.Value | plan.Predicate | plan.Ranking) -> frozenset[str]:
@@ -21,7 +21,7 @@ def variables_of(plan_node: plan.Value | plan.Predicate | plan.Ranking) -> froze
             return frozenset()
         case plan.PropertyValue() | plan.SystemValue() | plan.Entity() | plan.OfType():
             return frozenset({plan_node.variable})
-        case plan.PathEntity() | plan.PathValue():
+        case plan_paths.PathEntity() | plan_paths.PathValue():
             return frozenset({plan_node.variable})
         case plan.TextSearch() | plan.Bm25() | plan.Nearest():
             return frozenset({plan_node.field.variable})

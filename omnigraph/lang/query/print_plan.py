@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from omnigraph.values import BlobUri, PropertyType, ScalarType, format_blob, format_date, format_datetime
 
-from . import plan
+from . import plan, plan_paths
 
 
 def explain_plan(query_plan: plan.Plan) -> str:
@@ -150,9 +150,9 @@ def value_text(value: plan.Value | plan.Ranking) -> str:  # noqa: PLR0911 - one 
             return f"${value.variable}.{value.name}"
         case plan.SystemValue():
             return f"${value.variable}.{value.field}"
-        case plan.Entity() | plan.PathEntity():
+        case plan.Entity() | plan_paths.PathEntity():
             return f"${value.variable}"
-        case plan.PathValue():
+        case plan_paths.PathValue():
             return f"{value.function}(${value.variable})"
         case plan.Score():
             return value_text(value.ranking)

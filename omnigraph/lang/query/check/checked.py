@@ -6,7 +6,7 @@ This module defines the form of a query that the checker passes to lowering. Var
 from dataclasses import field
 
 from omnigraph.errors.diagnostics import NO_SPAN, Span
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.records.frozen import record
 
 
@@ -24,7 +24,7 @@ class CheckedPath:
     """The path variable of a traversal, how paths are chosen, and the edge property that is minimized."""
 
     variable: str
-    mode: plan.PathMode
+    mode: plan_paths.PathMode
     cost: plan.PropertyValue | None = None
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query import model as m
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType
@@ -72,7 +72,7 @@ def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
     if isinstance(bound_variable, NodeVariable):
         return TypedValue(plan.Entity(bound_variable.name, bound_variable.type_name), None, variable.span)
     if isinstance(bound_variable, PathVariable):
-        path_value = plan.PathEntity(bound_variable.name, bound_variable.type_name, bound_variable.has_cost)
+        path_value = plan_paths.PathEntity(bound_variable.name, bound_variable.type_name, bound_variable.has_cost)
         return TypedValue(path_value, None, variable.span)
     if isinstance(bound_variable, HopEdgeVariable):
         report_hop_edge(scope, variable.name, variable.span)

@@ -6,7 +6,7 @@ and the path variable. Such an edge variable is visible only in these parts, bec
 
 from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query import model as m
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_variables import variables_of
 from omnigraph.lang.schema.catalog import EdgeType
 from omnigraph.values import PropertyType, ScalarType
@@ -146,4 +146,4 @@ def resolve_path_call(scope: Scope, call: m.PathCall) -> TypedValue | None:
         scope.report.error(call.span, str(problem), "T25", hint=hint)
         return None
     value_type = _FUNCTION_TYPES[call.function].as_nullable(bound_variable.optional)
-    return TypedValue(plan.PathValue(bound_variable.name, call.function, value_type), value_type, call.span)
+    return TypedValue(plan_paths.PathValue(bound_variable.name, call.function, value_type), value_type, call.span)
