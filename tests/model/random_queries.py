@@ -207,6 +207,32 @@ class Writer:
         self.paths[name] = cost
         return f"${name} = {mode} ", bound, f"{{{low},{max(low, self.dice.randint(1, 3))}}}", after
 
+    def path_query(self) -> Written:
+        """A path between two people, bound in every way, and all that can be asked of it."""
+        words = self.dice.choice(WALKS["Person", "Person"])
+        before, bound, hops, after = self.path(words)
+        edges = f"<{words}>" if self.dice.random() < 0.3 else words
+        one, other = (_quoted(self.dice.choice(PEOPLE)) for _ in range(2))
+        opening = self.dice.choice(
+            [
+                "$a: Person",
+                "$b: Person",
+                f"$a: Person {{ name: {one} }}",
+                f"$b: Person {{ name: {one} }}",
+                f"$a: Person {{ name: {one} }}  $b: Person {{ name: {other} }}",
+                f"$a: Person {{ name: {one} }}  $a <likes> $b",
+                "$a: Person  $b: Person  $a.id != $b.id",
+                "$a: Person  $a knows $b",
+            ]
+        )
+        name = next(iter(self.paths))
+        columns = ["$a.id as a", "$b.id as b", *(f"{one}(${name}) as {one}" for one in ("length", "nodes", "edges"))]
+        columns += [f"cost(${name}) as cost"] if self.paths[name] else [f"${name} as p"]
+        head = ", ".join(f"${used}: {PARAMETERS[used][0]}" for used in self.used)
+        given = {n: PARAMETERS[n][1] for n in self.used if PARAMETERS[n][1] is not None}
+        clauses = f"{opening}  {before}$a {bound}{edges}{hops} $b{after}"
+        return Written(f"query q({head}) {{ match {{ {clauses} }}\nreturn {{ {', '.join(columns)} }} }}", given)
+
     def hop_test(self, words: str) -> tuple[str, str]:
         """An edge variable of several hops, which only its own test sees."""
         bound = self.edge_variable(words)
