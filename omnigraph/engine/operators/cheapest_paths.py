@@ -27,7 +27,7 @@ class CheapestPaths:
 
 
 @dataclass(slots=True, eq=False)
-class _PlaceCosts:
+class PlaceCosts:
     """The lowest cost of each place so far, and the number of edges of its cheapest path."""
 
     costs: Costs
@@ -54,7 +54,7 @@ def search_cheapest(
     search: PathSearch, read_costs: Callable[[EdgeLayer], Costs], starts: IntArray, wanted: WantedEnds
 ) -> CheapestPaths:
     """Return the layers of the cheapest paths from some places to all places that are wanted."""
-    place_costs = _start_costs(search, starts, wanted)
+    place_costs = start_costs(search, starts, wanted)
     frontier, frontier_costs = starts, np.zeros(len(starts))
     layers: list[EdgeLayer] = []
     level_places = [frontier]
@@ -75,17 +75,18 @@ def search_cheapest(
     return CheapestPaths(PathLayers(starts, layers, ends), [place_costs.costs[places] for places in ends])
 
 
-def _start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> _PlaceCosts:
+def start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceCosts:
+    """Return the costs before the first edge: zero for the starts."""
     place_count = search.place_count(starts)
     search.context.meter.charge_bytes(10 * place_count)
-    place_costs = _PlaceCosts(np.full(place_count, np.inf), np.full(place_count, -1, np.int16))
+    place_costs = PlaceCosts(np.full(place_count, np.inf), np.full(place_count, -1, np.int16))
     place_costs.reserve(starts)
     place_costs.reserve(wanted.places if wanted.places is not None else starts)
     place_costs.costs[starts], place_costs.lengths[starts] = 0.0, 0
     return place_costs
 
 
-def _cost_bounds(search: PathSearch, place_costs: _PlaceCosts, places: IntArray, wanted: WantedEnds) -> Costs:
+def _cost_bounds(search: PathSearch, place_costs: PlaceCosts, places: IntArray, wanted: WantedEnds) -> Costs:
     """Return the costs from which on a place cannot be on a cheaper path to any wanted place of its start."""
     if wanted.places is None:
         return np.full(len(places), np.inf)

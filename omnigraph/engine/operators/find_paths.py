@@ -18,7 +18,8 @@ from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 
 from .breadth_first import row_id_bound
-from .cheapest_paths import search_cheapest
+from .cheapest_between import search_cheapest_between
+from .cheapest_paths import CheapestPaths, search_cheapest
 from .edge_costs import EdgeCosts
 from .edge_tests import choose_adjacencies, reverse_steps
 from .enumerate_paths import enumerate_paths
@@ -149,8 +150,8 @@ def _path_finder(
         read_costs = EdgeCosts(context, edge_keys, operator.cost)
 
         def find_cheapest(starts: IntArray, wanted: WantedEnds) -> _BlockCosts:
-            cheapest = search_cheapest(search, read_costs, starts, wanted)
-            yield from zip(best_paths(context, tables, cheapest.found), cheapest.end_costs, strict=True)
+            for cheapest in _cheapest_layers(search, read_costs, starts, wanted):
+                yield from zip(best_paths(context, tables, cheapest.found), cheapest.end_costs, strict=True)
 
         return find_cheapest
     if operator.mode not in ("any shortest", "all shortest"):
@@ -188,8 +189,24 @@ def _path_search(
     )
 
 
+def _is_pair_search(starts: IntArray, wanted: WantedEnds) -> bool:
+    return wanted.places is not None and len(wanted.places) <= _MAX_BOTH_SIDES and len(starts) == 1
+
+
+def _cheapest_layers(
+    search: PathSearch, read_costs: EdgeCosts, starts: IntArray, wanted: WantedEnds
+) -> Iterator[CheapestPaths]:
+    if wanted.places is None or not _is_pair_search(starts, wanted):
+        yield search_cheapest(search, read_costs, starts, wanted)
+        return
+    for end in wanted.places.tolist():
+        cheapest = search_cheapest_between(search, read_costs, int(starts[0]), end)
+        if cheapest is not None:
+            yield cheapest
+
+
 def _shortest_layers(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Iterator[PathLayers]:
-    if wanted.places is None or len(wanted.places) > _MAX_BOTH_SIDES or len(starts) > 1:
+    if wanted.places is None or not _is_pair_search(starts, wanted):
         yield search_from_starts(search, starts, wanted)
         return
     from_start, from_end = (search.levels(search.place_count(starts)) for _ in range(2))
