@@ -6,7 +6,7 @@ This module defines the form of a query that the checker passes to lowering. Var
 from dataclasses import field
 
 from omnigraph.errors.diagnostics import NO_SPAN, Span
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.records.frozen import record
 
 
@@ -17,6 +17,15 @@ class CheckedBinding:
     variable: str
     predicates: tuple[plan.Predicate, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False)
+
+
+@record
+class CheckedPath:
+    """The path variable of a traversal, how paths are chosen, and the edge property that is minimized."""
+
+    variable: str
+    mode: plan_paths.PathMode
+    cost: plan.PropertyValue | None = None
 
 
 @record
@@ -31,6 +40,8 @@ class CheckedTraversal:
     min_hops: int = 1
     max_hops: int = 1
     edge_variable: str | None = None
+    edge_test: plan.EdgeTest | None = None
+    path: "CheckedPath | None" = None
     span: Span = field(default=NO_SPAN, compare=False)
 
 
