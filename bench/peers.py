@@ -35,6 +35,8 @@ def questions(engine: Any, given: Inputs) -> dict[str, Callable[[int], Any]]:
         "one hop": lambda at: engine.one_hop(people[at % len(people)]),
         "two hops": lambda at: engine.two_hops(people[at % len(people)]),
         "one to three hops": lambda at: engine.three_hops(people[at % len(people)]),
+        "shortest path": lambda at: engine.shortest_path(*_pair(people, at)),
+        "cheapest path": lambda at: engine.cheapest_path(*_pair(people, at)),
         "hub, one hop": lambda _: engine.one_hop(given.hub),
         "hub, two hops": lambda _: engine.two_hops(given.hub),
         "hub, one to three hops": lambda _: engine.three_hops(given.hub),
@@ -43,6 +45,11 @@ def questions(engine: Any, given: Inputs) -> dict[str, Callable[[int], Any]]:
         "count of 2-paths": lambda _: engine.two_paths(),
         "triangles": lambda _: engine.triangles(given.below),
     }
+
+
+def _pair(people: list[str], at: int) -> tuple[str, str]:
+    """Two different people."""
+    return people[at % len(people)], people[(at + 1) % len(people)]
 
 
 def measure(ask: Callable[[int], Any]) -> dict[str, Any]:

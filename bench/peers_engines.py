@@ -33,6 +33,22 @@ query three_hops($id: String) {
     match { $p: Person { pid: $id }  $p knows{1,3} $f }
     return { count($f) as n }
 }
+query shortest_path($from: String, $to: String) {
+    match {
+        $a: Person { pid: $from }
+        $b: Person { pid: $to }
+        $p = any shortest $a knows{1,8} $b
+    }
+    return { length($p) as n }
+}
+query cheapest_path($from: String, $to: String) {
+    match {
+        $a: Person { pid: $from }
+        $b: Person { pid: $to }
+        $p = any shortest $a $k:knows{1,8} $b by $k.since
+    }
+    return { cost($p) as n }
+}
 query friends_of_friends($ids: [String]) {
     match {
         $a: Person
@@ -143,6 +159,14 @@ class Ours:
         """Everybody within three steps."""
         return self.ask("three_hops", {"id": one})
 
+    def shortest_path(self, one: str, other: str) -> list[Row]:
+        """The number of steps from one person to another."""
+        return self.ask("shortest_path", {"from": one, "to": other})
+
+    def cheapest_path(self, one: str, other: str) -> list[Row]:
+        """The lowest sum of `since` from one person to another."""
+        return self.ask("cheapest_path", {"from": one, "to": other})
+
     def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:
         """Who is not known yet, but has most friends in common."""
         return self.ask("friends_of_friends", {"ids": list(starts)})
@@ -217,6 +241,22 @@ class Ladybug:
         """Everybody within three steps."""
         return self.ask(
             "MATCH (p:Person)-[:Knows* SHORTEST 1..3]->(f:Person) WHERE p.id=$i RETURN count(DISTINCT f.id)", i=one
+        )
+
+    def shortest_path(self, one: str, other: str) -> list[Row]:
+        """The number of steps from one person to another."""
+        return self.ask(
+            "MATCH (a:Person)-[e:Knows* SHORTEST 1..8]->(b:Person) WHERE a.id=$i AND b.id=$j RETURN length(e)",
+            i=one,
+            j=other,
+        )
+
+    def cheapest_path(self, one: str, other: str) -> list[Row]:
+        """The lowest sum of `since` from one person to another."""
+        return self.ask(
+            "MATCH (a:Person)-[e:Knows* WSHORTEST(since) 1..8]->(b:Person) WHERE a.id=$i AND b.id=$j RETURN cost(e)",
+            i=one,
+            j=other,
         )
 
     def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:
@@ -305,6 +345,28 @@ class DuckDB:
             "SELECT count(DISTINCT v) FROM r WHERE h>0 AND (v<>? OR h=1)",
             one,
             one,
+        )
+
+    def shortest_path(self, one: str, other: str) -> list[Row]:
+        """The number of steps from one person to another: each person is entered once."""
+        return self.ask(
+            "WITH RECURSIVE r(v, h) USING KEY (v) AS (SELECT CAST(? AS VARCHAR), 0 UNION "
+            "SELECT k.dst, min(r.h)+1 FROM r JOIN knows k ON k.src=r.v "
+            "LEFT JOIN recurring.r x ON x.v=k.dst WHERE x.v IS NULL AND r.h<8 GROUP BY k.dst) "
+            "SELECT h FROM r WHERE v=?",
+            one,
+            other,
+        )
+
+    def cheapest_path(self, one: str, other: str) -> list[Row]:
+        """The lowest sum of `since` from one person to another: a person is entered again if it gets cheaper."""
+        return self.ask(
+            "WITH RECURSIVE r(v, c, h) USING KEY (v) AS (SELECT CAST(? AS VARCHAR), CAST(0 AS DOUBLE), 0 UNION "
+            "SELECT k.dst, min(r.c+k.since), min(r.h)+1 FROM r JOIN knows k ON k.src=r.v "
+            "LEFT JOIN recurring.r x ON x.v=k.dst WHERE r.h<8 AND (x.v IS NULL OR x.c>r.c+k.since) GROUP BY k.dst) "
+            "SELECT c FROM r WHERE v=?",
+            one,
+            other,
         )
 
     def friends_of_friends(self, starts: Sequence[str]) -> list[Row]:

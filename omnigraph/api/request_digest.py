@@ -57,11 +57,16 @@ _SPARSE_FORM_NAMES: dict[type, str] = {
     plan.SortKey: "SortKey value descending column",
     plan.NodeScan: "NodeScan variable type_name filters implementers",
     plan.PlanStep: "PlanStep edge_type direction",
-    plan.Expand: "Expand source target steps target_type min_hops max_hops target_filters edge_variable",
+    plan.Expand: "Expand source target steps target_type min_hops max_hops target_filters edge_variable edge_test",
     plan.CloseCycle: "CloseCycle left right",
     plan.Filter: "Filter predicate",
     plan.AntiJoin: "AntiJoin outer inner",
     plan.LeftJoin: "LeftJoin outer inner introduced",
+    plan.EdgeTest: "EdgeTest variable predicates",
+    plan.FindPaths: "FindPaths source target path mode steps node_type min_hops max_hops closing backward"
+    " target_filters edge_test cost",
+    plan.PathEntity: "PathEntity variable type_name has_cost",
+    plan.PathValue: "PathValue variable function type",
 }
 
 

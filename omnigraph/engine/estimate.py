@@ -29,6 +29,9 @@ def estimate_rows(context: ExecutionContext, operator: Any, input_rows: float) -
             )
         case plan.Expand():
             input_rows *= _expansion_fan_out(context, operator) * _selectivity(operator.target_filters)
+        case plan.FindPaths():
+            input_rows *= _expansion_fan_out(context, operator) * _selectivity(operator.target_filters)
+            input_rows *= _EQUALITY_SELECTIVITY if operator.closing is not None else 1.0
         case plan.CloseCycle() | EdgeExists():
             input_rows *= _EQUALITY_SELECTIVITY
         case plan.Filter():
@@ -43,7 +46,7 @@ def _table_rows(context: ExecutionContext, table_key: TableKey) -> int:
     return table_entry.row_count if table_entry is not None else 0
 
 
-def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand) -> float:
+def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand | plan.FindPaths) -> float:
     """Return the mean number of neighbours raised to the power of the number of hops."""
     mean_degree = 0.0
     for step in expansion.steps:
@@ -57,7 +60,8 @@ def _expansion_fan_out(context: ExecutionContext, expansion: plan.Expand) -> flo
     reached_nodes = sum(
         mean_degree**hop_count for hop_count in range(expansion.min_hops, min(expansion.max_hops, 8) + 1)
     )
-    return min(reached_nodes, float(_table_rows(context, TableKey.node(expansion.target_type)) or reached_nodes))
+    target_type = expansion.node_type if isinstance(expansion, plan.FindPaths) else expansion.target_type
+    return min(reached_nodes, float(_table_rows(context, TableKey.node(target_type)) or reached_nodes))
 
 
 def _max_targets(context: ExecutionContext, expansion: plan.Expand) -> float:

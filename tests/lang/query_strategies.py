@@ -15,7 +15,8 @@ from omnigraph.values import PropertyType, ScalarType
 KEYWORDS = tuple(
     "query match return having union all order limit offset distinct as asc desc not optional and or in is null"
     " true false contains starts_with insert update delete set where now search fuzzy match_text"
-    " bm25 nearest rrf count sum avg min max collect date datetime case when then else end lower matches".split()
+    " bm25 nearest rrf count sum avg min max collect date datetime case when then else end lower matches"
+    " any all shortest walk trail acyclic simple by length nodes edges cost".split()
 )
 PLAIN = ("a", "b", "name", "knows", "not_x", "query1", "_x", "inward", "true2", "nullable")
 TYPES = ("A", "Person", "Date", "String", "Vector", "Not", "Q_1")
@@ -117,12 +118,14 @@ def _scalar_nodes(inner: Strategy) -> Strategy:
     )
 
 
-FUNCTIONS = ("lower", "coalesce", "matches", "year", "not_x", "query1", "_x", "sum2")
+PATH_FUNCTIONS = ("length", "nodes", "edges", "cost")
+FUNCTIONS = ("lower", "coalesce", "matches", "year", "not_x", "query1", "_x", "sum2", *PATH_FUNCTIONS)
 _factors: Strategy = st.one_of(variables, fields, literals, lists, now)
 _inner_scalars: Strategy = st.recursive(_factors, _scalar_nodes, max_leaves=4)
 scalars: Strategy = _brief(_scalar_nodes(_inner_scalars))
 
-_simple: Strategy = st.one_of(variables, fields, literals, lists, now, aliases)
+path_calls: Strategy = st.builds(m.ScalarCall, st.sampled_from(PATH_FUNCTIONS), st.tuples(variables))
+_simple: Strategy = st.one_of(variables, fields, literals, lists, now, path_calls, aliases)
 expressions: Strategy = _brief(_simple | scalars | _calls(_simple | scalars | _calls(_simple)))
 text_calls: Strategy = st.builds(
     m.Call, st.sampled_from(["search", "match_text", "fuzzy"]), st.tuples(_simple, _simple)
@@ -204,12 +207,26 @@ def _alternatives(*without: str) -> Strategy:
     return st.tuples(first, more).map(lambda both: both[0] + both[1])
 
 
+PATH_MODES = ("any shortest", "all shortest", "walk", "trail", "acyclic", "simple")
+path_patterns: Strategy = st.builds(m.PathPattern, variables, st.sampled_from(PATH_MODES), st.none() | fields)
 traversals: Strategy = _brief(
     st.one_of(
         st.builds(m.Traversal, variables, _alternatives(*PAIRING), variables, st.just(False)),
         st.builds(m.Traversal, variables, _alternatives(), variables, st.just(False), hops),
         st.builds(m.Traversal, variables, _alternatives(), variables, st.just(True), hops | st.none()),
         st.builds(m.Traversal, variables, _alternatives(), variables, st.booleans(), hops | st.none(), variables),
+        st.builds(m.Traversal, variables, _alternatives(), variables, st.booleans(), hops, variables, conditions),
+        st.builds(
+            m.Traversal,
+            variables,
+            _alternatives(),
+            variables,
+            st.booleans(),
+            hops,
+            st.none() | variables,
+            st.none() | conditions,
+            path_patterns,
+        ),
     )
 )
 pairs: Strategy = st.builds(m.WordPair, variables, st.builds(m.Name, st.sampled_from(PAIRING)), variables)

@@ -29,13 +29,17 @@ class Walk:
     steps: tuple[Step, ...]
     low: int
     high: int
+    tested: str = ""  # the name of the edge in `test`
+    test: m.Condition | None = None
+    path: m.PathPattern | None = None
+    backward: bool = False
 
     def turned(self) -> "Walk":
         """The same traversal, walked from its other end."""
         steps = tuple((name, _TURNED[way]) for name, way in self.steps)
         ends = {"source": self.target, "target": self.source}
         kinds = {"source_type": self.target_type, "target_type": self.source_type}
-        return replace(self, steps=steps, **ends, **kinds)  # type: ignore[arg-type]
+        return replace(self, steps=steps, backward=not self.backward, **ends, **kinds)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -85,13 +89,16 @@ class Reading:
         source_type, target_type = found[0][1], found[0][2]
         hops = (node.hops.low, node.hops.high or 0) if node.hops is not None else (1, 1)
         ends = [_named(node.source), _named(node.target)]
-        edge = _named(node.edge_variable) if node.edge_variable is not None else None
+        tested = node.edge_variable.name if node.edge_variable is not None else ""
+        edge = _bound_edge(node)
         for name, kind in zip(ends, (source_type, target_type), strict=True):
             if name is not None:
                 self.narrow(name, kind)
         steps = tuple((name, way) for name, _, _, way in found)
-        self.walks.append(Walk(ends[0], ends[1], edge, source_type, target_type, steps, *hops))
-        return {name for name in (*ends, edge) if name is not None}
+        types = (source_type, target_type)
+        self.walks.append(Walk(ends[0], ends[1], edge, *types, steps, *hops, tested, node.edge_test, node.path))
+        path = node.path.variable.name if node.path is not None else None
+        return {name for name in (*ends, edge, path) if name is not None}
 
     def _way(self, node: m.Traversal, word: str) -> tuple[str, str, str, str]:
         edge = self.catalog.edge_ignoring_case(word)
@@ -119,7 +126,8 @@ def in_order(clauses: Iterable[m.Clause], parameters: Mapping[str, Any]) -> Iter
             case m.Binding():
                 ends = [clause.variable]
             case m.Traversal():
-                ends = [clause.source, clause.edge_variable, clause.target]
+                edge = clause.edge_variable if _bound_edge(clause) is not None else None
+                ends = [clause.source, edge, clause.target, clause.path.variable if clause.path is not None else None]
             case m.WordPair() if clause.left.name not in parameters:
                 ends = [clause.left, clause.right]
             case m.OptionalMatch():
@@ -142,6 +150,13 @@ def part_of(walk: Walk) -> frozenset[str]:
     """The variables that a traversal joins; one between nameless ends is a part of its own."""
     ends = {one for one in (walk.source, walk.target) if one is not None and one != "?"}
     return frozenset(ends) or frozenset([f"?{id(walk)}"])
+
+
+def _bound_edge(node: m.Traversal) -> str | None:
+    """The edge that a row holds: of several hops it holds none."""
+    several = node.hops is not None and (node.hops.low, node.hops.high) != (1, 1)
+    several = several or node.path is not None
+    return None if several or node.edge_variable is None else _named(node.edge_variable)
 
 
 def _named(variable: m.Variable) -> str | None:

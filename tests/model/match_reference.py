@@ -8,15 +8,18 @@ would be found by nobody.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from omnigraph.errors import QueryExecutionError
 from omnigraph.lang.query import model as m
 
 from .clause_reading import Kinds, Reading, Step, Walk, names_of, part_of, parts
 from .dictionary_graph import Entity, Value, World
+from .path_reference import FoundPath, found_paths
 from .scalar_reference import computed
 from .value_comparison import compared, contained, literal
 
-Row = dict[str, Entity | None]
+Row = dict[str, Any]  # entities, paths, or nothing
 
 
 class Unmodelled(Exception):  # noqa: N818 - nothing went wrong
@@ -67,7 +70,8 @@ class Matcher:
             at = next(at for at, one in enumerate(walks) if {one.source, one.target} & there)
             walk = walks.pop(at)
             rows = [new for row in rows for new in self._expand(walk, row, there)]
-            there |= {one for one in (walk.source, walk.target, walk.edge) if one is not None}
+            path = walk.path.variable.name if walk.path is not None else None
+            there |= {one for one in (walk.source, walk.target, walk.edge, path) if one is not None}
         return rows
 
     @staticmethod
@@ -92,6 +96,12 @@ class Matcher:
         if start is None:
             return
         closes = walk.target is not None and walk.target in there
+        if walk.path is not None:
+            for path in self._paths(walk, start):
+                end = path.nodes[0 if walk.backward else -1]
+                if not closes or row[walk.target or ""] == end:
+                    yield row | ({walk.target: end} if walk.target else {}) | {walk.path.variable.name: path}
+            return
         for edge, end in self._reached(walk, start):
             if closes and row[walk.target or ""] != end:
                 continue
@@ -100,10 +110,10 @@ class Matcher:
 
     def _reached(self, walk: Walk, start: Entity) -> list[tuple[Entity | None, Entity]]:
         if walk.edge is not None:
-            return [pair for step in walk.steps for pair in self._neighbours(step, start)]
+            return [*self._passing(walk, start)]
         high = walk.high if walk.source_type == walk.target_type else min(walk.high, 1)
         visited, frontier = {start}, [start]
-        emitted: dict[Entity, None] = {}
+        emitted: dict[Entity, None] = {} if walk.low else {start: None}
         for hop in range(1, high + 1):
             entered: list[Entity] = []
             for node in frontier:
@@ -119,8 +129,29 @@ class Matcher:
         return [(None, end) for end in emitted]
 
     def _ends(self, walk: Walk, node: Entity) -> dict[Entity, None]:
-        pairs = (pair for step in walk.steps for pair in self._neighbours(step, node))
-        return dict.fromkeys(end for _, end in pairs)
+        return dict.fromkeys(end for _, end in self._passing(walk, node))
+
+    def _passing(self, walk: Walk, node: Entity) -> list[tuple[Entity, Entity]]:
+        """Every edge at a node that the traversal may follow, with its other end."""
+        pairs = [pair for step in walk.steps for pair in self._neighbours(step, node)]
+        if walk.test is None:
+            return pairs
+        return [pair for pair in pairs if self.truth(walk.test, {walk.tested: pair[0]}) is True]
+
+    def _paths(self, walk: Walk, start: Entity) -> list[FoundPath]:
+        assert walk.path is not None
+        by = walk.path.cost
+        cost = None if by is None else (lambda edge: self._cost(edge, by.name))
+        hops = (walk.low, walk.high)
+        return found_paths(
+            start, walk.path.mode, hops, lambda node: self._passing(walk, node), cost, backward=walk.backward
+        )
+
+    def _cost(self, edge: Entity, name: str) -> Value:
+        held = self.property(edge, name)
+        if held is not None and held < 0:
+            raise QueryExecutionError(reason="a cost is negative")
+        return held
 
     def _neighbours(self, step: Step, node: Entity) -> list[tuple[Entity, Entity]]:
         if (step, node) not in self._near:

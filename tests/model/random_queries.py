@@ -72,6 +72,7 @@ class Writer:
     dice: Random
     nodes: dict[str, str] = field(default_factory=dict)
     edges: dict[str, list[str]] = field(default_factory=dict)
+    paths: dict[str, bool] = field(default_factory=dict)  # paths, and whether they have a cost
     maybe: set[str] = field(default_factory=set)
     used: dict[str, None] = field(default_factory=dict)
     count: int = 0
@@ -148,9 +149,9 @@ class Writer:
 
     def block(self, depth: int) -> str:
         """Clauses that speak of the outside; what they bind is forgotten afterwards."""
-        nodes, edges, maybe = dict(self.nodes), dict(self.edges), set(self.maybe)
+        nodes, edges, maybe, paths = dict(self.nodes), dict(self.edges), set(self.maybe), dict(self.paths)
         inner = [self.linked(), *(self.clause(depth - 1) for _ in range(self.dice.randint(0, 2)))]
-        self.nodes, self.edges, self.maybe = nodes, edges, maybe
+        self.nodes, self.edges, self.maybe, self.paths = nodes, edges, maybe, paths
         return "  ".join(inner)
 
     def optional(self, depth: int) -> str:
@@ -208,12 +209,21 @@ class Writer:
         words = self.dice.choice(WALKS[pair])
         undirected = pair[0] == pair[1] and self.dice.random() < 0.25
         edges = f"<{words}>" if undirected else words
-        bound, hops = "", ""
-        if self.dice.random() < 0.25:
+        bound, hops, before, after = "", "", "", ""
+        roll = self.dice.random()
+        if roll < 0.25:
             bound = self.edge_variable(words)
+            name = bound[1:-1]
+            after = f" where {self.edge_test(name)}" if name in self.edges and self.dice.random() < 0.3 else ""
+        elif roll < 0.4 and pair[0] == pair[1]:
+            before, bound, hops, after = self.path(words)
+        elif roll < 0.5 and pair[0] == pair[1] == "Person":
+            low = self.dice.choice([0, 1, 1, 2])
+            bound, after = self.hop_test(words)
+            hops = f"{{{low},{low + self.dice.randint(1, 2)}}}"
         elif self.dice.random() < 0.4:
             far = pair[0] == pair[1] or self.dice.random() < 0.1
-            low = self.dice.choice([1, 1, 2, 2, 3]) if far else 1
+            low = self.dice.choice([0, 0, 1, 1, 2, 2, 3]) if far else 1
             hops = f"{{{low},{low + self.dice.randint(0, 2)}}}"
         ends = [source, target]
         if pair[0] != pair[1] and self.dice.random() < 0.3:
@@ -221,7 +231,62 @@ class Writer:
         for name, one in zip((source, target), pair, strict=True):
             if name != "_" and self.nodes.get(name, "Named") == "Named":
                 self.nodes[name] = one
-        return f"${ends[0]} {bound}{edges}{hops} ${ends[1]}"
+        return f"{before}${ends[0]} {bound}{edges}{hops} ${ends[1]}{after}"
+
+    def path(self, words: str) -> tuple[str, str, str, str]:
+        """A path: its head, its edge variable, its bounds, and what comes after its ends."""
+        name, low = self.fresh("p"), self.dice.choice([0, 1, 1, 2])
+        modes = ["any shortest", "any shortest", "all shortest", "walk", "trail", "acyclic", "simple"]
+        mode, bound, after, cost = self.dice.choice(modes), "", "", False
+        if words != "contains" and self.dice.random() < 0.3:
+            bound, after = self.hop_test(words)
+        if mode == "any shortest" and words != "contains" and self.dice.random() < 0.5:
+            edge, low, cost = self.fresh("w"), self.dice.randint(0, 1), True
+            bound, after = f"${edge}:", f" where ${edge}.k >= 0 by ${edge}.k"
+        self.paths[name] = cost
+        return f"${name} = {mode} ", bound, f"{{{low},{max(low, self.dice.randint(1, 3))}}}", after
+
+    def path_query(self) -> Written:
+        """A path between two people, bound in every way, and all that can be asked of it."""
+        words = self.dice.choice(WALKS["Person", "Person"])
+        before, bound, hops, after = self.path(words)
+        edges = f"<{words}>" if self.dice.random() < 0.3 else words
+        one, other = (_quoted(self.dice.choice(PEOPLE)) for _ in range(2))
+        opening = self.dice.choice(
+            [
+                "$a: Person",
+                "$b: Person",
+                f"$a: Person {{ name: {one} }}",
+                f"$b: Person {{ name: {one} }}",
+                f"$a: Person {{ name: {one} }}  $b: Person {{ name: {other} }}",
+                f"$a: Person {{ name: {one} }}  $a <likes> $b",
+                "$a: Person  $b: Person  $a.id != $b.id",
+                "$a: Person  $a knows $b",
+            ]
+        )
+        name = next(iter(self.paths))
+        columns = ["$a.id as a", "$b.id as b", *(f"{one}(${name}) as {one}" for one in ("length", "nodes", "edges"))]
+        columns += [f"cost(${name}) as cost"] if self.paths[name] else [f"${name} as p"]
+        head = ", ".join(f"${used}: {PARAMETERS[used][0]}" for used in self.used)
+        given = {n: PARAMETERS[n][1] for n in self.used if PARAMETERS[n][1] is not None}
+        clauses = f"{opening}  {before}$a {bound}{edges}{hops} $b{after}"
+        return Written(f"query q({head}) {{ match {{ {clauses} }}\nreturn {{ {', '.join(columns)} }} }}", given)
+
+    def hop_test(self, words: str) -> tuple[str, str]:
+        """An edge variable of several hops, which only its own test sees."""
+        bound = self.edge_variable(words)
+        name = bound[1:-1]
+        after = f" where {self.edge_test(name)}" if name in self.edges else ""
+        self.edges.pop(name, None)
+        return bound, after
+
+    def edge_test(self, name: str) -> str:
+        """A condition on one edge."""
+        nodes, edges, paths = self.nodes, self.edges, self.paths
+        self.nodes, self.edges, self.paths = {}, {name: edges[name]}, {}
+        test = self.condition(1)
+        self.nodes, self.edges, self.paths = nodes, edges, paths
+        return test
 
     def edge_variable(self, words: str) -> str:
         """`$w:`, which may be anonymous."""
@@ -356,6 +421,9 @@ class Writer:
         for name, kinds in self.edges.items():
             shared = set.intersection(*(set(PROPERTIES[kind]) for kind in kinds))
             found += [(f"${name}.{p}", KINDS[p]) for p in sorted(shared | {"id", "from", "to"})]
+        for name, cost in self.paths.items():
+            found += [(f"nodes(${name})", "texts")]
+            found += [(f"length(${name})", "number"), *([(f"cost(${name})", "number")] if cost else [])] * 3
         return found
 
     def constant(self, kind: str) -> str:
@@ -463,7 +531,11 @@ class Writer:
         for number in range(self.dice.randint(1, 3)):
             roll = self.dice.random()
             places = [place for place, _ in self.fields()]
-            if roll < 0.2 and places:
+            if self.paths and self.dice.random() < 0.4:
+                name = self.dice.choice(sorted(self.paths))
+                whole = [] if self.paths[name] else [f"${name}"]
+                value = self.dice.choice([f"nodes(${name})", f"edges(${name})", f"length(${name})", *whole])
+            elif roll < 0.2 and places:
                 value = f"({self.computed(self.dice.choice(['text', 'number', 'truth']))})"
             elif roll < 0.75 and places:
                 value = self.dice.choice(places)
@@ -486,6 +558,7 @@ class Writer:
         found: list[tuple[str, str, bool]] = []
         keys = [place for place, kind in fields if kind in SCALARS]
         keys += [f"${name}" for name in self.nodes]
+        keys += [f"${name}" for name, cost in self.paths.items() if not cost]
         for number in range(self.dice.randint(0, 2) if keys else 0):
             key = self.dice.choice(keys)
             if fields and self.dice.random() < 0.3:
@@ -513,7 +586,7 @@ class Writer:
                 numbers = [self.computed("number")]
             return f"{name}({distinct}{self.dice.choice(numbers)})" if numbers else "count(1)"
         if name == "count" and self.dice.random() < 0.5:
-            things = [*(f"${one}" for one in self.nodes), "1"]
+            things = [*(f"${one}" for one in self.nodes), *(f"${one}" for one in self.paths), "1"]
             return f"count({distinct}{self.dice.choice(things)})"
         return f"{name}({distinct}{self.dice.choice(scalars)})" if scalars else "count(1)"
 
@@ -542,7 +615,8 @@ def _sorts(column: str) -> bool:
     value = column.partition(" as ")[0]
     parameter = value.removeprefix("$") in PARAMETERS
     lists = value.startswith("collect") or value.endswith((".tags", ".nums"))
-    return value[0] in "$csam(" and not parameter and not lists
+    path = value.startswith(("$p", "nodes", "edges"))
+    return value[0] in "$csaml(" and not parameter and not lists and not path
 
 
 def _quoted(text: str) -> str:

@@ -14,6 +14,7 @@ from omnigraph.lang.query.column_names import column_name
 from .clause_reading import in_order
 from .dictionary_graph import Entity, Value, World
 from .match_reference import Matcher, Row, Unmodelled
+from .path_reference import FoundPath
 from .scalar_reference import computed
 
 
@@ -142,7 +143,7 @@ class _Reader:
             node = self.body.projections[at].expression
         found = self._value(node, line.rows)
         if isinstance(node, m.Variable) and node.name not in self.matcher.parameters:
-            found = None if found is None else found[1]
+            found = _place(found) if isinstance(found, FoundPath) else None if found is None else found[1]
         return (found is not None, found if found is not None else 0)
 
     def _values(self, rows: list[Row]) -> tuple[Value, ...]:
@@ -152,6 +153,8 @@ class _Reader:
         """A value as a result shows it: a whole node as an object."""
         found = self._value(node, rows)
         if isinstance(node, m.Variable) and node.name not in self.matcher.parameters:
+            if isinstance(found, FoundPath):
+                return self._path(found)
             return None if found is None else self._object(found, self.matcher.kinds[node.name])
         return found
 
@@ -164,6 +167,15 @@ class _Reader:
         held = self.matcher.world.nodes[kind][own]
         names = [one.name for one in shape.properties if one.type.scalar.value != "Blob"]
         return {"id": own, "type": kind} | {name: held[name] for name in names}
+
+    def _path(self, path: FoundPath) -> dict[str, Value]:
+        """A whole path; its edges with both ends."""
+        edges = [
+            {"id": own, "type": kind, **{end: self.matcher.property((kind, own), end) for end in ("from", "to")}}
+            for kind, own in path.edges
+        ]
+        nodes = [{"id": own, "type": kind} for kind, own in path.nodes]
+        return {"length": len(edges), "nodes": nodes, "edges": edges}
 
     def _value(self, node: m.Expression, rows: list[Row]) -> Value:
         if isinstance(node, m.Aggregate):
@@ -180,7 +192,7 @@ class _Reader:
         entity = isinstance(node.argument, m.Variable)
         entity = entity and node.argument.name not in self.matcher.parameters  # type: ignore[union-attr]
         found = [self.matcher.value(node.argument, row) for row in rows]
-        held = [one[1] if entity else one for one in found if one is not None]
+        held = [one[1] if entity and isinstance(one, tuple) else one for one in found if one is not None]
         if node.distinct:
             first: dict[Any, Value] = {}
             for one in held:
@@ -267,8 +279,10 @@ def _amount(node: m.Literal | m.Variable | None, parameters: Mapping[str, Value]
     return int(found)
 
 
-def _place(entity: Entity | None) -> tuple[bool, str, str]:
-    """Where an entity stands in an order: by its id, missing ones first."""
+def _place(entity: Entity | FoundPath | None) -> tuple[Any, ...]:
+    """Where an entity or a path stands in an order: by its id, missing ones first."""
+    if isinstance(entity, FoundPath):
+        return (True, *entity.place)
     return (False, "", "") if entity is None else (True, entity[1], entity[0])
 
 

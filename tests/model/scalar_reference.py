@@ -12,12 +12,13 @@ from typing import Any
 from omnigraph.lang.query import model as m
 
 from .dictionary_graph import Value
+from .path_reference import FoundPath, of_path
 
 Valued = Callable[[m.Expression], Value]
 Judged = Callable[[m.Condition], bool | None]
 
 
-def computed(node: m.ScalarExpression, value: Valued, truth: Judged) -> Value:
+def computed(node: m.ScalarExpression, value: Valued, truth: Judged) -> Value:  # noqa: PLR0911 - one return per kind
     """The value of an expression, given what its operands and conditions are."""
     match node:
         case m.Arithmetic():
@@ -29,6 +30,8 @@ def computed(node: m.ScalarExpression, value: Valued, truth: Judged) -> Value:
             return next((one for one in map(value, node.arguments) if one is not None), None)
         case m.ScalarCall():
             given = [value(one) for one in node.arguments]
+            if given and isinstance(given[0], FoundPath):
+                return of_path(node.function, given[0])
             return None if None in given else _FUNCTIONS[node.function](*given)
         case m.Case():
             for branch in node.branches:

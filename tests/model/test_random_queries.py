@@ -183,6 +183,16 @@ def test_random_queries_match_the_oracle_in_every_storage_form(
     compare(shelf, number, "loaded", MODES[mode == "csr"], query, wanted)
 
 
+@pytest.mark.timeout(300)
+@settings(max_examples=30, suppress_health_check=QUIET)
+@given(number=st.integers(0, 2), seed=SEEDS, form=st.sampled_from(FORMS))
+def test_random_paths_match_the_oracle_in_every_storage_form(shelf: Shelf, number: int, seed: int, form: str) -> None:
+    query = Writer(Random(seed)).path_query()
+    wanted = rows_shown(shelf.oracle(number).query(query.text, query.given).rows)
+    for mode in MODES:
+        compare(shelf, number, form, mode, query, wanted)
+
+
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("half", [0, 1])

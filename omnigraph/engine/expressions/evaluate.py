@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.operators.fetch import SYSTEM_COLUMNS
 from omnigraph.errors import InternalError
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_variables import contains_aggregate, variables_of
 from omnigraph.storage.arrow import arrow_type
 
@@ -96,7 +96,7 @@ def is_constant(value: plan.Value) -> bool:
     return isinstance(value, plan.Constant | plan.Parameter)
 
 
-def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
+def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:  # noqa: PLR0911 - one return per kind
     """Return a plan value evaluated for every row."""
     match value:
         case plan.PropertyValue():
@@ -105,6 +105,10 @@ def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:
             return source.column(value.variable, SYSTEM_COLUMNS[value.field])
         case plan.Entity():
             return source.column(value.variable, "id")
+        case plan_paths.PathValue():
+            return source.column(value.variable, value.function)
+        case plan_paths.PathEntity():
+            return source.column(value.variable, "length")
         case plan.Constant() | plan.Parameter():
             return repeat_value(source.constant(value), arrow_type(value.type), source.count)
         case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():

@@ -40,13 +40,14 @@ def walk_breadth_first(
 ) -> tuple[IntArray, IntArray]:
     """Traverse from all start nodes at once; return the nodes whose shortest distance is within bounds.
 
-    A node that is reached one hop before `min_hops` is also emitted if it has a self-loop.
+    A node that is reached one hop before `min_hops` is also emitted if it has a self-loop. With a
+    `min_hops` of zero, each start node is emitted as well.
     """
     owners = np.arange(len(start_ids), dtype=np.int64)
     is_bound = start_ids >= 0
     owners, frontier = owners[is_bound], start_ids[is_bound]
     seen_pairs = (owners, frontier)
-    emitted: list[tuple[IntArray, IntArray]] = []
+    emitted: list[tuple[IntArray, IntArray]] = [] if min_hops else [(owners, frontier)]
     for distance in range(1, max_hops + 1):
         if distance == min_hops:
             loop_positions = _self_loop_positions(adjacencies, frontier)
@@ -81,11 +82,11 @@ def _walk_from(
 ) -> IntArray:
     row_bound = row_id_bound(adjacencies)
     if not 0 <= start_id < row_bound:
-        return np.empty(0, np.int64)
+        return np.full(0 if min_hops or start_id < 0 else 1, start_id, np.int64)
     is_seen = np.zeros(row_bound, np.bool_)
     is_seen[start_id] = True
     frontier = np.array([start_id], np.int64)
-    emitted = [np.empty(0, np.int64)]
+    emitted = [frontier if min_hops == 0 else frontier[:0]]
     for distance in range(1, max_hops + 1):
         if distance == min_hops:
             emitted.append(frontier[_self_loop_positions(adjacencies, frontier)])

@@ -25,6 +25,7 @@ from .distinct_value_scan import scan_distinct_values
 from .expand import expand
 from .expand_shortcuts import filter_linked, filter_unconnected, reachable_nodes, weight_by_degree
 from .filter import filter_rows
+from .find_paths import find_paths
 from .join import anti_join, keep_rows_with_same_entity, left_join
 from .rows import Rows
 from .scan import key_scan, node_scan
@@ -73,6 +74,7 @@ _FUNCTION_BY_OPERATOR: dict[type, OperatorFunction] = {
     plan.NodeScan: node_scan,
     KeyScan: key_scan,
     plan.Expand: expand,
+    plan.FindPaths: find_paths,
     plan.CloseCycle: keep_rows_with_same_entity,
     plan.Filter: _apply_filter,
     plan.AntiJoin: _anti_join,

@@ -14,6 +14,7 @@ from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 
 from .breadth_first import BYTES_PER_PAIR, DENSE_FACTOR, expand_step, row_id_bound, walk_breadth_first, walk_each_start
+from .edge_tests import choose_adjacencies
 from .filter import filter_rows
 from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
@@ -58,10 +59,8 @@ def reachable_pairs(
     With `apply_filters`, only nodes that pass the expansion's target filters are returned.
     """
     filter_later = apply_filters and bool(expansion.target_filters) and expansion.target is not None
-    adjacencies = [
-        choose_adjacency(context, step.edge_type, step.direction, len(start_ids)) for step in expansion.steps
-    ]
-    if expansion.max_hops == 1 or not _can_chain(context, expansion):
+    adjacencies = choose_adjacencies(context, expansion.steps, expansion.edge_test, len(start_ids))
+    if is_single_step(context, expansion):
         if expansion.min_hops > 1:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         pair_count = sum(int(step_adjacency.degrees(start_ids).sum()) for step_adjacency in adjacencies)
@@ -92,6 +91,11 @@ def reachable_pairs(
         walked_pairs = walk_function(context, adjacencies, distinct_starts, expansion.min_hops, expansion.max_hops)
         pairs = _repeat_for_positions(context, *walked_pairs, start_positions, len(distinct_starts))
     return _filter_targets(context, expansion, *pairs) if filter_later else pairs
+
+
+def is_single_step(context: ExecutionContext, expansion: plan.Expand) -> bool:
+    """Return whether no node is reached by zero hops or by more than one hop."""
+    return expansion.min_hops > 0 and (expansion.max_hops == 1 or not _can_chain(context, expansion))
 
 
 def _can_chain(context: ExecutionContext, expansion: plan.Expand) -> bool:

@@ -57,7 +57,7 @@ def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: Disti
     """Return only the nodes that an expansion reaches, possibly with a few duplicates."""
     expansion = reach_operator.expansion
     start_ids = source_row_ids(context, rows[expansion.source], expansion)
-    if expansion.max_hops == 1 and expansion.min_hops <= 1 and not expansion.target_filters:
+    if expansion.min_hops == expansion.max_hops == 1 and not expansion.target_filters:
         node_ids = _concat_neighbours(context, start_ids, expansion)
     else:
         node_ids = reachable_pairs(context, start_ids, expansion, apply_filters=True)[1]

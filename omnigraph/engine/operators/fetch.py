@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.hot_columns import hot_columns
 from omnigraph.errors import InternalError
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_variables import operands_of
 from omnigraph.storage.scan import align_rows, take_rows
 from omnigraph.values.table_key import TableKey
@@ -40,7 +40,9 @@ def columns_read(*expressions: plan.Value | plan.Predicate | plan.Ranking | None
     return column_keys
 
 
-def _columns_read_by(expression: plan.Value | plan.Predicate | plan.Ranking | None) -> set[VariableColumn]:
+def _columns_read_by(  # noqa: PLR0911 - one return per kind
+    expression: plan.Value | plan.Predicate | plan.Ranking | None,
+) -> set[VariableColumn]:
     match expression:
         case plan.PropertyValue():
             return {(expression.variable, expression.name)}
@@ -48,6 +50,10 @@ def _columns_read_by(expression: plan.Value | plan.Predicate | plan.Ranking | No
             return {(expression.variable, SYSTEM_COLUMNS[expression.field])}
         case plan.Entity():
             return {(expression.variable, "id")}
+        case plan_paths.PathValue():
+            return {(expression.variable, expression.function)}
+        case plan_paths.PathEntity():
+            return {(expression.variable, "length")}
         case plan.TextSearch() | plan.Bm25() | plan.Nearest():
             return _columns_read_by(expression.field)
         case None | plan.OfType():
@@ -103,6 +109,10 @@ def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_na
     """Return a variable's columns, aligned with its rows; null where the variable is null."""
     context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
+        if binding.paths is not None:
+            from .path_values import path_columns
+
+            return path_columns(context, binding.paths, binding.row_ids, column_names)
         if len(binding.table_keys) == 1:
             return _fetch_from_table(context, binding.table_keys[0], binding.row_ids, column_names)
         return _fetch_from_tables(context, binding, column_names)

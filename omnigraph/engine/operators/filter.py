@@ -55,7 +55,9 @@ def _mask_by_entity(
         return _mask_by_entity_of_mixed_types(context, binding, predicate, variable)
     distinct_ids = np.append(distinct_row_ids(binding.row_ids), NULL_ROW)
     entity_mask = _evaluate_chunk(
-        context, Rows.from_bindings({variable: VariableBinding(binding.table_keys, distinct_ids)}), predicate
+        context,
+        Rows.from_bindings({variable: VariableBinding(binding.table_keys, distinct_ids, None, binding.paths)}),
+        predicate,
     )
     # The mask is indexed by row id; a null variable has index -1 and so reads the last entry.
     mask_by_row_id: Mask = np.zeros(int(distinct_ids.max()) + 2, np.bool_)

@@ -24,7 +24,7 @@ from omnigraph.engine.expressions.value_codes import (
     pair_codes,
     value_codes,
 )
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_values import result_values
 from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect
 
@@ -32,6 +32,7 @@ from .aggregate import RowGroups, aggregate
 from .fetch import RowSource
 from .having import having_mask
 from .order import SortKeyFunction, default_sort_keys, id_order, sorted_positions
+from .path_values import path_column
 from .project import cast_to, entity_column, result_schema
 from .rows import IntArray, Rows
 
@@ -72,7 +73,7 @@ def group_codes(context: ExecutionContext, rows: Rows, keys: Sequence[plan.Value
 
 
 def _codes_for_key(context: ExecutionContext, rows: Rows, key_value: plan.Value) -> Codes:
-    if isinstance(key_value, plan.Entity):
+    if isinstance(key_value, plan.Entity | plan_paths.PathEntity):
         return entity_codes(rows[key_value.variable])
     if isinstance(key_value, plan.SystemValue) and key_value.field == "id":
         binding = rows[key_value.variable]
@@ -126,6 +127,8 @@ class _GroupedRows:
 
     def result_column(self, plan_column: plan.PlanColumn) -> pa.Array:
         """Return a result column with one value per group."""
+        if isinstance(plan_column.value, plan_paths.PathEntity):
+            return path_column(RowSource(self.context, self.rows.take(self.first_rows)), plan_column.value)
         if isinstance(plan_column.value, plan.Entity):
             first_rows = self.rows.take(self.first_rows)
             return entity_column(RowSource(self.context, first_rows), plan_column.value)
@@ -157,7 +160,7 @@ class _GroupedRows:
         return RowSource(self.context, self.rows.take(self.first_rows))
 
     def _aggregate_argument(self, aggregation: plan.Aggregate) -> RowValues:
-        if aggregation.function == "count" and isinstance(aggregation.argument, plan.Entity):
+        if aggregation.function == "count" and isinstance(aggregation.argument, plan.Entity | plan_paths.PathEntity):
             return entity_values(self.rows, aggregation.argument.variable)
         return evaluate_rows(self.context, self.rows, aggregation.argument)
 
@@ -174,6 +177,8 @@ class _GroupedRows:
 
     def _value_sort_key(self, value: plan.Value, descending: bool) -> SortKeyFunction:
         def sort_key(positions: IntArray, row_limit: int | None) -> Numbers:
+            if isinstance(value, plan_paths.PathEntity):
+                return id_order(self.context, self.rows[value.variable].take(self.first_rows[positions]))
             sort_values = RowValues(self.group_values(value).take(pa.array(positions)))
             return sort_values.sort_numbers(descending=descending, limit=row_limit)
 
@@ -211,8 +216,10 @@ class _GroupedRows:
 
 def _counted_variable(aggregation: plan.Aggregate) -> str | None:
     """Return the variable whose distinct entities are counted, if any."""
-    if aggregation.distinct and aggregation.function == "count" and isinstance(aggregation.argument, plan.Entity):
-        return aggregation.argument.variable
+    argument = aggregation.argument
+    is_distinct_count = aggregation.distinct and aggregation.function == "count"
+    if is_distinct_count and isinstance(argument, plan.Entity | plan_paths.PathEntity):
+        return argument.variable
     return None
 
 

@@ -79,8 +79,8 @@ def _take_or_null(binding: VariableBinding, positions: IntArray) -> VariableBind
     is_null = positions < 0
     if len(binding.row_ids) == 0:
         type_indexes = np.zeros(len(positions), np.int16) if binding.type_indexes is not None else None
-        return VariableBinding(binding.table_keys, np.full(len(positions), NULL_ROW, np.int64), type_indexes)
+        null_ids = np.full(len(positions), NULL_ROW, np.int64)
+        return VariableBinding(binding.table_keys, null_ids, type_indexes, binding.paths)
     present_binding = binding.take(np.where(is_null, 0, positions))
-    return VariableBinding(
-        binding.table_keys, np.where(is_null, NULL_ROW, present_binding.row_ids), present_binding.type_indexes
-    )
+    row_ids = np.where(is_null, NULL_ROW, present_binding.row_ids)
+    return VariableBinding(binding.table_keys, row_ids, present_binding.type_indexes, binding.paths)

@@ -98,7 +98,11 @@ def sort_by_id(context: ExecutionContext, rows: Rows, variable: str) -> list[Sor
 
 
 def id_order(context: ExecutionContext, binding: VariableBinding, limit: int | None = None) -> Numbers:
-    """Return numbers that sort like the ids."""
+    """Return numbers that sort like the ids; paths sort by length, then by the ids of their nodes and edges."""
+    if binding.paths is not None:
+        from .path_order import path_order
+
+        return path_order(context, binding.paths, binding.row_ids)
     if len(binding.table_keys) == 1 and len(binding.row_ids) > 1:
         id_ranks = hot_id_order(context, binding.table_keys[0], len(binding.row_ids))
         if id_ranks is not None:

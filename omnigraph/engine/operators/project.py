@@ -12,12 +12,13 @@ import pyarrow as pa
 
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions import evaluate
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.schema.catalog import Catalog, PropertyDefinition
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import ScalarType
 
 from .fetch import RowSource, VariableColumn, columns_read
+from .path_values import path_column, path_struct_type
 from .rows import NULL_ROW, Rows, VariableBinding
 
 _MAX_CACHED_SHAPES = 512
@@ -31,6 +32,8 @@ def result_schema(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> pa.Sc
 def _result_field(catalog: Catalog, column: plan.PlanColumn) -> pa.Field:
     if column.type is None and isinstance(column.value, plan.Entity):
         return pa.field(column.name, entity_struct_type(catalog, column.value.type_name))
+    if isinstance(column.value, plan_paths.PathEntity):
+        return pa.field(column.name, path_struct_type(column.value))
     if column.type is None:
         return pa.field(column.name, pa.string())
     return pa.field(column.name, arrow_type(column.type), nullable=column.type.nullable)
@@ -113,6 +116,8 @@ def project(
             arrays.append(scores[column.value.ranking])
         elif isinstance(column.value, plan.Entity):
             arrays.append(entity_column(source, column.value))
+        elif isinstance(column.value, plan_paths.PathEntity):
+            arrays.append(path_column(source, column.value))
         else:
             arrays.append(cast_to(evaluate.evaluate_value(source, column.value), result_field.type))
     return pa.table(arrays, schema=schema) if arrays else _columnless_table(rows.count)

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from omnigraph.values.table_key import TableKey
 
+from .path_table import PathTable
+
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -23,17 +25,18 @@ class VariableBinding:
 
     `table_keys` are keys such as `node:Person` or `edge:Knows`. `type_indexes` holds the index of the
     key that applies to each row, and is None if there is only one key. A binding without types holds
-    plain numbers, such as the position of an outer row.
+    plain numbers, such as the position of an outer row, or positions in `paths`.
     """
 
     table_keys: tuple[TableKey, ...]
     row_ids: IntArray
     type_indexes: npt.NDArray[np.int16] | None = None
+    paths: PathTable | None = None
 
     def take(self, positions: IntArray) -> "VariableBinding":
         """Return the variable's binding for the rows at the given positions."""
         type_indexes = self.type_indexes[positions] if self.type_indexes is not None else None
-        return VariableBinding(self.table_keys, self.row_ids[positions], type_indexes)
+        return VariableBinding(self.table_keys, self.row_ids[positions], type_indexes, self.paths)
 
     def is_type(self, table_key: TableKey) -> Mask:
         """Return a mask of the rows whose variable is a row of the given table; the mask is False for null."""
@@ -98,6 +101,7 @@ class Rows:
                 binding.table_keys,
                 binding.row_ids[start:stop],
                 binding.type_indexes[start:stop] if binding.type_indexes is not None else None,
+                binding.paths,
             )
             for variable, binding in self.bindings.items()
         }
@@ -128,7 +132,9 @@ class Rows:
     @property
     def bytes_per_row(self) -> int:
         """Approximate number of bytes per row."""
-        return sum(8 if binding.type_indexes is None else 10 for binding in self.bindings.values())
+        row_bytes = sum(8 if binding.type_indexes is None else 10 for binding in self.bindings.values())
+        path_bytes = sum(binding.paths.nbytes for binding in self.bindings.values() if binding.paths is not None)
+        return row_bytes + (-(-path_bytes // max(self.count, 1)))
 
 
 def concat_bindings(bindings: Iterable[VariableBinding]) -> VariableBinding:

@@ -23,7 +23,7 @@ def _replace_anti_join(operator: Any) -> Any:
     if not isinstance(operator, plan.AntiJoin):
         return operator
     match operator.inner:
-        case (plan.Expand() as expansion,) if expansion.min_hops == 1 and not expansion.target_filters:
+        case (plan.Expand(edge_test=None) as expansion,) if expansion.min_hops == 1 and not expansion.target_filters:
             return NoNeighbour(replace(expansion, max_hops=1, edge_variable=None))
         case (plan.Expand() as expansion, plan.CloseCycle(closed_variable, bound_variable)) if (
             is_single_hop(expansion) and closed_variable == expansion.target and bound_variable in operator.outer

@@ -61,6 +61,8 @@ def variables_bound_by(operator: Any) -> set[str]:
         case plan.Expand():
             new_variables = (operator.target, operator.edge_variable)
             return {variable for variable in new_variables if variable is not None}
+        case plan.FindPaths():
+            return {variable for variable in (operator.target, operator.path) if variable is not None}
         case plan.LeftJoin():
             return set(operator.introduced)
     return set()

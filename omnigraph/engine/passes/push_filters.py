@@ -52,7 +52,7 @@ def _introduced_variable(operator: plan.Operator) -> str | None:
     match operator:
         case plan.NodeScan():
             return operator.variable
-        case plan.Expand():
+        case plan.Expand() | plan.FindPaths():
             return operator.target
     return None
 
@@ -79,7 +79,7 @@ def _add_filters(operator: plan.Operator, moved_filters: tuple[plan.Predicate, .
     match operator:
         case plan.NodeScan():
             return replace(operator, filters=operator.filters + moved_filters)
-        case plan.Expand():
+        case plan.Expand() | plan.FindPaths():
             return replace(operator, target_filters=operator.target_filters + moved_filters)
         case plan.AntiJoin() | plan.LeftJoin():
             return replace(operator, inner=_move_filters(operator.inner))

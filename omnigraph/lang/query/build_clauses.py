@@ -1,14 +1,29 @@
 """Rule actions for the clauses of `match`: bindings, traversals, word pairs, `not`, `optional`."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from omnigraph.errors.diagnostics import Span
 
 from .build import Builder, RuleAction, is_token
 from .build_conditions import RULES as CONDITIONS
+from .build_conditions import as_condition
 from .build_expressions import as_expression, parse_integer
 from .build_scalars import RULES as SCALARS
-from .model import Binding, Hops, InlinePredicate, Name, Negation, OptionalMatch, Traversal, WordPair
+from .model import (
+    Binding,
+    Condition,
+    Field,
+    Hops,
+    InlinePredicate,
+    Name,
+    Negation,
+    OptionalMatch,
+    PathMode,
+    PathPattern,
+    Traversal,
+    WordPair,
+)
 
 
 def binding(builder: Builder, rule_span: Span, children: list[Any]) -> Binding:
@@ -48,7 +63,8 @@ def hops(builder: Builder, rule_span: Span, children: list[Any]) -> Hops:
 
 
 def traversal(builder: Builder, rule_span: Span, children: list[Any]) -> Traversal:
-    """`$a $w:knows{1,3} $b`."""
+    """`$a $w:knows{1,3} $b where ..`."""
+    *children, edge_condition = children
     source, target = builder.make_variable(children[0]), builder.make_variable(children[-1])
     edge_part = next(child for child in children if isinstance(child, tuple))
     hop_bounds = next((child for child in children if isinstance(child, Hops)), None)
@@ -57,7 +73,35 @@ def traversal(builder: Builder, rule_span: Span, children: list[Any]) -> Travers
         if edge_name.text == "not":
             message = "`not` cannot be used as an edge name"
             builder.report_problem(edge_name.span, message, "write a negation as `not { .. }`")
-    return Traversal(source, edge_part[1], target, edge_part[0], hop_bounds, edge_variable, rule_span)
+    return Traversal(
+        source, edge_part[1], target, edge_part[0], hop_bounds, edge_variable, edge_condition, span=rule_span
+    )
+
+
+def edge_test(builder: Builder, rule_span: Span, children: list[Any]) -> Condition:
+    """`where $w.k > 1`, after a traversal."""
+    return as_condition(children[0])
+
+
+def edge_cost(builder: Builder, rule_span: Span, children: list[Any]) -> Field:
+    """`by $w.k`, after a path."""
+    cost: Field = children[1]
+    return cost
+
+
+def path(builder: Builder, rule_span: Span, children: list[Any]) -> Traversal:
+    """`$p = any shortest $a knows{1,3} $b by $w.k`."""
+    variable_token, operator, mode, path_traversal, cost = children
+    if str(operator) != "=":
+        message = f"a path is bound with `=`, not with `{operator}`"
+        builder.report_problem(builder.token_span(operator), message)
+    path_pattern = PathPattern(builder.make_variable(variable_token), mode, cast("Field | None", cost))
+    return replace(cast("Traversal", path_traversal), path=path_pattern, span=rule_span)
+
+
+def path_mode(builder: Builder, rule_span: Span, children: list[Any]) -> PathMode:
+    """`any shortest`, `trail`."""
+    return cast("PathMode", " ".join(str(word_token) for word_token in children))
 
 
 def pair(builder: Builder, rule_span: Span, children: list[Any]) -> WordPair:
@@ -89,6 +133,10 @@ RULES: dict[str, RuleAction] = (
         "undirected": undirected,
         "hops": hops,
         "traversal": traversal,
+        "edge_test": edge_test,
+        "edge_cost": edge_cost,
+        "path": path,
+        "path_mode": path_mode,
         "pair": pair,
         "negation": negation,
         "optional": optional,

@@ -33,6 +33,7 @@ TYPE_CODES = MappingProxyType(
         "T23": "an edge variable is used incorrectly",
         "T24": "a Blob is used as a value",
         "T25": "a function is unknown, or its arguments have the wrong number or type",
+        "T26": "a path is bound or used incorrectly",
         "T30": "the parts of a union return different columns, or a union is not ordered by a column name",
         "D2": "a query combines a delete with an insert or update",
     }

@@ -12,7 +12,7 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 
-from . import plan
+from . import plan, plan_paths
 
 TypeKind = OneOf["node", "edge"]
 
@@ -125,7 +125,10 @@ def _describe_column(plan_column: plan.PlanColumn, optional_variables: frozenset
     column_type = plan_column.type
     if column_type is None:
         column_value = plan_column.value
-        may_be_missing = isinstance(column_value, plan.Entity) and column_value.variable in optional_variables
+        may_be_missing = (
+            isinstance(column_value, plan.Entity | plan_paths.PathEntity)
+            and column_value.variable in optional_variables
+        )
         return ResultColumn(plan_column.name, "object", may_be_missing)
     item_kind = _SCALAR_KINDS[column_type.scalar] if column_type.is_list else None
     return ResultColumn(
@@ -147,7 +150,7 @@ def _read_types(operators: Iterable[plan.Operator], catalog: Catalog) -> Iterato
                 if catalog.node(operator.type_name) is not None:
                     node_types = (operator.type_name,)
                 yield from (TypeRef("node", node_type) for node_type in node_types)
-            case plan.Expand():
+            case plan.Expand() | plan.FindPaths():
                 for step in operator.steps:
                     yield from _edge_and_endpoint_types(step.edge_type, catalog)
             case plan.AntiJoin() | plan.LeftJoin():

@@ -27,6 +27,7 @@ from .model import (
     Query,
     ReadBody,
     Statement,
+    Traversal,
     UnionBody,
     Update,
     WriteBody,
@@ -262,7 +263,10 @@ class _QueryWriter:
             wrapped_text = f"({wrapped_text})" if wrapped_text.startswith("-") else wrapped_text
             self._layout.add_item(depth, wrapped_text, clause.span, blank_line=blank_line)
         else:
-            self._layout.add_item(depth, self._speller.clause(clause), clause.span, blank_line=blank_line)
+            line = self._speller.clause(clause)
+            if isinstance(clause, Traversal) and not self._fits_one_line(depth, line, NO_SPAN):
+                line = f"\n{INDENT * (depth + 1)}".join(self._speller.traversal_parts(clause))
+            self._layout.add_item(depth, line, clause.span, blank_line=blank_line)
 
     def _write_block(self, depth: int, block: Negation | OptionalMatch, blank_line: BlankLinePolicy) -> None:
         line = self._speller.clause(block)

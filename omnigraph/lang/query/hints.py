@@ -24,6 +24,10 @@ TERMINAL_NAMES = {
     "_SET": "`set`",
     "_WHERE": "`where`",
     "AS": "`as`",
+    "BY": "`by`",
+    "PATH_CHOICE": "`any` or `all`",
+    "PATH_SEARCH": "`shortest`",
+    "PATH_MODE": "`walk`, `trail`, `acyclic` or `simple`",
     "INSERT": "`insert`",
     "UPDATE": "`update`",
     "DELETE": "`delete`",
@@ -89,7 +93,7 @@ _LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL"
 _VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
 _FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
 _WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
-_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "MATCH", "WHEN", "THEN", "ELSE", "END"}
+_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "MATCH", "WHEN", "THEN", "ELSE", "END", "BY"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
 _OPERAND_TERMINALS = (_VALUE_TERMINALS - {"NEGATIVE"}) | _FUNCTION_TERMINALS | {"SIGN", "LPAR", "CASE", "FUNCTION"}
 _FACTOR_TERMINALS = _OPERAND_TERMINALS - {"NULL", "TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF"}

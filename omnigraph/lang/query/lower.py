@@ -21,6 +21,7 @@ from .check.checked import (
     CheckedMatch,
     CheckedNegation,
     CheckedOptional,
+    CheckedPath,
     CheckedRead,
     CheckedTraversal,
 )
@@ -204,9 +205,14 @@ def _expand_traversal(
     predicates_by_variable: _PredicatesByVariable,
     bound_variables: _VariableOrder,
 ) -> Iterator[plan.Operator]:
-    if traversal.source not in bound_variables:
+    is_reversed = traversal.source not in bound_variables
+    if is_reversed:
         traversal = _reverse_traversal(traversal)
     closes_cycle = traversal.target is not None and traversal.target in bound_variables
+    if traversal.path is not None:
+        yield _find_paths(traversal, traversal.path, predicates_by_variable, is_reversed, closes_cycle)
+        _add_variables(bound_variables, (None if closes_cycle else traversal.target, traversal.path.variable))
+        return
     expand_target = next(context.fresh_names) if closes_cycle else traversal.target
     yield plan.Expand(
         source=traversal.source or "",
@@ -217,10 +223,36 @@ def _expand_traversal(
         max_hops=traversal.max_hops,
         target_filters=predicates_by_variable.get(expand_target, ()) if expand_target is not None else (),
         edge_variable=traversal.edge_variable,
+        edge_test=traversal.edge_test,
     )
     if closes_cycle and expand_target is not None and traversal.target is not None:
         yield plan.CloseCycle(expand_target, traversal.target)
     _add_variables(bound_variables, (traversal.edge_variable, None if closes_cycle else traversal.target))
+
+
+def _find_paths(
+    traversal: CheckedTraversal,
+    path: CheckedPath,
+    predicates_by_variable: _PredicatesByVariable,
+    is_reversed: bool,
+    closes_cycle: bool,
+) -> plan.FindPaths:
+    target_filters = predicates_by_variable.get(traversal.target, ()) if traversal.target is not None else ()
+    return plan.FindPaths(
+        source=traversal.source or "",
+        target=None if closes_cycle else traversal.target,
+        path=path.variable,
+        mode=path.mode,
+        steps=traversal.steps,
+        node_type=traversal.target_type,
+        min_hops=traversal.min_hops,
+        max_hops=traversal.max_hops,
+        closing=traversal.target if closes_cycle else None,
+        backward=is_reversed,
+        target_filters=() if closes_cycle else target_filters,
+        edge_test=traversal.edge_test,
+        cost=path.cost,
+    )
 
 
 def _reverse_traversal(traversal: CheckedTraversal) -> CheckedTraversal:

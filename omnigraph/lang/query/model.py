@@ -30,6 +30,7 @@ from .scalar_model import Truth as Truth
 LiteralKind = OneOf["string", "int", "float", "bool", "null", "date", "datetime"]
 ComparisonOperator = OneOf["=", "!=", "<", "<=", ">", ">=", "contains", "starts_with"]
 SearchFunction = OneOf["search", "fuzzy", "match_text", "bm25", "nearest", "rrf"]
+PathMode = OneOf["any shortest", "all shortest", "walk", "trail", "acyclic", "simple"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 
 
@@ -220,8 +221,17 @@ class Hops:
 
 
 @record
+class PathPattern:
+    """`$p = any shortest`, before a traversal; `cost` is the property after `by`."""
+
+    variable: Variable
+    mode: PathMode
+    cost: Field | None = None
+
+
+@record
 class Traversal:
-    """`$a knows $b`, `$a <knows|likes> $b`, `$a $w:knows $b`, `$a knows{1,3} $b`."""
+    """`$a knows $b`, `$a <knows|likes> $b`, `$a $w:knows $b where $w.k > 1`, `$a knows{1,3} $b`."""
 
     source: Variable
     edges: tuple[Name, ...]
@@ -229,6 +239,8 @@ class Traversal:
     undirected: bool = False
     hops: Hops | None = None
     edge_variable: Variable | None = None
+    edge_test: Condition | None = None
+    path: PathPattern | None = None
     span: Span = field(default=NO_SPAN, compare=False)
 
 

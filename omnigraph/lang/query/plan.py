@@ -11,6 +11,11 @@ from typing import Literal as OneOf
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
+from .plan_paths import EdgeTest as EdgeTest
+from .plan_paths import FindPaths as FindPaths
+from .plan_paths import PathEntity as PathEntity
+from .plan_paths import PathMode as PathMode
+from .plan_paths import PathValue as PathValue
 from .plan_scalars import Arithmetic as Arithmetic
 from .plan_scalars import Case as Case
 from .plan_scalars import Negative as Negative
@@ -101,7 +106,8 @@ class Aggregate:
 
 
 ScalarValue = Arithmetic | Negative | ScalarCall | Case
-Value = Constant | Parameter | PropertyValue | SystemValue | Entity | Score | Aggregate | ScalarValue
+PathRead = PathEntity | PathValue
+Value = Constant | Parameter | PropertyValue | SystemValue | Entity | PathRead | Score | Aggregate | ScalarValue
 
 
 # Predicates: three-valued; a row passes only if TRUE -------------------------------------------
@@ -254,6 +260,7 @@ class Expand:
     max_hops: int = 1
     target_filters: tuple[Predicate, ...] = ()
     edge_variable: str | None = None
+    edge_test: EdgeTest | None = None
 
 
 @record
@@ -291,7 +298,7 @@ class LeftJoin:
     introduced: tuple[str, ...]
 
 
-Operator = NodeScan | Expand | CloseCycle | Filter | AntiJoin | LeftJoin
+Operator = NodeScan | Expand | FindPaths | CloseCycle | Filter | AntiJoin | LeftJoin
 
 
 # Whole plans --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Used by lowering, lint and the engine. The returned sets are unordered.
 
 from collections.abc import Iterable
 
-from . import plan
+from . import plan, plan_paths
 
 PlanNode = plan.Value | plan.Predicate | plan.Ranking
 
@@ -22,6 +22,8 @@ def variables_of(plan_node: PlanNode) -> frozenset[str]:
         case plan.Constant() | plan.Parameter():
             return frozenset()
         case plan.PropertyValue() | plan.SystemValue() | plan.Entity() | plan.OfType():
+            return frozenset({plan_node.variable})
+        case plan_paths.PathEntity() | plan_paths.PathValue():
             return frozenset({plan_node.variable})
         case plan.TextSearch() | plan.Bm25() | plan.Nearest():
             return frozenset({plan_node.field.variable})
@@ -114,6 +116,9 @@ def _read_variables(operator: plan.Operator) -> frozenset[str]:
         case plan.Expand():
             introduced = {operator.target, operator.edge_variable}
             return (_variables_of_all(operator.target_filters) - introduced) | {operator.source}
+        case plan.FindPaths():
+            ends = {operator.source} if operator.closing is None else {operator.source, operator.closing}
+            return (_variables_of_all(operator.target_filters) - {operator.target}) | ends
         case plan.CloseCycle():
             return frozenset({operator.left, operator.right})
         case plan.Filter():
@@ -129,6 +134,8 @@ def _introduced_variables(operator: plan.Operator) -> frozenset[str]:
         case plan.Expand():
             introduced = (operator.target, operator.edge_variable)
             return frozenset(variable for variable in introduced if variable is not None)
+        case plan.FindPaths():
+            return frozenset(variable for variable in (operator.target, operator.path) if variable is not None)
         case plan.LeftJoin():
             return frozenset(operator.introduced)
     return frozenset()

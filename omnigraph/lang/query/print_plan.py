@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from omnigraph.values import BlobUri, PropertyType, ScalarType, format_blob, format_date, format_datetime
 
-from . import plan
+from . import plan, plan_paths
 
 
 def explain_plan(query_plan: plan.Plan) -> str:
@@ -78,7 +78,7 @@ def _operator_lines(operators: Iterable[plan.Operator], indent: str) -> Iterator
             yield from _operator_lines(operator.inner, indent + "  ")
 
 
-def operator_text(operator: plan.Operator) -> str:
+def operator_text(operator: plan.Operator) -> str:  # noqa: PLR0911 - one return per kind
     """Return the text of one operator, without its inner operators."""
     match operator:
         case plan.NodeScan():
@@ -88,6 +88,8 @@ def operator_text(operator: plan.Operator) -> str:
             )
         case plan.Expand():
             return _expand_text(operator)
+        case plan.FindPaths():
+            return _find_paths_text(operator)
         case plan.CloseCycle():
             return f"close ${operator.left} = ${operator.right}"
         case plan.Filter():
@@ -104,8 +106,25 @@ def _expand_text(expansion: plan.Expand) -> str:
     hops_text = f" {{{expansion.min_hops},{expansion.max_hops}}}"
     hops_text = "" if (expansion.min_hops, expansion.max_hops) == (1, 1) else hops_text
     target_text = f"${expansion.target or '_'}: {expansion.target_type}"
-    filters_text = _filters_text(expansion.target_filters)
+    filters_text = _filters_text(expansion.target_filters) + _edge_test_text(expansion.edge_test)
     return f"expand ${expansion.source} {steps_text}{hops_text}{edge_text} {target_text}{filters_text}"
+
+
+def _find_paths_text(search: plan.FindPaths) -> str:
+    steps_text = "|".join(_step_text(step) for step in search.steps)
+    hops_text = f" {{{search.min_hops},{search.max_hops}}}"
+    target_text = f"${search.closing}" if search.closing is not None else f"${search.target or '_'}: {search.node_type}"
+    filters_text = _filters_text(search.target_filters) + _edge_test_text(search.edge_test)
+    cost_text = f" by {value_text(search.cost)}" if search.cost is not None else ""
+    backward_text = " backward" if search.backward else ""
+    heading = f"paths ${search.path} = {search.mode}{backward_text}"
+    return f"{heading} ${search.source} {steps_text}{hops_text} {target_text}{filters_text}{cost_text}"
+
+
+def _edge_test_text(edge_test: plan.EdgeTest | None) -> str:
+    if edge_test is None:
+        return ""
+    return f" where {' and '.join(predicate_text(predicate) for predicate in edge_test.predicates)}"
 
 
 def _step_text(step: plan.PlanStep) -> str:
@@ -160,8 +179,10 @@ def value_text(value: plan.Value | plan.Ranking) -> str:  # noqa: PLR0911 - one 
             return f"${value.variable}.{value.name}"
         case plan.SystemValue():
             return f"${value.variable}.{value.field}"
-        case plan.Entity():
+        case plan.Entity() | plan_paths.PathEntity():
             return f"${value.variable}"
+        case plan_paths.PathValue():
+            return f"{value.function}(${value.variable})"
         case plan.Score():
             return value_text(value.ranking)
         case plan.Aggregate():

@@ -190,7 +190,7 @@ class Speller:
             case Binding():
                 return self.binding(clause)
             case Traversal():
-                return _spell_traversal(clause)
+                return self.traversal(clause)
             case WordPair():
                 return f"${clause.left.name} {clause.word.text} ${clause.right.name}"
             case Filter():
@@ -219,6 +219,19 @@ class Speller:
         heading = f"${binding.variable.name}: {binding.type_name.text}"
         predicates_text = ", ".join(self.predicate(predicate) for predicate in binding.predicates)
         return f"{heading} {{ {predicates_text} }}" if predicates_text else heading
+
+    def traversal(self, traversal: Traversal) -> str:
+        """`$p = any shortest $a $w:knows{1,3} $b where $w.k > 1`."""
+        return " ".join(self.traversal_parts(traversal))
+
+    def traversal_parts(self, traversal: Traversal) -> list[str]:
+        """Return a traversal in the parts between which a line may break: before `where` and `by`."""
+        path = traversal.path
+        path_text = "" if path is None else f"${path.variable.name} = {path.mode} "
+        parts = [f"{path_text}{_spell_traversal(traversal)}"]
+        parts += [] if traversal.edge_test is None else [f"where {self.condition(traversal.edge_test)}"]
+        parts += [] if path is None or path.cost is None else [f"by {self.expression(path.cost)}"]
+        return parts
 
     def predicate(self, named_value: InlinePredicate | Assignment) -> str:
         """`name: "Ann"`."""

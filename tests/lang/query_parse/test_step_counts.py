@@ -64,6 +64,7 @@ def within(inner: str) -> str:
 
 SHAPES: dict[str, Callable[[int], str]] = {
     "clauses": lambda n: within("$a knows $b " * n),
+    "paths": lambda n: within("$p = any shortest $a $e:knows{1,3} $b where $e.k > 1 and $e.k < 3 by $e.k " * n),
     "conditions": lambda n: within(" and ".join(["$a.x = 1 or not $a.y is null"] * n)),
     "sums": lambda n: within("$a.x = " + " + ".join(["$a.y * -2"] * n)),
     "cases": lambda n: within("$a.x = case " + "when $a.y = 1 then 2 " * n + "end"),

@@ -12,7 +12,17 @@ from omnigraph.values import PropertyType, ScalarType
 
 from . import expressions, literals
 from .checked import CheckedBinding, CheckedClause, CheckedFilter
-from .scope import ANONYMOUS, BrokenVariable, EdgeVariable, NodeVariable, Scope, entity_type, narrower_type
+from .scope import (
+    ANONYMOUS,
+    BrokenVariable,
+    EdgeVariable,
+    HopEdgeVariable,
+    NodeVariable,
+    PathVariable,
+    Scope,
+    entity_type,
+    narrower_type,
+)
 from .typed_values import STRING, TypedValue, is_comparable
 
 
@@ -39,7 +49,10 @@ def check_bindable(scope: Scope, variable: m.Variable) -> bool:
     if variable.name in scope.parameters:
         message = f"`${variable.name}` is a parameter and cannot be bound"
         scope.report.error(variable.span, message)
-    elif isinstance(bound_variable, EdgeVariable):
+    elif isinstance(bound_variable, PathVariable):
+        message = f"`${variable.name}` is a path and cannot be used as a node"
+        scope.report.error(variable.span, message, "T26")
+    elif isinstance(bound_variable, EdgeVariable | HopEdgeVariable):
         message = f"`${variable.name}` is an edge and cannot be used as a node"
         scope.report.error(variable.span, message, "T23")
     elif bound_variable is not None and bound_variable.optional and variable.name not in scope.inherited_names:

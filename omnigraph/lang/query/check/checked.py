@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Literal as OneOf
 
 from omnigraph.errors.diagnostics import NO_SPAN, Span
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.records.frozen import record
 
 
@@ -18,6 +18,15 @@ class CheckedBinding:
     variable: str
     predicates: tuple[plan.Predicate, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False)
+
+
+@record
+class CheckedPath:
+    """The path variable of a traversal, how paths are chosen, and the edge property that is minimized."""
+
+    variable: str
+    mode: plan_paths.PathMode
+    cost: plan.PropertyValue | None = None
 
 
 @record
@@ -32,6 +41,8 @@ class CheckedTraversal:
     min_hops: int = 1
     max_hops: int = 1
     edge_variable: str | None = None
+    edge_test: plan.EdgeTest | None = None
+    path: "CheckedPath | None" = None
     span: Span = field(default=NO_SPAN, compare=False)
 
 

@@ -12,7 +12,7 @@ from . import conditions, expressions, search
 from .bindings import check_binding
 from .checked import CheckedClause, CheckedFilter, CheckedMatch, CheckedNegation, CheckedOptional
 from .mentions import directly_named_variables, visible_variables
-from .scope import NodeVariable, Scope
+from .scope import HopEdgeVariable, NodeVariable, Scope
 from .traversals import check_traversal
 
 
@@ -21,7 +21,7 @@ def check_match(scope: Scope, clauses: tuple[m.Clause, ...]) -> CheckedMatch:
     checked_clauses: list[CheckedClause] = []
     for clause in clauses:
         checked_clauses += _check_clause(scope, clause)
-    introduced = [variable for _, variable in scope.introduced_variables()]
+    introduced = [variable for _, variable in scope.introduced_variables() if not isinstance(variable, HopEdgeVariable)]
     return CheckedMatch(
         clauses=tuple(checked_clauses),
         introduced=tuple(variable.name for variable in introduced),

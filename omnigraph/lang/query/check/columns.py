@@ -7,7 +7,7 @@ keys.
 from collections.abc import Sequence
 
 from omnigraph.lang.query import model as m
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.column_names import column_name
 from omnigraph.lang.query.plan_variables import PlanNode, contains_aggregate, operands_of
 from omnigraph.values import PropertyType, ScalarType
@@ -143,7 +143,9 @@ def _argument_mismatch(aggregate: m.Aggregate, argument: TypedValue) -> str | No
             is_accepted = argument_type is not None and is_scalar(argument_type)
             return None if is_accepted else f"`{aggregate.function}` needs comparable values, not {type_text}"
         case "collect":
-            is_accepted = argument_type is None or is_scalar(argument_type)
+            is_accepted = (
+                is_scalar(argument_type) if argument_type else not isinstance(argument.value, plan_paths.PathEntity)
+            )
             return None if is_accepted else f"`collect` needs scalars, not {type_text}"
     if aggregate.distinct and argument_type is not None and not is_scalar(argument_type):
         return f"`count(distinct …)` needs scalars, not {type_text}"
@@ -173,7 +175,15 @@ def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
 
 def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) -> bool:
     """Return whether a column is allowed if rows are grouped: it must be an aggregate or a group key."""
-    key_classes = plan.Aggregate | plan.PropertyValue | plan.SystemValue | plan.Entity | plan.ScalarValue
+    key_classes = (
+        plan.Aggregate
+        | plan.PropertyValue
+        | plan.SystemValue
+        | plan.Entity
+        | plan.ScalarValue
+        | plan_paths.PathEntity
+        | plan_paths.PathValue
+    )
     if not aggregated or isinstance(typed_value.value, key_classes):
         return True
     if isinstance(typed_value.value, plan.Parameter) and not typed_value.is_now:

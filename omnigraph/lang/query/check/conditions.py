@@ -7,7 +7,7 @@ a mutation, so the caller passes in `ConditionRules`.
 from collections.abc import Callable
 
 from omnigraph.lang.query import model as m
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.records.frozen import record
 
 from . import search
@@ -164,6 +164,8 @@ def _check_null_test(rules: ConditionRules, null_test: m.IsNull) -> plan.Predica
         # A node is null if it comes from an `optional` that matched nothing.
         id_value = plan.SystemValue(operand.value.variable, "id", STRING.as_nullable(True))
         return plan.IsNull(id_value, null_test.negated)
+    if isinstance(operand.value, plan_paths.PathEntity):
+        return plan.IsNull(operand.value, null_test.negated)
     is_vector = operand.type is not None and operand.type.is_vector
     if not is_vector and not _check_testable(rules, operand):
         return None
@@ -172,6 +174,9 @@ def _check_null_test(rules: ConditionRules, null_test: m.IsNull) -> plan.Predica
 
 def _check_testable(rules: ConditionRules, operand: TypedValue) -> bool:
     """Return whether an operand has a value that a condition may test; report an error if not."""
+    if isinstance(operand.value, plan_paths.PathEntity):
+        rules.report.error(operand.span, "a path cannot be compared", "T7", hint="compare its length or its nodes")
+        return False
     if operand.type is None:
         hint = "compare ids, as in `$a.id = $b.id`"
         rules.report.error(operand.span, "a node cannot be compared", "T7", hint=hint)

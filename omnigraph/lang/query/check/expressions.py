@@ -9,14 +9,24 @@ from typing import cast
 
 from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.query import model as m
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType
 
 from . import literals
 from .scalars import ScalarRules, resolve_scalar
-from .scope import ANONYMOUS, BrokenVariable, EdgeVariable, NodeVariable, Scope, declared_edge_types, entity_type
+from .scope import (
+    ANONYMOUS,
+    BrokenVariable,
+    EdgeVariable,
+    HopEdgeVariable,
+    NodeVariable,
+    PathVariable,
+    Scope,
+    declared_edge_types,
+    entity_type,
+)
 from .typed_values import DATETIME, STRING, TypedValue
 
 _MAX_GUESS_NAMES = 100  # with more names, suggesting a similar one is slow and mostly wrong
@@ -53,7 +63,10 @@ def resolve_scalar_expression(
 ) -> TypedValue | None:
     """Return the value of arithmetic, a function call or `case`, with operands resolved by the caller."""
     from .clauses import check_condition
+    from .paths import is_path_call, resolve_path_call
 
+    if isinstance(expression, m.ScalarCall) and is_path_call(scope, expression):
+        return resolve_path_call(scope, expression)
     rules = ScalarRules(scope.report, resolve_operand, lambda condition: check_condition(scope, condition))
     return resolve_scalar(rules, expression)
 
@@ -71,7 +84,12 @@ def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
     bound_variable = scope.variables.get(variable.name)
     if isinstance(bound_variable, NodeVariable):
         return TypedValue(plan.Entity(bound_variable.name, bound_variable.type_name), None, variable.span)
-    if isinstance(bound_variable, EdgeVariable):
+    if isinstance(bound_variable, PathVariable):
+        path_value = plan_paths.PathEntity(bound_variable.name, bound_variable.type_name, bound_variable.has_cost)
+        return TypedValue(path_value, None, variable.span)
+    if isinstance(bound_variable, HopEdgeVariable):
+        report_hop_edge(scope, variable.name, variable.span)
+    elif isinstance(bound_variable, EdgeVariable):
         message = f"edge variable `${variable.name}` cannot be used as a value"
         hint = f"use a property or `${variable.name}.id`"
         scope.report.error(variable.span, message, "T23", hint=hint)
@@ -99,9 +117,20 @@ def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
         return _resolve_node_field(scope, field, bound_variable)
     if isinstance(bound_variable, EdgeVariable):
         return _resolve_edge_field(scope, field, bound_variable)
-    if bound_variable is None:
+    if isinstance(bound_variable, HopEdgeVariable):
+        report_hop_edge(scope, field.variable, field.span)
+    elif isinstance(bound_variable, PathVariable):
+        hint = f"use `length(${field.variable})`, `nodes(${field.variable})` or `edges(${field.variable})`"
+        scope.report.error(field.span, f"path `${field.variable}` has no properties", "T26", hint=hint)
+    elif bound_variable is None:
         _report_unbound(scope, field)
     return None
+
+
+def report_hop_edge(scope: Scope, variable_name: str, span: Span) -> None:
+    """Report that an edge variable of several hops is read outside its traversal."""
+    message = f"`${variable_name}` stands for every edge on the way and cannot be read here"
+    scope.report.error(span, message, "T23", hint="test the edges with `where`, directly after the traversal")
 
 
 def find_declaration(scope: Scope, field: m.Field) -> PropertyDefinition | None:

@@ -22,6 +22,7 @@ from .typed_values import BOOL, F64, I64, STRING, TypedValue, is_text
 MAX_ROUND_DIGITS = 15
 _DATE_SCALARS = (ScalarType.DATE, ScalarType.DATETIME)
 _SPECIAL_FUNCTIONS = ("search", "match_text", "fuzzy", "bm25", "nearest", "rrf", "date", "datetime")
+PATH_FUNCTIONS = ("nodes", "edges", "cost")
 
 
 @record
@@ -67,7 +68,7 @@ def _check_pattern(value: object) -> str | None:
 
 
 _TEXT = ArgumentRule("a String", is_text)
-_TEXT_OR_LIST = ArgumentRule("a String or a list", lambda type_: is_text(type_) or type_.is_list)
+_TEXT_OR_LIST = ArgumentRule("a String, a list or a path", lambda type_: is_text(type_) or type_.is_list)
 _NUMBER = ArgumentRule("a number", lambda type_: type_.is_numeric)
 _DAY = ArgumentRule("a Date or a DateTime", lambda type_: type_.scalar in _DATE_SCALARS and not type_.is_list)
 _MOMENT = ArgumentRule("a DateTime", lambda type_: type_.scalar is ScalarType.DATETIME and not type_.is_list)
@@ -147,7 +148,10 @@ def _report_unknown(rules: ScalarRules, call: m.ScalarCall) -> None:
     if call.function in _SPECIAL_FUNCTIONS:
         rules.report.error(_name_span(call), f"`{call.function}` cannot be used inside an expression", "T25")
         return
-    function_names = sorted([*_FUNCTIONS, "coalesce"])
+    if call.function in PATH_FUNCTIONS:
+        rules.report.error(call.span, f"`{call.function}` needs a path, and there are none here", "T26")
+        return
+    function_names = sorted([*_FUNCTIONS, *PATH_FUNCTIONS, "coalesce"])
     hint = did_you_mean(call.function, function_names) or f"the functions are {', '.join(function_names)}"
     rules.report.error(_name_span(call), f"unknown function `{call.function}`", "T25", hint=hint)
 

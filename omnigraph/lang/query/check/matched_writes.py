@@ -14,7 +14,7 @@ from omnigraph.values import ScalarType
 from .assignments import check_assignments, check_key_unchanged
 from .checked import CheckedMatch, CheckedMatchedDelete, CheckedMatchedUpdate, CheckedRead
 from .reads import check_whole_match
-from .scope import BrokenVariable, EdgeVariable, NodeVariable, Scope
+from .scope import EdgeVariable, HopEdgeVariable, NodeVariable, PathVariable, Scope
 from .typed_values import STRING
 
 ID_COLUMN = "id"  # no property has this name
@@ -74,7 +74,10 @@ def _resolve_target(scope: Scope, variable: m.Variable) -> NodeVariable | EdgeVa
     if target is None:
         message = f"the `match` does not bind `${variable.name}`"
         scope.report.error(variable.span, message, "T10", hint=did_you_mean(variable.name, scope.variables))
-    return None if isinstance(target, BrokenVariable) else target
+    if isinstance(target, PathVariable | HopEdgeVariable):
+        message = f"`${variable.name}` stands for several entities, so it cannot be changed"
+        scope.report.error(variable.span, message, "T10", hint="change a node, or an edge of a single hop")
+    return target if isinstance(target, NodeVariable | EdgeVariable) else None
 
 
 def _resolve_node_type(scope: Scope, variable: m.Variable, target: NodeVariable) -> NodeType | None:

@@ -38,7 +38,8 @@ def _introduced_variables(clause: m.Clause) -> Iterator[str]:
             clause_variables = [clause.variable]
         case m.Traversal():
             edge_variables = [clause.edge_variable] if clause.edge_variable is not None else []
-            clause_variables = [clause.source, *edge_variables, clause.target]
+            path_variables = [clause.path.variable] if clause.path is not None else []
+            clause_variables = [clause.source, *edge_variables, clause.target, *path_variables]
         case m.WordPair():
             clause_variables = [clause.left, clause.right]
         case _:

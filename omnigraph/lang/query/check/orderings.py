@@ -5,7 +5,7 @@ the first key and determines the order; the keys after it only break ties.
 """
 
 from omnigraph.lang.query import model as m
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_variables import contains_aggregate
 from omnigraph.records.frozen import record
 
@@ -175,7 +175,8 @@ def _check_sortable(scope: Scope, typed_value: TypedValue) -> bool:
     if typed_value.is_constant:
         scope.report.error(typed_value.span, "a constant cannot be a sort key")
         return False
-    if typed_value.type is not None and not is_scalar(typed_value.type):
+    is_path = isinstance(typed_value.value, plan_paths.PathEntity)
+    if is_path or (typed_value.type is not None and not is_scalar(typed_value.type)):
         scope.report.error(typed_value.span, f"{typed_value.describe_type()} cannot be sorted")
         return False
     return True

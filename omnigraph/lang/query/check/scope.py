@@ -36,6 +36,24 @@ class EdgeVariable:
 
 
 @record
+class HopEdgeVariable:
+    """An edge variable that stands for every edge of a traversal with several hops; it cannot be read outside."""
+
+    name: str
+    optional: bool = False
+
+
+@record
+class PathVariable:
+    """A bound path through nodes of one type; `has_cost` states that its edges have a cost."""
+
+    name: str
+    type_name: str
+    has_cost: bool = False
+    optional: bool = False
+
+
+@record
 class BrokenVariable:
     """A variable whose mistake was already reported; later uses are not reported."""
 
@@ -43,7 +61,7 @@ class BrokenVariable:
     optional: bool = False
 
 
-BoundVariable = NodeVariable | EdgeVariable | BrokenVariable
+BoundVariable = NodeVariable | EdgeVariable | HopEdgeVariable | PathVariable | BrokenVariable
 
 
 @dataclass(slots=True)

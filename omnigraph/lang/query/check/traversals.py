@@ -11,7 +11,15 @@ from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.records.frozen import record
 
 from .bindings import check_bindable, narrow_variable
-from .checked import CheckedClause, CheckedTraversal
+from .checked import CheckedClause, CheckedFilter, CheckedPath, CheckedTraversal
+from .paths import (
+    bind_path_variable,
+    check_cost,
+    check_edge_test,
+    check_path_pattern,
+    hide_edge_variable,
+    spans_many_edges,
+)
 from .scope import ANONYMOUS, BrokenVariable, EdgeVariable, NodeVariable, Scope, narrower_type
 
 MAX_HOPS = 1000
@@ -28,19 +36,25 @@ class _EndpointTypes:
 def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]:
     """Return the checked clauses of a traversal, or none if it is invalid."""
     edges = _resolve_edges(scope, traversal)
-    hop_bounds = _check_hops(scope, traversal)
+    hop_bounds = _check_hops(scope, traversal, edges or ())
     are_bindable = [_check_endpoint(scope, endpoint) for endpoint in (traversal.source, traversal.target)]
     edge_variable_ok = _check_edge_variable(scope, traversal)
+    path_ok = check_path_pattern(scope, traversal, edges or ())
     endpoint_types = (
         _resolve_endpoint_types(scope, traversal, edges) if edges is not None and all(are_bindable) else None
     )
-    if endpoint_types is None or edges is None or hop_bounds is None or not edge_variable_ok:
+    if endpoint_types is None or edges is None or hop_bounds is None or not (edge_variable_ok and path_ok):
         _mark_variables_broken(scope, traversal)
         return []
     # Variables are bound in the order in which they appear.
     clauses = _narrow_endpoint(scope, traversal.source, endpoint_types.source)
     edge_plan_name = _bind_edge_variable(scope, traversal, edges)
     clauses += _narrow_endpoint(scope, traversal.target, endpoint_types.target)
+    edge_test, checked_path = check_edge_test(scope, traversal), _check_path(scope, traversal, endpoint_types)
+    if edge_test is not None and not spans_many_edges(traversal):
+        clauses += [CheckedFilter(predicate) for predicate in edge_test.predicates]
+        edge_test = None
+    hide_edge_variable(scope, traversal)
     checked_traversal = CheckedTraversal(
         source=_endpoint_plan_name(scope, traversal.source),
         target=_endpoint_plan_name(scope, traversal.target),
@@ -49,7 +63,9 @@ def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]
         steps=_plan_steps(traversal, edges, endpoint_types),
         min_hops=hop_bounds[0],
         max_hops=hop_bounds[1],
-        edge_variable=edge_plan_name,
+        edge_variable=None if spans_many_edges(traversal) else edge_plan_name,
+        edge_test=edge_test,
+        path=checked_path,
         span=traversal.span,
     )
     return [*clauses, checked_traversal]
@@ -70,19 +86,19 @@ def _resolve_edges(scope: Scope, traversal: m.Traversal) -> tuple[EdgeType, ...]
     return tuple(resolved_edges) if len(resolved_edges) == len(traversal.edges) else None
 
 
-def _check_hops(scope: Scope, traversal: m.Traversal) -> tuple[int, int] | None:
+def _check_hops(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType, ...]) -> tuple[int, int] | None:
     if traversal.hops is None:
         return 1, 1
     min_hops, max_hops = traversal.hops.low, traversal.hops.high
     problem = None
     if max_hops is None:
         problem = "the upper bound is missing"
-    elif min_hops < 1:
-        problem = "the lower bound must be at least 1"
     elif max_hops < min_hops:
         problem = f"the upper bound {max_hops} is below the lower bound {min_hops}"
     elif max_hops > MAX_HOPS:
         problem = f"the upper bound must be at most {MAX_HOPS:,}"
+    elif min_hops == 0 and any(edge.source != edge.target for edge in edges):
+        problem = "zero hops require an edge between nodes of the same type"
     if problem is not None or max_hops is None:
         scope.report.error(traversal.hops.span, str(problem), "T15", hint="write `{1,3}`")
         return None
@@ -109,8 +125,6 @@ def _check_edge_variable(scope: Scope, traversal: m.Traversal) -> bool:
         problem, code = f"`${variable_name}` is a parameter and cannot be bound", None
     elif variable_name in scope.variables:
         problem = f"`${variable_name}` is already bound"
-    elif traversal.hops is not None and (traversal.hops.low, traversal.hops.high) != (1, 1):
-        problem = "an edge variable refers to a single edge and cannot be combined with hop bounds"
     if problem is not None:
         scope.report.error(variable.span, problem, code)
     return problem is None
@@ -231,9 +245,18 @@ def _endpoint_plan_name(scope: Scope, endpoint: m.Variable) -> str | None:
     return bound_variable.name if bound_variable is not None else None
 
 
+def _check_path(scope: Scope, traversal: m.Traversal, endpoint_types: _EndpointTypes) -> CheckedPath | None:
+    cost = check_cost(scope, traversal)
+    plan_name = bind_path_variable(scope, traversal, endpoint_types.target)
+    if traversal.path is None or plan_name is None:
+        return None
+    return CheckedPath(plan_name, traversal.path.mode, cost)
+
+
 def _mark_variables_broken(scope: Scope, traversal: m.Traversal) -> None:
     """Suppress later errors about variables that this clause should have bound."""
-    for variable in (traversal.source, traversal.edge_variable, traversal.target):
+    path_variable = traversal.path.variable if traversal.path is not None else None
+    for variable in (traversal.source, traversal.edge_variable, traversal.target, path_variable):
         if variable is None or variable.name == ANONYMOUS or variable.name in scope.parameters:
             continue
         scope.variables.setdefault(variable.name, BrokenVariable(scope.plan_name(variable.name)))

@@ -5,7 +5,7 @@ clauses, and reports no errors.
 """
 
 from omnigraph.errors.diagnostics import Span
-from omnigraph.lang.query import plan
+from omnigraph.lang.query import plan, plan_paths
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 
@@ -18,7 +18,7 @@ DATETIME = PropertyType(ScalarType.DATETIME)
 
 @record
 class TypedValue:
-    """A resolved expression; `type` is None for a node."""
+    """A resolved expression; `type` is None for a node and for a path."""
 
     value: plan.Value
     type: PropertyType | None
@@ -48,6 +48,8 @@ class TypedValue:
         """Return the type in words, for a message."""
         if self.is_null:
             return "null"
+        if isinstance(self.value, plan_paths.PathEntity):
+            return "a path"
         return self.type.display() if self.type is not None else "a node"
 
 

@@ -1,0 +1,61 @@
+"""Neighbours along the edges that pass a test.
+
+Owns the restriction of an adjacency to some of its edges. The test is evaluated for the edges that a traversal
+follows, never for a whole edge type.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from omnigraph.engine.operators.rows import IntArray, Mask
+
+from .adjacency import Adjacency
+from .neighbour_lists import IndexArray, distinct_pairs
+
+
+@dataclass(slots=True, eq=False)
+class FilteredAdjacency:
+    """An adjacency with only the edges whose row ids pass `accepts`; `edges` must know the edges themselves."""
+
+    edges: Adjacency
+    accepts: Callable[[IntArray], Mask]
+
+    def degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of edges of each source, which is at least the number of distinct neighbours."""
+        return self.edges.edge_degrees(sources)
+
+    def edge_degrees(self, sources: IntArray) -> IntArray:
+        """Return the number of edges of each source before the test."""
+        return self.edges.edge_degrees(sources)
+
+    def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
+        """Return the set of neighbours for each position."""
+        positions, neighbours, _ = self.expand_edges(sources)
+        if accepted_rows is not None:
+            is_accepted = accepted_rows[np.minimum(neighbours, len(accepted_rows) - 1)]
+            positions, neighbours = positions[is_accepted], neighbours[is_accepted]
+        return distinct_pairs(positions, neighbours)
+
+    def union(self, sources: IntArray) -> IndexArray:
+        """Return the neighbours of all sources, possibly with duplicates."""
+        return self.expand_edges(sources)[1]
+
+    @property
+    def size(self) -> int:
+        """Upper bound on all row ids, or 0 if unknown."""
+        return self.edges.size
+
+    def expand_edges(self, sources: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return one neighbour for each edge that passes the test."""
+        positions, neighbours, edge_ids = self.edges.expand_edges(sources)
+        is_accepted = self.accepts(edge_ids)
+        return positions[is_accepted], neighbours[is_accepted], edge_ids[is_accepted]
+
+    def contains(self, sources: IntArray, targets: IntArray) -> Mask:
+        """Return whether the target of each pair is a neighbour of its source."""
+        positions, neighbours, _ = self.expand_edges(sources)
+        is_neighbour = np.zeros(len(sources), np.bool_)
+        is_neighbour[positions[neighbours == targets[positions]]] = True
+        return is_neighbour

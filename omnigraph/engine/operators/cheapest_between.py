@@ -1,0 +1,96 @@
+"""The layers of the cheapest paths between two nodes, found from both sides.
+
+Each side improves the costs of nodes by one more edge at a time. The search ends as soon as no path with more edges
+can be cheaper, which is long before either side has reached all nodes. Paths of equal cost are kept, so that the
+choice between them does not depend on where the sides meet.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .cheapest_paths import CheapestPaths, Costs, PlaceCosts, start_costs
+from .path_layers import EdgeLayer, PathLayers
+from .path_search import PathSearch, WantedEnds
+from .rows import IntArray
+
+
+@dataclass(slots=True, eq=False)
+class _CostSide:
+    """The costs from one of the two nodes, and the nodes whose costs the last round improved."""
+
+    search: PathSearch
+    read_costs: Callable[[EdgeLayer], Costs]
+    backward: bool
+    place_costs: PlaceCosts
+    frontier: IntArray
+    layers: list[EdgeLayer] = field(default_factory=list)
+
+    @property
+    def lowest(self) -> float:
+        """The lowest cost of a path with as many edges as there were rounds."""
+        return float(self.place_costs.costs[self.frontier].min(initial=np.inf))
+
+    def advance(self, other: "_CostSide", bound: float) -> float:
+        """Follow one more edge; return the lowest cost of a path between both nodes so far."""
+        frontier_costs = self.place_costs.costs[self.frontier]
+        followed = self.search.follow(self.frontier, backward=self.backward)
+        for place_costs in (self.place_costs, other.place_costs):
+            place_costs.reserve(followed.targets)
+        costs = frontier_costs[np.searchsorted(self.frontier, followed.sources)] + self.read_costs(followed)
+        remaining_costs = np.minimum(other.place_costs.costs[followed.targets], other.lowest)
+        useful = np.flatnonzero(costs + remaining_costs <= bound)
+        layer, costs = followed.take(useful), costs[useful]
+        layer = layer.take(self.place_costs.improve(layer.targets, costs, len(self.layers) + 1))
+        self.layers.append(layer)
+        self.frontier = np.unique(layer.targets)
+        total_costs = self.place_costs.costs[self.frontier] + other.place_costs.costs[self.frontier]
+        return min(bound, float(total_costs.min(initial=np.inf)))
+
+
+def search_cheapest_between(
+    search: PathSearch, read_costs: Callable[[EdgeLayer], Costs], start: int, end: int
+) -> CheapestPaths | None:
+    """Return the layers of the cheapest paths between two nodes, or None if there is no path within bounds."""
+    forward, backward = (
+        _CostSide(
+            search,
+            read_costs,
+            is_backward,
+            start_costs(search, np.array([node], np.int64), WantedEnds()),
+            np.array([node], np.int64),
+        )
+        for is_backward, node in ((False, start), (True, end))
+    )
+    bound = 0.0 if start == end else np.inf
+    while len(forward.layers) + len(backward.layers) < search.max_hops and forward.lowest + backward.lowest <= bound:
+        if len(forward.frontier) == 0 or len(backward.frontier) == 0:
+            break
+        is_forward = len(forward.frontier) <= len(backward.frontier)
+        side, other = (forward, backward) if is_forward else (backward, forward)
+        bound = side.advance(other, bound)
+    layers = _layers_between(forward, backward, bound) if np.isfinite(bound) else None
+    if layers is None or len(layers) < search.min_hops:
+        return None
+    no_ends = [np.empty(0, np.int64)] * len(layers)
+    found = PathLayers(np.array([start], np.int64), layers, [*no_ends, np.array([end], np.int64)])
+    return CheapestPaths(found, [*([np.empty(0)] * len(layers)), np.array([bound])])
+
+
+def _layers_between(forward: _CostSide, backward: _CostSide, cost: float) -> list[EdgeLayer]:
+    """Return the edges of all paths of the lowest cost that have the fewest edges."""
+    known_count = min(len(forward.place_costs.costs), len(backward.place_costs.costs))
+    total_costs = forward.place_costs.costs[:known_count] + backward.place_costs.costs[:known_count]
+    meeting = np.flatnonzero(total_costs == cost)
+    lengths = forward.place_costs.lengths[meeting].astype(np.int64) + backward.place_costs.lengths[meeting]
+    path_length = int(lengths.min())
+    first_length = min(len(forward.layers), path_length)
+    is_cut = (lengths == path_length) & (forward.place_costs.lengths[meeting] == first_length)
+    layers = forward.layers[:first_length]
+    places = meeting[is_cut]
+    for layer in backward.layers[: path_length - first_length][::-1]:
+        turned = layer.reversed()
+        layers.append(turned.take(np.isin(turned.sources, places)))
+        places = np.unique(layers[-1].targets)
+    return layers

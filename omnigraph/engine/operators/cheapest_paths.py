@@ -1,0 +1,96 @@
+"""The layers of the cheapest paths by an edge property, with a bound on the number of edges.
+
+Layer `h` improves the costs of places by paths with exactly `h` edges, so the bound on the number of edges is exact.
+An edge without a cost is not followed, and a negative cost is refused. Among paths of the same cost, those with the
+fewest edges win.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .path_layers import EdgeLayer, PathLayers
+from .path_search import PathSearch, WantedEnds
+from .rows import IntArray
+
+Costs = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheapestPaths:
+    """The layers of the cheapest paths from some places, and the cost of reaching the ends of each length."""
+
+    found: PathLayers
+    end_costs: list[Costs]
+
+
+@dataclass(slots=True, eq=False)
+class PlaceCosts:
+    """The lowest cost of each place so far, and the number of edges of its cheapest path."""
+
+    costs: Costs
+    lengths: npt.NDArray[np.int16]
+
+    def reserve(self, places: IntArray) -> None:
+        """Grow the arrays so that all places have an entry."""
+        needed_count = int(places.max()) + 1 if len(places) else 0
+        if needed_count > len(self.costs):
+            added_count = 2 * needed_count - len(self.costs)
+            self.costs = np.append(self.costs, np.full(added_count, np.inf))
+            self.lengths = np.append(self.lengths, np.full(added_count, -1, np.int16))
+
+    def improve(self, places: IntArray, costs: Costs, length: int) -> npt.NDArray[np.bool_]:
+        """Record lower costs; return which of the given costs are now the lowest of their place."""
+        improves = costs < self.costs[places]
+        np.minimum.at(self.costs, places[improves], costs[improves])
+        improves &= costs == self.costs[places]
+        self.lengths[places[improves]] = length
+        return improves
+
+
+def search_cheapest(
+    search: PathSearch, read_costs: Callable[[EdgeLayer], Costs], starts: IntArray, wanted: WantedEnds
+) -> CheapestPaths:
+    """Return the layers of the cheapest paths from some places to all places that are wanted."""
+    place_costs = start_costs(search, starts, wanted)
+    frontier, frontier_costs = starts, np.zeros(len(starts))
+    layers: list[EdgeLayer] = []
+    level_places = [frontier]
+    while len(frontier) and len(layers) < search.max_hops:
+        followed = search.follow(frontier)
+        place_costs.reserve(followed.targets)
+        costs = frontier_costs[np.searchsorted(frontier, followed.sources)] + read_costs(followed)
+        useful = np.flatnonzero(costs < _cost_bounds(search, place_costs, followed.targets, wanted))
+        layer, costs = followed.take(useful), costs[useful]
+        layer = layer.take(place_costs.improve(layer.targets, costs, len(layers) + 1))
+        frontier = np.unique(layer.targets)
+        frontier_costs = place_costs.costs[frontier]
+        layers.append(layer)
+        level_places.append(frontier)
+    is_final = [place_costs.lengths[places] == length for length, places in enumerate(level_places)]
+    ends = [places[mask] for places, mask in zip(level_places, is_final, strict=True)]
+    ends = search.within_bounds([places[wanted.contains(places, search.stride)] for places in ends])
+    return CheapestPaths(PathLayers(starts, layers, ends), [place_costs.costs[places] for places in ends])
+
+
+def start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceCosts:
+    """Return the costs before the first edge: zero for the starts."""
+    place_count = search.place_count(starts)
+    search.context.meter.charge_bytes(10 * place_count)
+    place_costs = PlaceCosts(np.full(place_count, np.inf), np.full(place_count, -1, np.int16))
+    place_costs.reserve(starts)
+    place_costs.reserve(wanted.places if wanted.places is not None else starts)
+    place_costs.costs[starts], place_costs.lengths[starts] = 0.0, 0
+    return place_costs
+
+
+def _cost_bounds(search: PathSearch, place_costs: PlaceCosts, places: IntArray, wanted: WantedEnds) -> Costs:
+    """Return the costs from which on a place cannot be on a cheaper path to any wanted place of its start."""
+    if wanted.places is None:
+        return np.full(len(places), np.inf)
+    start_numbers, place_numbers = wanted.places // search.stride, places // search.stride
+    bounds = np.zeros(int(max(start_numbers.max(initial=0), place_numbers.max(initial=0))) + 1)
+    np.maximum.at(bounds, start_numbers, place_costs.costs[wanted.places])
+    return bounds[place_numbers]

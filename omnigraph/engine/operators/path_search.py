@@ -1,0 +1,100 @@
+"""What every search for paths shares: the edges in both directions, the bounds, and the places that are wanted.
+
+A search runs from many starts at once. A place is a node together with the number of the start from which it is
+reached: `start_number * stride + row_id`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.engine.adjacency.adjacency import Adjacency
+from omnigraph.engine.execution_context import ExecutionContext
+
+from .path_layers import EdgeLayer, follow_edges
+from .rows import IntArray, Mask
+
+_MIN_LEVEL_ROWS = 1 << 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WantedEnds:
+    """The places at which paths may end, or the nodes if there are too many places."""
+
+    places: IntArray | None = None
+    nodes: IntArray | None = None
+
+    def contains(self, places: IntArray, stride: int) -> Mask:
+        """Return whether a path may end at each place."""
+        if self.places is not None:
+            return np.isin(places, self.places)
+        return np.isin(places % stride, self.nodes) if self.nodes is not None else np.ones(len(places), np.bool_)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathSearch:
+    """The edges in both directions, the bounds of the path length, and the number of places per start.
+
+    `load_neighbours` returns adjacencies that suffice if only nodes matter; its argument is whether to go backward.
+    """
+
+    context: ExecutionContext
+    forward: list[Adjacency]
+    load_backward: Callable[[], list[Adjacency]]
+    load_neighbours: Callable[[bool], list[Adjacency]]
+    min_hops: int
+    max_hops: int
+    stride: int
+
+    def follow(self, places: IntArray, *, backward: bool = False) -> EdgeLayer:
+        """Return all edges that leave the given places or, if `backward`, that lead to them."""
+        return follow_edges(self.context, self.load_backward() if backward else self.forward, places, self.stride)
+
+    def place_count(self, starts: IntArray) -> int:
+        """Return the number of places of some starts, or a small number if the number of nodes is unknown."""
+        known_size = all(adjacency.size for adjacency in self.forward)
+        return int(starts.max() // self.stride + 1) * self.stride if known_size and len(starts) else _MIN_LEVEL_ROWS
+
+    def levels(self, place_count: int) -> "PlaceLevels":
+        """Return a new map from places to distances."""
+        self.context.meter.charge_bytes(2 * place_count)
+        return PlaceLevels(np.full(place_count, -1, np.int16))
+
+    def within_bounds(self, ends: list[IntArray]) -> list[IntArray]:
+        """Return the ends of paths that are long enough."""
+        return [places if length >= self.min_hops else places[:0] for length, places in enumerate(ends)]
+
+
+@dataclass(slots=True, eq=False)
+class PlaceLevels:
+    """The distance of each place from where a search started, or -1."""
+
+    by_place: npt.NDArray[np.int16]
+    known_places: list[IntArray] = field(default_factory=list)
+
+    def of(self, places: IntArray) -> npt.NDArray[np.int16]:
+        """Return the distance of each place."""
+        self._reserve(places)
+        return self.by_place[places]
+
+    def add_level(self, places: IntArray) -> IntArray:
+        """Record the places without a distance as the next level, and return them in order."""
+        new_places = np.unique(places[self.of(places) < 0]).astype(np.int64, copy=False)
+        self.by_place[new_places] = len(self.known_places)
+        self.known_places.append(new_places)
+        return new_places
+
+    def clear(self) -> None:
+        """Forget all distances, so that the array can be used for another search."""
+        for places in self.known_places:
+            self.by_place[places] = -1
+        self.known_places.clear()
+
+    def _reserve(self, places: IntArray) -> None:
+        needed_count = int(places.max()) + 1 if len(places) else 0
+        if needed_count > len(self.by_place):  # without neighbour lists, the highest row id is unknown
+            grown = np.full(2 * needed_count, -1, np.int16)
+            grown[: len(self.by_place)] = self.by_place
+            self.by_place = grown

@@ -1,0 +1,91 @@
+"""The paths that a path variable refers to, as flat arrays of row ids.
+
+Owns their layout. A path variable holds positions in such a table, so rows can be filtered and repeated without
+copying paths. Ids and properties are read elsewhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.values.table_key import TableKey
+
+_Ids = npt.NDArray[np.int64]
+_TypeIndexes = npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathTable:
+    """Path `i` has the edges `starts[i]` to `starts[i + 1]`, and one node more, from `starts[i] + i` on.
+
+    `edge_types` holds the index into `edge_keys` for each edge, and `costs` the cost of each path, if it has one.
+    """
+
+    node_key: TableKey
+    edge_keys: tuple[TableKey, ...]
+    starts: _Ids
+    nodes: _Ids
+    edges: _Ids
+    edge_types: _TypeIndexes
+    costs: npt.NDArray[np.float64] | None = None
+
+    @property
+    def lengths(self) -> _Ids:
+        """The number of edges of each path."""
+        return np.diff(self.starts)
+
+    @property
+    def node_starts(self) -> _Ids:
+        """The position of each path's first node, and the end of the last path."""
+        return self.starts + np.arange(len(self.starts))
+
+    @property
+    def nbytes(self) -> int:
+        """Total bytes of all arrays."""
+        return self.starts.nbytes + self.nodes.nbytes + self.edges.nbytes + self.edge_types.nbytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathBlock:
+    """Paths of one length: a row per path, with one column per node or edge."""
+
+    nodes: _Ids
+    edges: _Ids
+    edge_types: _TypeIndexes
+
+    @property
+    def nbytes(self) -> int:
+        """Total bytes of all arrays."""
+        return self.nodes.nbytes + self.edges.nbytes + self.edge_types.nbytes
+
+    def reversed(self) -> "PathBlock":
+        """Return the same paths from their last node to their first."""
+        return PathBlock(self.nodes[:, ::-1], self.edges[:, ::-1], self.edge_types[:, ::-1])
+
+    def take(self, positions: npt.NDArray[np.bool_] | _Ids) -> "PathBlock":
+        """Return the paths at the given positions, or where the mask is true."""
+        return PathBlock(self.nodes[positions], self.edges[positions], self.edge_types[positions])
+
+
+def start_block(node_ids: _Ids) -> PathBlock:
+    """Return paths without edges, one for each node."""
+    path_count = len(node_ids)
+    no_edges = np.empty((path_count, 0), np.int64)
+    return PathBlock(node_ids.reshape(path_count, 1), no_edges, no_edges.astype(np.int16))
+
+
+def build_path_table(node_key: TableKey, edge_keys: tuple[TableKey, ...], blocks: Sequence[PathBlock]) -> PathTable:
+    """Return a table of the paths of all blocks, in order."""
+    no_ids = np.empty(0, np.int64)
+    lengths = [np.full(len(block.nodes), block.edges.shape[1], np.int64) for block in blocks]
+    starts = np.append(0, np.cumsum(np.concatenate([no_ids, *lengths])))
+    return PathTable(
+        node_key,
+        edge_keys,
+        starts,
+        np.concatenate([no_ids, *(block.nodes.ravel() for block in blocks)]),
+        np.concatenate([no_ids, *(block.edges.ravel() for block in blocks)]),
+        np.concatenate([no_ids.astype(np.int16), *(block.edge_types.ravel() for block in blocks)]),
+    )

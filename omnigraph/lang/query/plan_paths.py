@@ -1,0 +1,65 @@
+"""The plan nodes of paths: the operator that finds them, the values that read them, and tests of their edges.
+
+This module belongs to `plan`, which exports its operators; it contains only records.
+"""
+
+from typing import TYPE_CHECKING
+from typing import Literal as OneOf
+
+from omnigraph.records.frozen import record
+from omnigraph.values import PropertyType
+
+if TYPE_CHECKING:
+    from .plan import PlanStep, Predicate, PropertyValue
+
+PathMode = OneOf["any shortest", "all shortest", "walk", "trail", "acyclic", "simple"]
+PathFunction = OneOf["length", "nodes", "edges", "cost"]
+
+
+@record
+class PathEntity:
+    """A bound path, which is projected as an object with its nodes and edges."""
+
+    variable: str
+    type_name: str
+    has_cost: bool = False
+
+
+@record
+class PathValue:
+    """A property of a bound path: its number of edges, the ids of its nodes or edges, or its cost."""
+
+    variable: str
+    function: PathFunction
+    type: PropertyType
+
+
+@record
+class EdgeTest:
+    """Predicates that every edge of an expansion must pass; they read only `variable`, which is never bound."""
+
+    variable: str
+    predicates: "tuple[Predicate, ...]"
+
+
+@record
+class FindPaths:
+    """Find paths from a bound variable to other nodes of its type, and bind each of them to `path`.
+
+    A path ends at the bound variable `closing`, or at a new variable `target` that passes `target_filters`. If
+    `backward`, paths are found from their last node to their first. The sum of `cost` over a path is minimal.
+    """
+
+    source: str
+    target: str | None
+    path: str
+    mode: PathMode
+    steps: "tuple[PlanStep, ...]"
+    node_type: str
+    min_hops: int
+    max_hops: int
+    closing: str | None = None
+    backward: bool = False
+    target_filters: "tuple[Predicate, ...]" = ()
+    edge_test: EdgeTest | None = None
+    cost: "PropertyValue | None" = None
