@@ -1,0 +1,191 @@
+"""Merge two schemas that grew out of the same base.
+
+This is the entry point of the package: it reads the slots of the three schemas, settles conflicts, prints the merged
+schema, checks it like any other schema, and assigns ids. It reads no data and changes nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from omnigraph.errors import InternalError
+from omnigraph.lang.schema import diagnose_schema, parse_schema
+from omnigraph.lang.schema.canonical_shape import canonicalize
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.ir_soundness import find_unsoundness
+
+from .conflicts import ConflictLog, Decide, SchemaConflict, SchemaMerge, SourcedSchema
+from .identity import MergedIdentity
+from .merge_types import merge_types
+from .merged_source import WrittenSchema, column_names, compose_source
+from .numbering import match_additions, renumber_ir
+from .print_slots import PrintedDeclaration, print_declaration
+from .read_slots import declared_body_constraints, implied_body_constraints, read_slots
+from .slots import ColumnReference, SchemaSlots
+from .source_parts import read_source_parts
+from .structure import (
+    MergeSides,
+    find_broken_reference,
+    find_contradicted_drop,
+    find_name_conflict,
+    merged_column_name,
+)
+
+
+class _EveryName:
+    """Accepts every name: the names of accepted schemas may exceed the length limit."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+def merge_schemas(
+    base: SourcedSchema, ours: SourcedSchema, theirs: SourcedSchema, decide: Decide | None = None
+) -> SchemaMerge:
+    """Return the merge of two schemas with a common base; never raise for schemas that cannot be merged.
+
+    Types and properties are matched by id: ids below the base's `next_identity_id` mean the same thing in all three
+    schemas, and ids that a side assigned later are its own. `decide` is called with each conflict and returns `ours`,
+    `theirs` or None to leave it open.
+
+    >>> from omnigraph.lang.schema import compile_schema
+    >>> from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity
+    >>> from omnigraph.lang.schema.merge import SchemaVersion
+    >>> text = "node Lamp { watts: I32 }"
+    >>> base = SchemaVersion(text, new_identity(compile_schema(text), "0" * 26))
+    >>> def change(text):
+    ...     return SchemaVersion(text, resolve_identity(base.ir, compile_schema(text)).ir)
+    >>> ours = change("node Lamp { watts: I64 }")
+    >>> theirs = change("node Lamp { watts: I32  color: String? }")
+    >>> print(merge_schemas(base, ours, theirs).source, end="")
+    node Lamp {
+        watts: I64
+        color: String?
+    }
+    """
+    if _same_schema(theirs, base):
+        return SchemaMerge(ours.source, ours.ir, theirs.ir)
+    if _same_schema(ours, base):
+        numbers = match_additions(base.ir, ours.ir, theirs.ir)
+        their_ir = renumber_ir(theirs.ir, numbers, _next_free_id(ours.ir, theirs.ir, numbers))
+        return SchemaMerge(theirs.source, their_ir, their_ir, their_numbers=tuple(sorted(numbers.items())))
+    return _SchemaMerger(base, ours, theirs, ConflictLog(decide)).merge()
+
+
+def _next_free_id(ours: SchemaIR, theirs: SchemaIR, numbers: Mapping[int, int]) -> int:
+    return max(ours.next_identity_id, theirs.next_identity_id, *(number + 1 for number in numbers.values()))
+
+
+def _same_schema(first: SourcedSchema, second: SourcedSchema) -> bool:
+    same_meaning = (first.ir.catalog, first.ir.type_identities) == (second.ir.catalog, second.ir.type_identities)
+    return same_meaning and first.source == second.source
+
+
+class _SchemaMerger:
+    """One merge: the three schemas in the same numbering, and the log of conflicts."""
+
+    def __init__(self, base: SourcedSchema, ours: SourcedSchema, theirs: SourcedSchema, log: ConflictLog) -> None:
+        self._log = log
+        self._our_schema = ours
+        self._numbers = match_additions(base.ir, ours.ir, theirs.ir)
+        self._next_id = _next_free_id(ours.ir, theirs.ir, self._numbers)
+        self._their_ir = renumber_ir(theirs.ir, self._numbers, self._next_id)
+        self._base = _read_schema(base.source, base.ir)
+        self._ours = _read_schema(ours.source, ours.ir)
+        self._theirs = _read_schema(theirs.source, self._their_ir)
+
+    def merge(self) -> SchemaMerge:
+        sides, merged = self._settle_conflicts()
+        printed = _print_schema(sides, merged)
+        catalog = self._compile(printed)
+        if catalog is None:
+            return self._keep_ours()
+        identity = MergedIdentity(sides, merged, self._next_id)
+        ir = identity.assign(catalog, self._our_schema.ir.identity_domain)
+        unsoundness = find_unsoundness(ir)
+        if unsoundness is not None:
+            identity.conflicts.append(SchemaConflict("unresolvable", "schema", reason=unsoundness))
+        for conflict in identity.conflicts:
+            self._log.add_unresolvable(conflict)
+        if identity.conflicts:
+            return self._keep_ours()
+        return self._outcome(self._compose_source(printed, catalog), ir)
+
+    def _settle_conflicts(self) -> tuple[MergeSides, SchemaSlots]:
+        """Merge the slots again after each decision about what exists, until there is none left."""
+        sides = MergeSides(self._base.slots, self._ours.slots, self._theirs.slots)
+        while True:
+            self._log.start_pass()
+            drop = find_contradicted_drop(sides)
+            if drop is not None:
+                sides = drop.settle(self._log, sides)
+                continue
+            merged = merge_types(self._log, sides.base, sides.ours, sides.theirs)
+            structural = find_broken_reference(sides, merged) or find_name_conflict(sides, merged)
+            if structural is None:
+                return sides, merged
+            sides = structural.settle(self._log, sides)
+
+    def _compile(self, printed: dict[int, PrintedDeclaration]) -> Catalog | None:
+        """Return the catalog of the merged schema; what the checker refuses becomes a conflict."""
+        text = "\n".join(declaration.text() for declaration in printed.values())
+        catalog, diagnostics = diagnose_schema(text, "merged.pg", existing_names=_EveryName())
+        for diagnostic in diagnostics:
+            subject = _subject_at(printed, diagnostic.start)
+            self._log.add_unresolvable(SchemaConflict("unresolvable", subject, reason=diagnostic.message))
+        return None if catalog is None else canonicalize(catalog)
+
+    def _compose_source(self, printed: dict[int, PrintedDeclaration], catalog: Catalog) -> str:
+        source = compose_source(self._base, self._ours, self._theirs, printed)
+        composed_catalog, _ = diagnose_schema(source, "merged.pg", existing_names=_EveryName())
+        if composed_catalog is None or canonicalize(composed_catalog) != catalog:
+            raise InternalError(reason="the text of the merged schema does not have its meaning")
+        return source
+
+    def _keep_ours(self) -> SchemaMerge:
+        return self._outcome(self._our_schema.source, replace(self._our_schema.ir, next_identity_id=self._next_id))
+
+    def _outcome(self, source: str, ir: SchemaIR) -> SchemaMerge:
+        next_id = max(ir.next_identity_id, self._next_id)
+        return SchemaMerge(
+            source,
+            replace(ir, next_identity_id=next_id),
+            replace(self._their_ir, next_identity_id=next_id),
+            self._log.open_conflicts(),
+            self._log.decided_conflicts(),
+            tuple(sorted(self._numbers.items())),
+        )
+
+
+def _read_schema(source: str, ir: SchemaIR) -> WrittenSchema:
+    """Return the slots and the text of a schema; a text that does not match the accepted form is printed anew."""
+    source_catalog, _ = diagnose_schema(source, existing_names=_EveryName())
+    if source_catalog is None or canonicalize(source_catalog) != ir.catalog:
+        source, source_catalog = _print_catalog(ir), ir.catalog
+    tree = parse_schema(source)
+    slots = read_slots(ir, declared_body_constraints(tree), source_catalog)
+    return WrittenSchema(source, slots, read_source_parts(source, tree))
+
+
+def _print_catalog(ir: SchemaIR) -> str:
+    slots = read_slots(ir, implied_body_constraints(ir.catalog), ir.catalog)
+    return "\n".join(
+        print_declaration(type_slots, slots, column_names(type_slots)).text() for type_slots in slots.values()
+    )
+
+
+def _print_schema(sides: MergeSides, merged: SchemaSlots) -> dict[int, PrintedDeclaration]:
+    def name_columns(type_id: int) -> Callable[[ColumnReference], str]:
+        return lambda column: merged_column_name(sides, merged, type_id, column) or f"missing_{column}"
+
+    return {type_id: print_declaration(slots, merged, name_columns(type_id)) for type_id, slots in merged.items()}
+
+
+def _subject_at(printed: dict[int, PrintedDeclaration], offset: int) -> str:
+    """Return the label of the declaration at an offset of the printed schema."""
+    for declaration in printed.values():
+        if offset <= len(declaration.text()):
+            kind, name = declaration.header.split(" ")[:2]
+            return f"{kind}:{name.rstrip(':')}"
+        offset -= len(declaration.text()) + 1
+    return "schema"

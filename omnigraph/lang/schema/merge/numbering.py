@@ -1,0 +1,87 @@
+"""Numbers of their additions: which of our additions each one equals, or which new id it gets.
+
+Two branches assign new ids from the same counter, so ids from the base's counter on mean different things on the two
+sides. This module pairs additions with the same owner and name, and moves all others above every id in use.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from omnigraph.lang.schema.ir import SchemaIR, TypeIdentity
+
+
+def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: int) -> SchemaIR:
+    """Return the same schema with some ids replaced; ids without a new number stay."""
+
+    def renumber(identity: TypeIdentity) -> TypeIdentity:
+        table_id = identity.table_incarnation_id
+        return replace(
+            identity,
+            type_id=new_numbers.get(identity.type_id, identity.type_id),
+            table_incarnation_id=None if table_id is None else new_numbers.get(table_id, table_id),
+            property_ids=tuple(
+                (property_name, new_numbers.get(property_id, property_id))
+                for property_name, property_id in identity.property_ids
+            ),
+        )
+
+    return replace(ir, next_identity_id=next_identity_id, type_identities=tuple(map(renumber, ir.type_identities)))
+
+
+def match_additions(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> dict[int, int]:
+    """Return the new number of each id that their side assigned.
+
+    An addition of the same kind and name on both sides has our number. If we assigned no id, theirs stay.
+    """
+    first_new_id = base.next_identity_id
+    if ours.next_identity_id == first_new_id:
+        return {}
+    our_types = {identity.type_id: identity for identity in ours.type_identities}
+    our_new_types = {
+        (identity.kind, identity.name): identity for identity in our_types.values() if identity.type_id >= first_new_id
+    }
+    numbers: dict[int, int] = {}
+    for identity in theirs.type_identities:
+        if identity.type_id < first_new_id:
+            our_identity = our_types.get(identity.type_id)
+        else:
+            our_identity = our_new_types.get((identity.kind, identity.name))
+        if our_identity is not None:
+            numbers |= _pair_identities(our_identity, identity, first_new_id)
+    return numbers | _number_unpaired(
+        numbers, theirs, first_new_id, max(ours.next_identity_id, theirs.next_identity_id)
+    )
+
+
+def _pair_identities(ours: TypeIdentity, theirs: TypeIdentity, first_new_id: int) -> dict[int, int]:
+    numbers: dict[int, int] = {}
+    if theirs.type_id >= first_new_id:
+        numbers[theirs.type_id] = ours.type_id
+        if theirs.table_incarnation_id is not None and ours.table_incarnation_id is not None:
+            numbers[theirs.table_incarnation_id] = ours.table_incarnation_id
+    our_new_properties = {name: number for name, number in ours.property_ids if number >= first_new_id}
+    for property_name, property_id in theirs.property_ids:
+        if property_id >= first_new_id and property_name in our_new_properties:
+            numbers[property_id] = our_new_properties[property_name]
+    return numbers
+
+
+def _number_unpaired(
+    numbers: Mapping[int, int], theirs: SchemaIR, first_new_id: int, first_free_id: int
+) -> dict[int, int]:
+    unpaired_ids = [
+        assigned_id
+        for assigned_id in assigned_ids(theirs)
+        if assigned_id >= first_new_id and assigned_id not in numbers
+    ]
+    return {assigned_id: first_free_id + position for position, assigned_id in enumerate(sorted(unpaired_ids))}
+
+
+def assigned_ids(ir: SchemaIR) -> list[int]:
+    """Return every id in use."""
+    ids: list[int] = []
+    for identity in ir.type_identities:
+        ids.append(identity.type_id)
+        ids += [] if identity.table_incarnation_id is None else [identity.table_incarnation_id]
+        ids += [property_id for _, property_id in identity.property_ids]
+    return ids
