@@ -18,12 +18,14 @@ from omnigraph.storage.value_equality import same_rows
 from omnigraph.values import coerce_parameter
 
 from .conflicts import DetectedConflict, EntityKey
+from .merged_schema import SCHEMA_CONFLICT
 from .planner import MergePlan, MergePlanner
 from .table_delta import Decision
 
 ConflictAnswer = str | Mapping[str, Any] | None
 Strategy: TypeAlias = str | Mapping[str, str] | Callable[[EntityConflict], ConflictAnswer] | None
 CONFLICT_KINDS = (
+    SCHEMA_CONFLICT,
     "divergent_insert",
     "divergent_update",
     "delete_vs_update",
