@@ -77,7 +77,8 @@ class SchemaMerge:
     """A merged schema.
 
     `ir` and `source` are final only if `conflicts` is empty. Otherwise they show the merge as if every open conflict
-    had been decided for our side; if the result would not be a valid schema, they are our schema. In `ir`, our ids are
+    had been decided for our side, or for the side that drops something. If the result would not be a valid schema,
+    they are our schema. In `ir`, our ids are
     kept. `their_ir` is their schema with its additions renumbered, so that equal ids in `ir` and `their_ir` mean the
     same type or property; `their_numbers` lists each renumbered id with its new number.
     """
@@ -103,14 +104,14 @@ class ConflictLog:
         """Forget the conflicts between slots, because the slots are about to be merged again."""
         self._slots.clear()
 
-    def choose(self, conflict: SchemaConflict, *, structural: bool = False) -> Side:
-        """Record a conflict and return the side that wins: the decided one, or provisionally ours."""
+    def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Side:
+        """Record a conflict and return the side that wins: the decided one, or the provisional one."""
         recorded = self._structural if structural else self._slots
         if conflict not in recorded:
             recorded.append(conflict)
         if conflict not in self._decisions:
             self._decisions[conflict] = self._ask(conflict)
-        return self._decisions[conflict] or "ours"
+        return self._decisions[conflict] or provisional
 
     def add_unresolvable(self, conflict: SchemaConflict) -> None:
         """Record a conflict that neither side can win."""

@@ -4,6 +4,7 @@ Both edits keep the side consistent: a restored property returns with its constr
 type or property is removed as well, or refers again to what it referred to in the base.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from omnigraph.records.frozen import record
@@ -51,7 +52,19 @@ def remove_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference)
     if entity.property_id is None:
         return _remove_type(side, base, entity.type_id)
     owner = side[entity.type_id]
-    return side | {entity.type_id: _remove_property(owner, base.get(entity.type_id), entity.property_id)}
+    reduced = side | {entity.type_id: _remove_property(owner, base.get(entity.type_id), entity.property_id)}
+    return _remove_inherited(reduced, base, {entity.property_id}) if owner.kind == "interface" else reduced
+
+
+def _remove_inherited(side: SchemaSlots, base: SchemaSlots, removed_ids: Collection[int]) -> SchemaSlots:
+    """Return the side without the inherited properties that satisfied only removed interface properties."""
+    for type_id, node_type in list(side.items()):
+        reduced = node_type
+        for property_id, satisfied_ids in node_type.satisfied_ids.items():
+            if property_id not in node_type.properties and set(satisfied_ids) <= set(removed_ids):
+                reduced = _remove_property(reduced, base.get(type_id), property_id)
+        side = side | {type_id: reduced}
+    return side
 
 
 def rename_entity(side: SchemaSlots, entity: EntityReference, name: str) -> SchemaSlots:
@@ -64,6 +77,8 @@ def rename_entity(side: SchemaSlots, entity: EntityReference, name: str) -> Sche
 
 
 def _remove_type(side: SchemaSlots, base: SchemaSlots, type_id: int) -> SchemaSlots:
+    if side[type_id].kind == "interface":
+        side = _remove_inherited(side, base, side[type_id].properties.keys())
     remaining = {other_id: other_type for other_id, other_type in side.items() if other_id != type_id}
     for other_id, other_type in list(remaining.items()):
         reverted = _revert_endpoints(other_type, base.get(other_id), type_id)

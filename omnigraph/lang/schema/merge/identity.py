@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from omnigraph.lang.schema.catalog import Catalog, PropertyDefinition
-from omnigraph.lang.schema.ir import CatalogType, SchemaIR, TypeIdentity, catalog_types
+from omnigraph.lang.schema.ir import CatalogType, SchemaIR, TypeIdentity, catalog_types, ordered_key_columns
 
 from .conflicts import SchemaConflict
 from .slots import SchemaSlots, TypeSlots
@@ -80,10 +80,37 @@ class MergedIdentity:
         """Report a required property whose value the entities of one side lack."""
         base_type = self.sides.base.get(slots.type_id)
         is_old = base_type is not None and property_id in base_type.property_ids.values()
-        if is_old or slots.kind == "interface" or definition.type.nullable or definition.default is not None:
+        is_decided = property_id in slots.properties  # only one side adds it to a type that both add
+        if (
+            is_old
+            or is_decided
+            or slots.kind == "interface"
+            or definition.type.nullable
+            or definition.default is not None
+        ):
             return
         for side_name, side_schema in (("our", self.sides.ours), ("their", self.sides.theirs)):
             owner = side_schema.get(slots.type_id)
             if owner is not None and property_id not in owner.property_ids.values():
                 reason = f"{side_name} entities have no value for `{definition.name}`, which is required"
                 self.conflicts.append(SchemaConflict("unresolvable", f"{slots.label}.{definition.name}", reason=reason))
+
+
+def find_key_order_conflicts(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> Iterator[SchemaConflict]:
+    """Yield the node types that both sides added with the same key columns in another order.
+
+    The id of an entity lists the key values in the order of the property ids, so the same key would have two ids.
+    """
+    our_new_nodes = {
+        identity.name
+        for identity in ours.type_identities
+        if identity.kind == "node" and identity.type_id >= base.next_identity_id
+    }
+    for identity in theirs.type_identities:
+        if identity.kind != "node" or identity.type_id < base.next_identity_id or identity.name not in our_new_nodes:
+            continue
+        our_order, their_order = (ordered_key_columns(ir, identity.name) for ir in (ours, theirs))
+        if our_order != their_order and set(our_order) == set(their_order):
+            orders = f"{', '.join(our_order)} on our side and {', '.join(their_order)} on theirs"
+            reason = f"the columns of the key have the order {orders}"
+            yield SchemaConflict("unresolvable", f"node:{identity.name}", reason=reason)

@@ -15,10 +15,10 @@ from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.ir_soundness import find_unsoundness
 
 from .conflicts import ConflictLog, Decide, SchemaConflict, SchemaMerge, SourcedSchema
-from .identity import MergedIdentity
+from .identity import MergedIdentity, find_key_order_conflicts
 from .merge_types import merge_types
 from .merged_source import WrittenSchema, column_names, compose_source
-from .numbering import match_additions, renumber_ir
+from .numbering import assigned_ids, match_additions, renumber_ir, separate_numbers
 from .print_slots import PrintedDeclaration, print_declaration
 from .read_slots import declared_body_constraints, implied_body_constraints, read_slots
 from .slots import ColumnReference, SchemaSlots
@@ -68,8 +68,12 @@ def merge_schemas(
     if _same_schema(ours, base):
         numbers = match_additions(base.ir, ours.ir, theirs.ir)
         their_ir = renumber_ir(theirs.ir, numbers, _next_free_id(ours.ir, theirs.ir, numbers))
-        return SchemaMerge(theirs.source, their_ir, their_ir, their_numbers=tuple(sorted(numbers.items())))
+        return SchemaMerge(theirs.source, their_ir, their_ir, their_numbers=_changed_numbers(numbers))
     return _SchemaMerger(base, ours, theirs, ConflictLog(decide)).merge()
+
+
+def _changed_numbers(numbers: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted((old_number, number) for old_number, number in numbers.items() if old_number != number))
 
 
 def _next_free_id(ours: SchemaIR, theirs: SchemaIR, numbers: Mapping[int, int]) -> int:
@@ -86,7 +90,9 @@ class _SchemaMerger:
 
     def __init__(self, base: SourcedSchema, ours: SourcedSchema, theirs: SourcedSchema, log: ConflictLog) -> None:
         self._log = log
+        self._base_ir = base.ir
         self._our_schema = ours
+        self._their_original_ir = theirs.ir
         self._numbers = match_additions(base.ir, ours.ir, theirs.ir)
         self._next_id = _next_free_id(ours.ir, theirs.ir, self._numbers)
         self._their_ir = renumber_ir(theirs.ir, self._numbers, self._next_id)
@@ -105,11 +111,24 @@ class _SchemaMerger:
         unsoundness = find_unsoundness(ir)
         if unsoundness is not None:
             identity.conflicts.append(SchemaConflict("unresolvable", "schema", reason=unsoundness))
+        identity.conflicts += find_key_order_conflicts(self._base_ir, self._our_schema.ir, self._their_original_ir)
         for conflict in identity.conflicts:
             self._log.add_unresolvable(conflict)
         if identity.conflicts:
             return self._keep_ours()
-        return self._outcome(self._compose_source(printed, catalog), ir)
+        return self._outcome(self._compose_source(printed, catalog), self._separate_numbers(ir))
+
+    def _separate_numbers(self, ir: SchemaIR) -> SchemaIR:
+        separated = separate_numbers(ir, self._our_schema.ir, self._their_ir, self._base_ir.next_identity_id)
+        next_id = max(ir.next_identity_id, *(number + 1 for number in separated.theirs.values()), self._next_id)
+        numbers = match_additions(self._base_ir, self._our_schema.ir, self._their_original_ir)
+        their_ids = assigned_ids(self._their_original_ir)
+        self._numbers = {
+            their_id: separated.theirs.get(numbers.get(their_id, their_id), numbers.get(their_id, their_id))
+            for their_id in their_ids
+        }
+        self._their_ir = renumber_ir(self._their_original_ir, self._numbers, next_id)
+        return renumber_ir(ir, separated.merged, next_id)
 
     def _settle_conflicts(self) -> tuple[MergeSides, SchemaSlots]:
         """Merge the slots again after each decision about what exists, until there is none left."""
@@ -153,7 +172,7 @@ class _SchemaMerger:
             replace(self._their_ir, next_identity_id=next_id),
             self._log.open_conflicts(),
             self._log.decided_conflicts(),
-            tuple(sorted(self._numbers.items())),
+            _changed_numbers(self._numbers),
         )
 
 

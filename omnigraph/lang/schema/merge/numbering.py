@@ -7,7 +7,10 @@ sides. This module pairs additions with the same owner and name, and moves all o
 from collections.abc import Mapping
 from dataclasses import replace
 
-from omnigraph.lang.schema.ir import SchemaIR, TypeIdentity
+from omnigraph.lang.schema.ir import SchemaIR, TypeIdentity, catalog_types
+from omnigraph.lang.schema.migrate.properties import can_hold_values
+from omnigraph.records.frozen import record
+from omnigraph.values import PropertyType
 
 
 def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: int) -> SchemaIR:
@@ -29,7 +32,7 @@ def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: 
 
 
 def match_additions(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> dict[int, int]:
-    """Return the new number of each id that their side assigned.
+    """Return the new number of each id that their side assigned and that has to change.
 
     An addition of the same kind and name on both sides has our number. If we assigned no id, theirs stay.
     """
@@ -48,9 +51,9 @@ def match_additions(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> dict[in
             our_identity = our_new_types.get((identity.kind, identity.name))
         if our_identity is not None:
             numbers |= _pair_identities(our_identity, identity, first_new_id)
-    return numbers | _number_unpaired(
-        numbers, theirs, first_new_id, max(ours.next_identity_id, theirs.next_identity_id)
-    )
+    first_free_id = max(ours.next_identity_id, theirs.next_identity_id)
+    numbers |= _number_unpaired(numbers, theirs, first_new_id, first_free_id)
+    return {old_number: number for old_number, number in numbers.items() if old_number != number}
 
 
 def _pair_identities(ours: TypeIdentity, theirs: TypeIdentity, first_new_id: int) -> dict[int, int]:
@@ -85,3 +88,42 @@ def assigned_ids(ir: SchemaIR) -> list[int]:
         ids += [] if identity.table_incarnation_id is None else [identity.table_incarnation_id]
         ids += [property_id for _, property_id in identity.property_ids]
     return ids
+
+
+@record
+class SeparatedNumbers:
+    """New numbers for paired additions that turned out to be different: in the merged schema, and in theirs."""
+
+    merged: Mapping[int, int]
+    theirs: Mapping[int, int]
+
+
+def separate_numbers(merged: SchemaIR, ours: SchemaIR, theirs: SchemaIR, first_new_id: int) -> SeparatedNumbers:
+    """Return new numbers for properties that both sides added with types of which only one was kept.
+
+    Values of the other type cannot be stored in the merged property, so the two must not share a number.
+    """
+    our_types, their_types = _types_by_id(ours), _types_by_id(theirs)
+    next_id = max(merged.next_identity_id, theirs.next_identity_id)
+    numbers = SeparatedNumbers({}, {})
+    for property_id, merged_type in sorted(_types_by_id(merged).items()):
+        our_type, their_type = our_types.get(property_id), their_types.get(property_id)
+        if property_id < first_new_id or our_type is None or their_type is None:
+            continue
+        fits_ours, fits_theirs = can_hold_values(merged_type, our_type), can_hold_values(merged_type, their_type)
+        if fits_ours and fits_theirs:
+            continue
+        changed = {property_id: next_id}
+        numbers = SeparatedNumbers(
+            numbers.merged if fits_ours else {**numbers.merged, **changed}, {**numbers.theirs, **changed}
+        )
+        next_id += 1
+    return numbers
+
+
+def _types_by_id(ir: SchemaIR) -> dict[int, PropertyType]:
+    return {
+        ir.property_id(declared_type.kind, declared_type.name, definition.name): definition.type
+        for declared_type in catalog_types(ir.catalog)
+        for definition in declared_type.properties
+    }

@@ -61,7 +61,7 @@ class DropConflict:
             states["ours"],
             states["theirs"],
         )
-        if log.choose(conflict, structural=True) == self.dropped_by:
+        if log.choose(conflict, structural=True, provisional=self.dropped_by) == self.dropped_by:
             return sides.with_side(keeper, remove_entity(sides.of(keeper), sides.base, self.entity))
         return sides.with_side(self.dropped_by, restore_entity(sides.of(self.dropped_by), sides.base, self.entity))
 
@@ -70,7 +70,6 @@ class DropConflict:
 class NameConflict:
     """Both sides use one name for different things."""
 
-    name: str
     our_entity: EntityReference
     their_entity: EntityReference
 
@@ -80,8 +79,8 @@ class NameConflict:
             "name_taken",
             describe_entity(sides.ours, self.our_entity),
             None,
-            _describe_claim(sides.base, self.our_entity, self.name),
-            _describe_claim(sides.base, self.their_entity, self.name),
+            _describe_claim(sides.base, sides.ours, self.our_entity),
+            _describe_claim(sides.base, sides.theirs, self.their_entity),
         )
         loser = other_side(log.choose(conflict, structural=True))
         entity = self.our_entity if loser == "ours" else self.their_entity
@@ -145,26 +144,37 @@ def _broken_references(sides: MergeSides, merged: SchemaSlots) -> Iterator[DropC
         for referenced_id in (merged_type.source_id, merged_type.target_id, *sorted(merged_type.implements)):
             if referenced_id is not None and referenced_id not in merged:
                 yield from _dropped_entity(sides, EntityReference(referenced_id), type_id, None)
-        for column, use in _column_uses(merged_type):
+        for column in _used_columns(merged_type):
             if isinstance(column, int) and merged_column_name(sides, merged, type_id, column) is None:
-                yield from _dropped_column(sides, type_id, column, use)
+                yield from _dropped_column(sides, type_id, column)
 
 
-def _column_uses(type_slots: TypeSlots) -> Iterator[tuple[ColumnReference, str]]:
+def _used_columns(type_slots: TypeSlots) -> Iterator[ColumnReference]:
     for group, content in type_slots.constraints.items():
-        for column in sorted(group_columns(group, content), key=str):
-            yield column, describe_details(group, content, type_slots) or ""
+        yield from sorted(group_columns(group, content), key=str)
     for slots in type_slots.properties.values():
         if slots.embed is not None:
-            yield slots.embed.source, f"{slots.name}: {describe_property(slots)}"
+            yield slots.embed.source
 
 
-def _dropped_column(sides: MergeSides, type_id: int, column: int, use: str) -> Iterator[DropConflict]:
+def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
+    """Return the first constraint or embedding of a type that names a column."""
+    for group, content in sorted(type_slots.constraints.items(), key=str):
+        if column in group_columns(group, content):
+            return describe_details(group, content, type_slots)
+    for slots in type_slots.properties.values():
+        if slots.embed is not None and slots.embed.source == column:
+            return f"{slots.name}: {describe_property(slots)}"
+    return None
+
+
+def _dropped_column(sides: MergeSides, type_id: int, column: int) -> Iterator[DropConflict]:
     """Yield the drop of a property, or of the interface property that it is inherited from."""
     for side_schema in (sides.ours, sides.theirs):
         owner = side_schema.get(type_id)
         if owner is None or column not in owner.property_ids.values():
             continue
+        use = _describe_use(owner, column)
         if column in owner.properties:
             yield from _dropped_entity(sides, EntityReference(type_id, column), type_id, use)
         for satisfied_id in owner.satisfied_ids.get(column, ()):
@@ -219,7 +229,7 @@ def _name_conflict(
         if _entity_name(sides.ours, our_entity) == _entity_name(merged, our_entity) and _entity_name(
             sides.theirs, their_entity
         ) == _entity_name(merged, their_entity):
-            return NameConflict(_entity_name(merged, their_entity) or "", our_entity, their_entity)
+            return NameConflict(our_entity, their_entity)
     return None
 
 
@@ -262,8 +272,8 @@ def _describe_state(schema: SchemaSlots, entity: EntityReference) -> str | None:
     return f"{slots.name}: {describe_property(slots)}"
 
 
-def _describe_claim(base: SchemaSlots, entity: EntityReference, name: str) -> str:
-    base_name = _entity_name(base, entity)
+def _describe_claim(base: SchemaSlots, side: SchemaSlots, entity: EntityReference) -> str:
+    base_name, name = _entity_name(base, entity), _entity_name(side, entity)
     if base_name is None:
         return f"{name} is added"
     return f"{base_name} is renamed to {name}" if base_name != name else f"{name} is kept"
