@@ -14,6 +14,7 @@ from omnigraph.evolve.proposal import SchemaPlan
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.schemas import COPY_DATA_HINT, StoredSchema, schemas_agree
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.derived_ids import is_derived
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.merge import SchemaConflict, SchemaMerge, merge_schemas
 from omnigraph.lang.schema.migrate.plan import MigrationPlan
@@ -89,6 +90,8 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
         source,
         lambda conflict: decide(describe_conflict(conflict, merge_inputs)),
     )
+    if any(not is_derived(old_number) for old_number, _ in combined.their_numbers):
+        raise _counted_ids_error(merge_inputs)
     conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
     merged = MergedSchema(target, combined, conflicts, len(combined.resolved))
     refusal = None if conflicts else merged.migration_plan(merge_inputs).migration.refusal()
@@ -114,6 +117,17 @@ def _no_single_base_error(merge_inputs: MergeInputs) -> SchemaMismatch:
     source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
     return SchemaMismatch(
         f"the schemas of branches '{source}' and '{target}' differ, and the branches have several merge bases",
+        source=source,
+        target=target,
+        hint=COPY_DATA_HINT.format(source=source, target=target),
+    )
+
+
+def _counted_ids_error(merge_inputs: MergeInputs) -> SchemaMismatch:
+    """Return the error for branches that an earlier release changed, whose new ids mean different things."""
+    source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
+    return SchemaMismatch(
+        f"the schemas of branches '{source}' and '{target}' were both changed by an earlier release",
         source=source,
         target=target,
         hint=COPY_DATA_HINT.format(source=source, target=target),

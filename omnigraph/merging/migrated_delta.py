@@ -10,7 +10,7 @@ from omnigraph.evolve.data_check import check_data
 from omnigraph.evolve.proposal import SchemaPlan
 from omnigraph.evolve.tables import StagedTables, stage_schema_tables
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.schemas import StoredSchema, write_schema
+from omnigraph.history.schemas import write_schema
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
@@ -40,9 +40,7 @@ def stage_migrated_delta(txn: WriteTxn, delta: Delta, migration: SchemaPlan) -> 
         new_tables={key: migrated_entries[key] for key in staged_tables.registered},
         adopted_tables={key: migrated_entries[key] for key in staged_tables.adopted},
         dropped_tables=frozenset(staged_tables.dropped_keys),
-        schema=write_schema(
-            txn.store, StoredSchema(migration.source, migration.after, migration.before.erased_directories)
-        ),
+        schema=write_schema(txn.store, migration.before.replaced_by(migration.source, migration.after)),
         file_checksums=file_checksums,
     )
 

@@ -6,10 +6,18 @@ values that an entity would lack, and names that inherited properties would shar
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from omnigraph.lang.schema.catalog import Catalog, PropertyDefinition
-from omnigraph.lang.schema.ir import CatalogType, SchemaIR, TypeIdentity, catalog_types, ordered_key_columns
+from omnigraph.lang.schema.derived_ids import derive_id
+from omnigraph.lang.schema.ir import (
+    CatalogType,
+    SchemaIR,
+    TypeIdentity,
+    assigned_ids,
+    catalog_types,
+    ordered_key_columns,
+)
 
 from .conflicts import SchemaConflict
 from .slots import SchemaSlots, TypeSlots
@@ -22,17 +30,19 @@ class MergedIdentity:
 
     sides: MergeSides
     merged: SchemaSlots
-    next_id: int
+    domain: str
+    taken_ids: frozenset[int]
     conflicts: list[SchemaConflict] = field(default_factory=list)
 
-    def assign(self, catalog: Catalog, domain: str) -> SchemaIR:
+    def assign(self, catalog: Catalog) -> SchemaIR:
         """Return the catalog with ids; `catalog` is the compiled form of the merged slots."""
         merged_types = {(slots.kind, slots.name): slots for slots in self.merged.values()}
         identities = tuple(
             self._assign_type(declared_type, merged_types[declared_type.kind, declared_type.name])
             for declared_type in catalog_types(catalog)
         )
-        return SchemaIR(domain, self.next_id, catalog, identities)
+        ir = SchemaIR(self.domain, 1, catalog, identities)
+        return replace(ir, next_identity_id=max((assigned_id + 1 for assigned_id in assigned_ids(ir)), default=1))
 
     def _assign_type(self, declared_type: CatalogType, slots: TypeSlots) -> TypeIdentity:
         declared_ids = {property_slots.name: number for number, property_slots in slots.properties.items()}
@@ -45,7 +55,7 @@ class MergedIdentity:
                     (known_id for known_id in inherited_ids if known_id not in declared_ids.values()), None
                 )
             if property_id is None:
-                property_id, self.next_id = self.next_id, self.next_id + 1
+                property_id = derive_id(self.domain, "property", slots.type_id, definition.name, self.taken_ids)
             property_ids[definition.name] = property_id
             self._check_shared_name(slots, definition, property_id, inherited_ids)
             self._check_value_exists(slots, definition, property_id)
@@ -101,13 +111,14 @@ def find_key_order_conflicts(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -
 
     The id of an entity lists the key values in the order of the property ids, so the same key would have two ids.
     """
+    base_ids = set(assigned_ids(base))
     our_new_nodes = {
         identity.name
         for identity in ours.type_identities
-        if identity.kind == "node" and identity.type_id >= base.next_identity_id
+        if identity.kind == "node" and identity.type_id not in base_ids
     }
     for identity in theirs.type_identities:
-        if identity.kind != "node" or identity.type_id < base.next_identity_id or identity.name not in our_new_nodes:
+        if identity.kind != "node" or identity.type_id in base_ids or identity.name not in our_new_nodes:
             continue
         our_order, their_order = (ordered_key_columns(ir, identity.name) for ir in (ours, theirs))
         if our_order != their_order and set(our_order) == set(their_order):

@@ -11,14 +11,14 @@ from omnigraph.errors import InternalError
 from omnigraph.lang.schema import diagnose_schema, parse_schema
 from omnigraph.lang.schema.canonical_shape import canonicalize
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.ir import SchemaIR, assigned_ids
 from omnigraph.lang.schema.ir_soundness import find_unsoundness
 
 from .conflicts import ConflictLog, Decide, SchemaConflict, SchemaMerge, SourcedSchema
 from .identity import MergedIdentity, find_key_order_conflicts
 from .merge_types import merge_types
 from .merged_source import WrittenSchema, column_names, compose_source
-from .numbering import assigned_ids, match_additions, renumber_ir, separate_numbers
+from .numbering import match_additions, renumber_ir, separate_numbers
 from .print_slots import PrintedDeclaration, print_declaration
 from .read_slots import declared_body_constraints, implied_body_constraints, read_slots
 from .slots import ColumnReference, SchemaSlots
@@ -106,8 +106,9 @@ class _SchemaMerger:
         catalog = self._compile(printed)
         if catalog is None:
             return self._keep_ours()
-        identity = MergedIdentity(sides, merged, self._next_id)
-        ir = identity.assign(catalog, self._our_schema.ir.identity_domain)
+        taken_ids = frozenset({*assigned_ids(self._our_schema.ir), *assigned_ids(self._their_ir)})
+        identity = MergedIdentity(sides, merged, self._our_schema.ir.identity_domain, taken_ids)
+        ir = identity.assign(catalog)
         unsoundness = find_unsoundness(ir)
         if unsoundness is not None:
             identity.conflicts.append(SchemaConflict("unresolvable", "schema", reason=unsoundness))
@@ -119,7 +120,7 @@ class _SchemaMerger:
         return self._outcome(self._compose_source(printed, catalog), self._separate_numbers(ir))
 
     def _separate_numbers(self, ir: SchemaIR) -> SchemaIR:
-        separated = separate_numbers(ir, self._our_schema.ir, self._their_ir, self._base_ir.next_identity_id)
+        separated = separate_numbers(ir, self._our_schema.ir, self._their_ir, self._base_ir)
         next_id = max(ir.next_identity_id, *(number + 1 for number in separated.theirs.values()), self._next_id)
         numbers = match_additions(self._base_ir, self._our_schema.ir, self._their_original_ir)
         their_ids = assigned_ids(self._their_original_ir)

@@ -1,13 +1,15 @@
 """Numbers of their additions: which of our additions each one equals, or which new id it gets.
 
-Two branches assign new ids from the same counter, so ids from the base's counter on mean different things on the two
-sides. This module pairs additions with the same owner and name, and moves all others above every id in use.
+Derived ids mean the same thing on every branch. Earlier releases assigned new ids from a counter that every branch had,
+so such ids mean different things on the two sides: this module pairs additions with the same owner and name, and moves
+all others above every id in use.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from omnigraph.lang.schema.ir import SchemaIR, TypeIdentity, catalog_types
+from omnigraph.lang.schema.derived_ids import is_derived
+from omnigraph.lang.schema.ir import SchemaIR, TypeIdentity, assigned_ids, catalog_types
 from omnigraph.lang.schema.migrate.properties import can_hold_values
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
@@ -53,7 +55,11 @@ def match_additions(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> dict[in
             numbers |= _pair_identities(our_identity, identity, first_new_id)
     first_free_id = max(ours.next_identity_id, theirs.next_identity_id)
     numbers |= _number_unpaired(numbers, theirs, first_new_id, first_free_id)
-    return {old_number: number for old_number, number in numbers.items() if old_number != number}
+    return {
+        old_number: number
+        for old_number, number in numbers.items()
+        if old_number != number and not is_derived(old_number)
+    }
 
 
 def _pair_identities(ours: TypeIdentity, theirs: TypeIdentity, first_new_id: int) -> dict[int, int]:
@@ -80,16 +86,6 @@ def _number_unpaired(
     return {assigned_id: first_free_id + position for position, assigned_id in enumerate(sorted(unpaired_ids))}
 
 
-def assigned_ids(ir: SchemaIR) -> list[int]:
-    """Return every id in use."""
-    ids: list[int] = []
-    for identity in ir.type_identities:
-        ids.append(identity.type_id)
-        ids += [] if identity.table_incarnation_id is None else [identity.table_incarnation_id]
-        ids += [property_id for _, property_id in identity.property_ids]
-    return ids
-
-
 @record
 class SeparatedNumbers:
     """New numbers for paired additions that turned out to be different: in the merged schema, and in theirs."""
@@ -98,17 +94,17 @@ class SeparatedNumbers:
     theirs: Mapping[int, int]
 
 
-def separate_numbers(merged: SchemaIR, ours: SchemaIR, theirs: SchemaIR, first_new_id: int) -> SeparatedNumbers:
+def separate_numbers(merged: SchemaIR, ours: SchemaIR, theirs: SchemaIR, base: SchemaIR) -> SeparatedNumbers:
     """Return new numbers for properties that both sides added with types of which only one was kept.
 
     Values of the other type cannot be stored in the merged property, so the two must not share a number.
     """
-    our_types, their_types = _types_by_id(ours), _types_by_id(theirs)
+    our_types, their_types, base_ids = _types_by_id(ours), _types_by_id(theirs), set(assigned_ids(base))
     next_id = max(merged.next_identity_id, theirs.next_identity_id)
     numbers = SeparatedNumbers({}, {})
     for property_id, merged_type in sorted(_types_by_id(merged).items()):
         our_type, their_type = our_types.get(property_id), their_types.get(property_id)
-        if property_id < first_new_id or our_type is None or their_type is None:
+        if property_id in base_ids or our_type is None or their_type is None:
             continue
         fits_ours, fits_theirs = can_hold_values(merged_type, our_type), can_hold_values(merged_type, their_type)
         if fits_ours and fits_theirs:
