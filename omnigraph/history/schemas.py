@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from omnigraph.errors import HistoryReclaimed, LanguageError, SchemaMismatch, StorageError, StorageKind
+from omnigraph.errors import HistoryReclaimed, LanguageError, StorageError, StorageKind
 from omnigraph.lang.schema.ir import SchemaIR, assigned_ids, hash_ir
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
@@ -138,23 +138,6 @@ COPY_DATA_HINT = (
     "create a new branch from '{target}', and copy the data of '{source}' to it:"
     " omnigraph export, then load --mode merge"
 )
-
-
-def schema_mismatch_error(source_branch: str, target_branch: str, *, same_meaning: bool = False) -> SchemaMismatch:
-    """Return the error for two branches whose schemas disagree, with a hint on how to proceed.
-
-    With `same_meaning`, the schemas declare the same types but number their properties differently,
-    because the same changes were made in a different order. No further schema change can make the numbers equal.
-    """
-    if not same_meaning:
-        return SchemaMismatch(source=source_branch, target=target_branch)
-    return SchemaMismatch(
-        f"the schemas of branches '{source_branch}' and '{target_branch}' declare the same types,"
-        " but reached them by different changes or in a different order",
-        source=source_branch,
-        target=target_branch,
-        hint=COPY_DATA_HINT.format(source=source_branch, target=target_branch),
-    )
 
 
 def _unusable_schema_error(store: Store, problem: str, kind: StorageKind) -> StorageError:

@@ -141,7 +141,7 @@ def merge_captured(
     if request.dry_run:
         return report
     commit_details = merge_details(request, resolved_count=resolved_count, lost_count=len(plan.lost_edges))
-    commit = publish_merge(merge_inputs, plan, planner.merged_schema, request.commit_metadata, commit_details)
+    commit = publish_merge(merge_inputs, plan, request.commit_metadata, commit_details)
     return replace(report, commit=commit)
 
 

@@ -10,7 +10,7 @@ from omnigraph.evolve.data_check import check_data
 from omnigraph.evolve.proposal import SchemaPlan
 from omnigraph.evolve.tables import StagedTables, stage_schema_tables
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.schemas import write_schema
+from omnigraph.history.schemas import StoredSchema, write_schema
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
@@ -20,8 +20,12 @@ from omnigraph.storage.table import StagedChange, commit
 from omnigraph.values.table_key import TableKey
 
 
-def stage_migrated_delta(txn: WriteTxn, delta: Delta, migration: SchemaPlan) -> PublishPlan:
+def stage_migrated_delta(
+    txn: WriteTxn, delta: Delta, migration: SchemaPlan, source_schema: StoredSchema
+) -> PublishPlan:
     """Stage the new schema, the tables in their new form, and the rows of the merge."""
+    merged_schema = migration.before.replaced_by(migration.source, migration.after)
+    merged_schema = replace(merged_schema, retired_ids=merged_schema.retired_ids | source_schema.retired_ids)
     check_data(migration, txn)
     staged_tables = stage_schema_tables(migration, txn)
     migrated_entries = {**staged_tables.adopted, **staged_tables.registered}
@@ -40,7 +44,7 @@ def stage_migrated_delta(txn: WriteTxn, delta: Delta, migration: SchemaPlan) -> 
         new_tables={key: migrated_entries[key] for key in staged_tables.registered},
         adopted_tables={key: migrated_entries[key] for key in staged_tables.adopted},
         dropped_tables=frozenset(staged_tables.dropped_keys),
-        schema=write_schema(txn.store, migration.before.replaced_by(migration.source, migration.after)),
+        schema=write_schema(txn.store, merged_schema),
         file_checksums=file_checksums,
     )
 

@@ -58,6 +58,7 @@ class MergePlan:
     lost_edges: tuple[LostEdge, ...] = ()
     # Offloaded tables include those that are adopted.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
+    merged_schema: MergedSchema | None = None  # set if the schemas of the sides differ
 
 
 class MergePlanner:
@@ -135,6 +136,7 @@ class MergePlanner:
             tuple(target_lookup.requirements),
             find_lost_edges(self.catalog, self.table_sides, decisions),
             offloaded_tables,
+            self.merged_schema,
         )
 
     def _make_table_deltas(

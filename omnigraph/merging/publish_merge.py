@@ -28,12 +28,11 @@ from .planner import MergePlan
 def publish_merge(
     merge_inputs: MergeInputs,
     plan: MergePlan,
-    merged_schema: MergedSchema | None,
     commit_metadata: CommitMetadata,
     details: Mapping[str, Any],
 ) -> Commit:
     """Publish a planned merge; `details` records how conflicts were resolved."""
-    migration = _target_migration(merge_inputs, merged_schema)
+    migration = _target_migration(merge_inputs, plan.merged_schema)
 
     def stage(txn: WriteTxn) -> PublishPlan:
         _check_still_captured(merge_inputs, txn)
@@ -41,7 +40,7 @@ def publish_merge(
         staged = (
             _stage_fast_forward(merge_inputs, txn, plan)
             if migration is None
-            else stage_migrated_delta(txn, plan.delta, migration)
+            else stage_migrated_delta(txn, plan.delta, migration, merge_inputs.source_snapshot.schema)
         )
         # A merge that fails this check leaves nothing behind; a later failure leaves a refusal in the log.
         _check_still_captured(merge_inputs, replace(txn, base=merge_inputs.target_branch.refresh()))

@@ -23,6 +23,7 @@ from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.storage.arrow import table_schema
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.change_columns import TargetColumn
+from omnigraph.storage.find_rows import find
 from omnigraph.values.table_key import TableKey
 
 from .merged_schema import MergedSchema
@@ -57,6 +58,18 @@ def compare_aligned_sides(
         base_snapshot, merge_inputs.source_snapshot, table_key, their_transition, arrow_schema
     )
     return TableSides(table_key, our_changes, their_changes, granularity)
+
+
+def aligned_target_rows(
+    merge_inputs: MergeInputs, merged: MergedSchema, table_key: TableKey, entity_ids: pa.Array
+) -> pa.Table:
+    """Return entities of the target, in the columns of the merged schema."""
+    arrow_schema = merged_row_schema(merged.ir, table_key)
+    transition = merged.our_transitions.get(table_key)
+    if transition is None:
+        return arrow_schema.empty_table()
+    target_table = merge_inputs.target_snapshot.table(transition.old_key)
+    return align_rows(transition, find(target_table, {"id": entity_ids}, target_table.schema.names), arrow_schema)
 
 
 def merged_row_schema(merged_ir: SchemaIR, table_key: TableKey) -> pa.Schema:

@@ -295,7 +295,7 @@ class _Player:
             return None
         found = self.model.merge(source, target, strategy_of(how), **options_of(how))
         if found.outcome in ("merged", "fast_forward"):
-            self.model.commit(target, self.made, found.graph, self.model.heads[source])
+            self.model.commit(target, self.made, found.graph, self.model.heads[source], found.shape)
         return found
 
     def fault(self, _at: int, _how: str, inner: Step) -> Any:
