@@ -162,9 +162,11 @@ class MergePlanner:
             return False
         if our_entry.location != their_entry.location:
             return False
-        return compare_versions(
-            self.merge_inputs.target_snapshot.table(table_key), self.merge_inputs.source_snapshot.table(table_key)
-        ).is_empty
+        our_table = self.merge_inputs.target_snapshot.table(table_key)
+        their_table = self.merge_inputs.source_snapshot.table(table_key)
+        # A column that is null everywhere has no file, so equal files do not imply equal columns.
+        has_same_columns = our_table.schema.equals(their_table.schema, check_metadata=True)
+        return has_same_columns and compare_versions(our_table, their_table).is_empty
 
     def fast_forward_tables(self) -> dict[TableKey, TableEntry]:
         """Return the source's tables that the target adopts if it has not changed since the base."""

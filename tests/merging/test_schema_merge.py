@@ -47,6 +47,15 @@ def test_a_schema_change_is_fast_forwarded(graph: Graph) -> None:
     assert not graph.maintenance.check().findings
 
 
+def test_a_column_without_values_is_fast_forwarded(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", "city: String?  email: String?")
+    assert graph.merge("dev").outcome == "fast_forward"
+    assert people(graph, "email") == [("Ada", None), ("Bob", None), ("Cyd", None)]
+    graph.update("Person", where="name = $n", set={"email": "a@x"}, n="Ada")
+    assert not graph.maintenance.check().findings
+
+
 def test_a_new_property_and_new_rows_on_the_other_branch_are_combined(graph: Graph) -> None:
     dev = graph.branches.create("dev")
     change(dev, "city: String?", "city: String?  email: String?")

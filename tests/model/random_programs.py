@@ -62,12 +62,13 @@ _KINDS = (
     *("fork",) * 3,
     *("merge",) * 12,
     *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
-    *("schema", "schema", "optimize", "cleanup"),
+    *("schema", "reshape", "reshape", "reshape", "optimize", "cleanup"),
 )
 _COLUMNS = ("more", "other")  # that a schema may add
 _BEGIN = ("fork", "put", "put")  # what programs begin with, or else with one of these:
 _CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
 _SHAPED = (*("shape_add", "value_main", "cross_fork", "shape_rename"), *("value_p", "value_main", "cross_look"))
+_EVOLVED = ("cross_fork", "reshape", "reshape", "value_main", "value_p", "cross_merge", "reshape", "cross_merge")
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
 
@@ -85,7 +86,7 @@ class Author:
         steps: list[Step] = []
         begin: tuple[str, ...] = _BEGIN
         if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
-            begin = self.dice.choice((_CROSSED, _CROSSED, _SHAPED, _CLEANED, _CLASHED))
+            begin = self.dice.choice((_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED))
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
             steps.append(step)
