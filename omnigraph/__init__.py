@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.api.change_feed.feed import ChangeBlock as ChangeBlock
     from omnigraph.api.change_feed.feed import Feed as Feed
     from omnigraph.api.change_feed.pages import ChangePage as ChangePage
+    from omnigraph.api.format_upgrade import upgrade as upgrade
     from omnigraph.api.graph import Graph as Graph
     from omnigraph.api.opening import init as init
     from omnigraph.api.opening import open as open
@@ -56,6 +57,7 @@ _EXPORTS = {
     "init": "api.opening:init",
     "open": "api.opening:open",
     "testing": "testing:",
+    "upgrade": "api.format_upgrade:upgrade",
 }
 
 __all__ = [
@@ -82,6 +84,7 @@ __all__ = [
     "init",
     "open",
     "testing",
+    "upgrade",
 ]
 
 

@@ -30,6 +30,7 @@ FACETS = {
 ASYNC_MODULES = ("omnigraph.api.async_facets", "omnigraph.api.async_results")
 RETURNED = {
     "omnigraph.api.merge_sessions": ("MergeResult", "MergeSession"),
+    "omnigraph.merging.discarded_changes": ("DiscardedChange",),
     "omnigraph.api.results.diff": ("Diff",),
     "omnigraph.api.results.commit_log": ("CommitLog",),
     "omnigraph.history.refs": ("Ref",),

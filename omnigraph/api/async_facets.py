@@ -45,6 +45,7 @@ class AsyncBranches(AsyncFacet[Branches]):
     names = in_thread(Branches.names)
     get = in_thread(Branches.get)
     delete = in_thread(Branches.delete)
+    reset = in_thread(Branches.reset)
 
     async def __aiter__(self) -> AsyncIterator[str]:
         for name in await self.names():
@@ -67,7 +68,7 @@ class AsyncBranches(AsyncFacet[Branches]):
         source: str | None = None,
         into: str | None = None,
         *,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         collapse_edges: bool = False,
         message: str | None = None,
         actor: str | None = None,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
-from omnigraph.api.merge_sessions import MergeSession
-from omnigraph.api.merges import open_session
+from omnigraph.api.merge_sessions import MergeResult, MergeSession
+from omnigraph.api.merges import open_session, reset_branch
 from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
 from omnigraph.history import branches
 from omnigraph.history.branch_state import BranchState
@@ -18,6 +18,7 @@ from omnigraph.history.refs import Ref, find_ref
 from omnigraph.history.revisions import Revision, check_revision_type, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import find_branch_with_commit
+from omnigraph.merging.merge import MergeRequest
 from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.rename import rename_branch
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Branches(Facet):
-    """The branches of a graph: iterate over the names, and look up, create, rename or delete a branch.
+    """The branches of a graph: iterate over the names, and look up, create, rename, reset or delete a branch.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -91,12 +92,43 @@ class Branches(Facet):
         handle.require_writable("deleting a branch")
         branch_lifecycle.delete_branch(handle.store, name, current_branch=handle.branch_name)
 
+    def reset(
+        self,
+        name: str,
+        *,
+        to: Revision,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        dry_run: bool = False,
+    ) -> MergeResult:
+        """Give a branch the state of a revision, in a new commit; the old commits stay in its log.
+
+        `to` is a commit, a tag, a branch, a point in time, or `HEAD~3`, where `HEAD` is the head of
+        the branch that is reset. The tables of that time are referenced again, so nothing is
+        copied. Merges and the change feed see ordinary changes, and a second reset undoes the
+        first. A dry run returns the changes in `delta` and their counts in `stats`.
+
+        >>> from omnigraph import testing
+        >>> with testing.graph("node Person { name: String @key }") as graph:
+        ...     _ = graph.tag("v1"), graph.insert("Person", {"name": "ada"})
+        ...     reset = graph.branches.reset("main", to="v1")
+        ...     reset.stats["deletes"], graph.nodes("Person").ids(), graph.at("HEAD~1").nodes("Person").ids()
+        (1, [], ['ada'])
+
+        Raises `SchemaMismatch` if the schema has changed since, `HistoryReclaimed` if a cleanup has
+        removed that state, `ReadSetConflict` if the branch has moved in the meantime,
+        `PreconditionFailed`, and `ReadOnlyError`.
+        """
+        request = MergeRequest(if_commit=if_commit, dry_run=dry_run)
+        return reset_branch(self._handle, name, to, request, (message, actor))
+
     def merge_session(  # noqa: PLR0913 - all but two are keywords
         self,
         source: str | None = None,
         into: str | None = None,
         *,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         collapse_edges: bool = False,
         message: str | None = None,
         actor: str | None = None,

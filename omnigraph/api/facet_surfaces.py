@@ -69,12 +69,23 @@ class BranchesSurface(Protocol):
 
     def delete(self, name: str) -> None: ...
 
+    def reset(
+        self,
+        name: str,
+        *,
+        to: Revision,
+        message: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+        dry_run: bool = False,
+    ) -> MergeResult: ...
+
     def merge_session(
         self,
         source: str | None = None,
         into: str | None = None,
         *,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         collapse_edges: bool = False,
         message: str | None = None,
         actor: str | None = None,
@@ -128,7 +139,7 @@ class RevisionsSurface(Protocol):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult: ...
 
@@ -142,7 +153,7 @@ class RevisionsSurface(Protocol):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult: ...
 
@@ -289,7 +300,13 @@ class MaintenanceSurface(Protocol):
     ) -> OptimizeReport: ...
 
     def ensure_indices(
-        self, *, engine: Engine = "auto", spark: Any = None, branch: str | None = None, actor: str | None = None
+        self,
+        *,
+        rebuild: bool | Collection[str] = False,
+        engine: Engine = "auto",
+        spark: Any = None,
+        branch: str | None = None,
+        actor: str | None = None,
     ) -> Receipt: ...
 
     def pending_indices(self) -> list[tuple[str, str, str]]: ...

@@ -77,14 +77,29 @@ class Maintenance(Facet):
         return runs.run_optimize(self._handle.for_branch(branch), types, (engine, spark), actor)
 
     def ensure_indices(
-        self, *, engine: Engine = "auto", spark: Any = None, branch: str | None = None, actor: str | None = None
+        self,
+        *,
+        rebuild: bool | Collection[str] = False,
+        engine: Engine = "auto",
+        spark: Any = None,
+        branch: str | None = None,
+        actor: str | None = None,
     ) -> Receipt:
         """Build the indexes that the schema declares, over all rows that are not indexed yet.
 
-        The receipt lists the indexed columns in `indexes`, by table. `engine` works as in
-        `optimize`.
+        `rebuild` also replaces existing indexes, which repairs damaged ones: all of them with True,
+        or those of types and columns, such as `["Doc", "Person.age"]`. The receipt lists the indexed
+        columns in `indexes`, by table. `engine` works as in `optimize`.
+
+        >>> from omnigraph import testing
+        >>> with testing.graph("node Person { name: String @key  age: I32? @index }") as graph:
+        ...     _ = graph.insert("Person", {"name": "ada", "age": 36}), graph.maintenance.ensure_indices()
+        ...     graph.maintenance.ensure_indices(rebuild=["Person.age"]).indexes
+        {'node:Person': ['age']}
+
+        Raises `InputError` for an unknown type or a column without an index, and `ReadOnlyError`.
         """
-        return runs.build_indexes(self._handle.for_branch(branch), (engine, spark), actor)
+        return runs.build_indexes(self._handle.for_branch(branch), (engine, spark), actor, rebuild)
 
     def pending_indices(self) -> list[tuple[str, str, str]]:
         """Return declared indexes that are not built, as (table, property, reason)."""

@@ -50,16 +50,20 @@ def run_optimize(
     return optimized
 
 
-def build_indexes(handle: Handle, engine: EngineChoice, actor: str | None) -> Receipt:
-    """Build the declared indexes of a branch."""
+def build_indexes(
+    handle: Handle, engine: EngineChoice, actor: str | None, rebuild: bool | Collection[str] = False
+) -> Receipt:
+    """Build the declared indexes of a branch, and replace those that `rebuild` selects."""
     from omnigraph.maintenance.index_maintenance import ensure_indices
+    from omnigraph.maintenance.index_selection import select_indexes
 
     handle.require_writable("building indexes")
     metadata = WriteOptions(actor=resolve_actor(actor) if actor else None).commit_metadata()
     branch, old_snapshot = handle.branch_name, handle.latest_snapshot()
+    selection = select_indexes(old_snapshot.schema.ir.catalog, rebuild)
     with log_operation("ensure_indices", branch) as event, report_missing_branch(handle.branch_state):
         executor = choose_optimize_executor(handle.branch_state, None, engine)
-        commit = ensure_indices(handle.branch_state, metadata, executor=executor)
+        commit = ensure_indices(handle.branch_state, metadata, executor=executor, rebuild=selection)
         if commit is not None:
             handle.refresh()
         indexes = _indexed_columns(old_snapshot, handle.latest_snapshot(), commit)

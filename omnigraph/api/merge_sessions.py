@@ -22,6 +22,7 @@ from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_
 from omnigraph.ingest.defaults import backfill_values
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.merging import conflicts as found_conflicts
+from omnigraph.merging.discarded_changes import DiscardedChange
 from omnigraph.merging.lost_edges import LostEdge
 from omnigraph.merging.merge import (
     MAX_ATTEMPTS,
@@ -35,7 +36,7 @@ from omnigraph.merging.offloaded_table import OffloadedDelta
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.planner import MergePlan, MergePlanner
 from omnigraph.merging.schema_alignment import aligned_target_rows
-from omnigraph.merging.strategy import ConflictAnswer, record_answers, resolve_conflicts
+from omnigraph.merging.strategy import ConflictAnswer, record_answers, resolve_conflicts, withdraw_answer
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find_rows import find
@@ -43,7 +44,7 @@ from omnigraph.storage.store import Store
 from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
-    from omnigraph.merging.table_delta import Decision
+    from omnigraph.merging.decisions import Decision
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,8 +52,10 @@ class MergeResult(Guarded):
     """What a merge did or would do; truthy if the target now contains everything in the source.
 
     `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with
-    conflicts. `base`, `source` and `target` are the merged commits. `lost_edges` are edges that one
-    side deleted together with a node that the merge keeps; these edges are not restored.
+    conflicts. `base`, `source` and `target` are the merged commits. `discarded` lists what the
+    decisions about conflicts discard: each property value, whole entity or deletion, with its side.
+    `lost_edges` are edges that one side deleted together with a node that the merge keeps; these
+    edges are not restored.
     """
 
     outcome: MergeOutcome
@@ -65,6 +68,7 @@ class MergeResult(Guarded):
     branch_deleted: bool = False
     branch_delete_error: str | None = None
     lost_edges: tuple[LostEdge, ...] = ()
+    discarded: tuple[DiscardedChange, ...] = ()
     merged: MergeReport | None = field(default=None, compare=False)
 
     def __bool__(self) -> bool:
@@ -73,7 +77,8 @@ class MergeResult(Guarded):
     def __repr__(self) -> str:
         conflict_text = f", {len(self.conflicts)} conflicts" if self.conflicts else ""
         commit_text = f", commit {self.commit.id}" if self.commit is not None else ""
-        summary = f"{self.outcome}{conflict_text}{commit_text}"
+        discarded_text = f", {len(self.discarded)} changes discarded" if self.discarded else ""
+        summary = f"{self.outcome}{conflict_text}{discarded_text}{commit_text}"
         return f"<Merge of {self.source} into {self.target}: {summary}>"
 
     @cached_property
@@ -96,6 +101,7 @@ class MergeResult(Guarded):
             "merged_properties": merge_plan.merged_properties if merge_plan is not None else 0,
             "parallel_edges": len(self.parallel_edges),
             "lost_edges": len(self.lost_edges),
+            "discarded": len(self.discarded),
         }
 
     def _count_changes(self) -> dict[str, Any]:
@@ -144,6 +150,7 @@ def build_merge_result(merge_report: MergeReport) -> MergeResult:
         merge_inputs.source_snapshot.commit_id,
         merge_inputs.target_snapshot.commit_id,
         lost_edges=merge_report.lost_edges,
+        discarded=merge_report.discarded_changes,
         merged=merge_report,
     )
 
@@ -194,7 +201,10 @@ class MergeSession(Guarded):
         return f"<MergeSession of {source!r} into {target!r}: {progress}>"
 
     def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> "MergeSession":
-        """Resolve one conflict with `ours`, `theirs`, or a dict of property values."""
+        """Resolve one conflict with `ours`, `theirs`, or a dict of property values.
+
+        A side decides only the properties in conflict, unless the session compares whole entities.
+        """
         all_conflicts = self.conflicts
         try:
             conflict_index = (
@@ -275,9 +285,8 @@ class MergeSession(Guarded):
     def _record_decisions(
         self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer
     ) -> None:
-        for detected_conflict in selected_conflicts:
-            for entity in detected_conflict.involved_entities:  # a second decision replaces the first
-                self._decisions.pop(entity, None)
+        for detected_conflict in selected_conflicts:  # a second decision replaces the first
+            withdraw_answer(self._decisions, detected_conflict)
         record_answers(
             self._planner, self._decisions, [(detected_conflict, choice) for detected_conflict in selected_conflicts]
         )

@@ -1,4 +1,4 @@
-"""Merges, merge sessions, reverts and cherry-picks; each ends in one publish or has no effect."""
+"""Merges, merge sessions, reverts, cherry-picks and resets; each ends in one publish or has no effect."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,16 +11,20 @@ from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import InputError, OmnigraphError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
+from omnigraph.history.revision_ranges import is_range, resolve_range
 from omnigraph.history.revisions import Revision, resolve_revision
-from omnigraph.history.snapshot import manifest_snapshot
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.history.tags import find_branch_with_commit
 from omnigraph.merging.merge import MergeReport, MergeRequest, open_merge
 from omnigraph.merging.merge import merge as merge_heads
 from omnigraph.merging.merge_limits import MergeLimits
 from omnigraph.merging.planner import MergeOptions
-from omnigraph.merging.replay import ReplayKind, replay
+from omnigraph.merging.replay import ReplayKind, replay, revert_range
+from omnigraph.merging.reset import RESET_OPERATION, reset
 from omnigraph.merging.strategy import Strategy
 from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish.branch_lifecycle import delete_branch
+from omnigraph.publish.write_plan import CommitMetadata
 
 BranchPair = tuple[str | None, str | None]  # source and target; None means the branch of the handle
 Authorship = tuple[str | None, str | None]  # message and actor
@@ -59,7 +63,7 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     delete_branch: bool = False,
     if_commit: str | None = None,
     strategy: Strategy = None,
-    granularity: Granularity = "entity",
+    granularity: Granularity = "property",
     collapse_edges: bool = False,
     dry_run: bool = False,
     limits: MergeLimits | None = None,
@@ -73,11 +77,13 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     one side are merged without conflict. Different changes on both sides are conflicts; all of them
     are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves them: `ours`
     (the target), `theirs` (the source), a dict of these by conflict kind or by type, or a function
-    that takes the conflict and returns one of them, values, or None. With `granularity="property"`,
-    changes to different properties of an entity are combined. `collapse_edges` keeps one of two
-    equal edges that both sides added. `engine` is "local" (this process), "spark" (the session
-    `spark`, or a new one) or "auto", which uses Spark if both sides together changed millions of
-    rows; the result is the same.
+    that takes the conflict and returns one of them, values, or None. Changes to different properties
+    of an entity are combined, and a strategy decides only the properties in conflict; with
+    `granularity="entity"`, entities are compared and decided as a whole. The `discarded` changes of
+    the result are those that a decision did not keep. `collapse_edges` keeps one of two equal edges
+    that both sides added. The default `message` is "Merge branch 'x' into main". `engine` is "local"
+    (this process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both
+    sides together changed millions of rows; the result is the same.
 
     Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
     meantime, `PreconditionFailed`, and `ReadOnlyError`.
@@ -94,11 +100,11 @@ def merge_branches(
     handle: Handle, branches: BranchPair, request: MergeRequest, authorship: Authorship, *, delete_source: bool
 ) -> MergeResult:
     """Merge one branch into another, and delete the source if requested."""
-    request = replace(request, commit_metadata=_options_with_actor(handle, *authorship).commit_metadata())
     handle.require_branch("a merge")
     if not request.dry_run:
         handle.require_writable("a merge")
     source, target = (handle.open_branch_state(name) for name in branches)
+    request = replace(request, commit_metadata=_merge_metadata(handle, source, target, authorship))
     with log_operation("merge", target.name) as event:
         merged = merge_heads(source, target, request)
         result = _finish(handle, merged)
@@ -122,13 +128,13 @@ def open_session(
     source, target = (handle.open_branch_state(name) for name in branches)
     elsewhere = choose_merge_engine(engine)
     options = MergeOptions(check_granularity(granularity), collapse_edges, offload_engine=elsewhere)
-    request = MergeRequest(options, commit_metadata=_options_with_actor(handle, *authorship).commit_metadata())
+    request = MergeRequest(options, commit_metadata=_merge_metadata(handle, source, target, authorship))
     return MergeSession(open_merge(source, target), request, lambda merged: _finish(handle, merged))
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A revert or cherry-pick: the commit, the branch to write to, and the parent to compare with."""
+    """A revert or cherry-pick: the commit or range, the branch to write to, and the parent to compare with."""
 
     verb: ReplayKind
     commit: Revision
@@ -146,12 +152,65 @@ def replay_commit(handle: Handle, revision: Replay, request: MergeRequest, autho
     nearest, origin = handle.latest_snapshot(), handle.branch_state
     if verb == "revert" and target is not origin:  # HEAD means the head of that branch
         nearest, origin = manifest_snapshot(handle.store, target, target.last_known()), target
+    if verb == "revert" and is_range(revision.commit):
+        ends = resolve_range(handle.store, origin, nearest, _require_no_mainline(revision))
+        return _revert_range(handle, target, ends, request, authorship)
     snapshot = resolve_revision(handle.store, origin, nearest, revision.commit)
     message, actor = authorship
     options = _options_with_actor(handle, message or _replay_message(verb, snapshot.commit), actor)
     request = replace(request, commit_metadata=options.commit_metadata())
     with log_operation(verb, target.name):
         return _finish(handle, replay(verb, target, snapshot, request, revision.mainline))
+
+
+def _revert_range(
+    handle: Handle,
+    target: BranchState,
+    ends: tuple[Snapshot, Snapshot],
+    request: MergeRequest,
+    authorship: Authorship,
+) -> MergeResult:
+    message, actor = authorship
+    first, last = ends
+    options = _options_with_actor(handle, message or f"Revert {first.commit_id}..{last.commit_id}", actor)
+    request = replace(request, commit_metadata=options.commit_metadata())
+    with log_operation("revert", target.name):
+        return _finish(handle, revert_range(target, first, last, request))
+
+
+def _require_no_mainline(revision: Replay) -> str:
+    """Return the text of a range; a parent number would be ambiguous for several commits."""
+    if revision.mainline is not None:
+        message = f"mainline {revision.mainline} does not apply to the range '{revision.commit}'"
+        raise InputError(message, reason="expected a single merge commit", hint="revert the range without it")
+    return str(revision.commit)
+
+
+def reset_branch(
+    handle: Handle, branch: str, revision: Revision, request: MergeRequest, authorship: Authorship
+) -> MergeResult:
+    """Give a branch the state of a revision, which is resolved relative to that branch."""
+    action = "a branch reset"
+    handle.require_branch(action)
+    if not request.dry_run:
+        handle.require_writable(action)
+    target = handle.open_branch_state(branch)
+    head = manifest_snapshot(handle.store, target, target.refresh())
+    snapshot = resolve_revision(handle.store, target, head, revision)
+    message, actor = authorship
+    options = _options_with_actor(handle, message or _message_about("Reset to", snapshot.commit), actor)
+    request = replace(request, commit_metadata=options.commit_metadata())
+    with log_operation(RESET_OPERATION, target.name):
+        retained_by = find_branch_with_commit(handle.store, target, snapshot.commit_id)
+        return _finish(handle, reset(target, snapshot, retained_by, request))
+
+
+def _merge_metadata(handle: Handle, source: BranchState, target: BranchState, authorship: Authorship) -> CommitMetadata:
+    """Return the metadata of a merge commit; a merge without a message names its branches."""
+    message, actor = authorship
+    if message is None:
+        message = f"Merge branch '{source.name}' into {target.name}"
+    return _options_with_actor(handle, message, actor).commit_metadata()
 
 
 def _options_with_actor(handle: Handle, message: str | None, actor: str | None) -> WriteOptions:
@@ -180,4 +239,8 @@ def _replay_message(verb: ReplayKind, commit: Commit) -> str | None:
     """Return the default message of a commit that repeats or reverts another."""
     if verb == "cherry_pick":
         return commit.message
-    return f'Revert "{commit.message}"' if commit.message else f"Revert {commit.id}"
+    return _message_about("Revert", commit)
+
+
+def _message_about(action: str, commit: Commit) -> str:
+    return f'{action} "{commit.message}"' if commit.message else f"{action} {commit.id}"

@@ -79,17 +79,27 @@ class Revisions(Facet):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult:
-        """Undo the changes of a commit in a new commit; later changes are kept.
+        """Undo the changes of a commit, or of a range, in a new commit; later changes are kept.
 
-        Entities that have changed again since then are conflicts, as in a merge: `ours` keeps the
-        current values, and `theirs` restores the values from before the commit. A merge commit is
+        The range `A..B` is undone as a whole: the net effect of the commits after A, up to and
+        including B; without B, up to the head. A must be an ancestor of B.
+
+        Properties that have changed again since then are conflicts, as in a merge: `ours` keeps the
+        current values, and `theirs` restores the values from before the commit. Other properties of
+        the same entities are kept as they are, unless `granularity="entity"`. A merge commit is
         reverted relative to its first parent, or to parent number `mainline`.
 
-        Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime, and
-        `ReadOnlyError`.
+        >>> from omnigraph import testing
+        >>> with testing.graph("node Person { name: String @key }") as graph:
+        ...     _ = graph.insert("Person", {"name": "ada"}), graph.insert("Person", {"name": "bob"})
+        ...     graph.revisions.revert("HEAD~2..HEAD").stats["deletes"]
+        2
+
+        Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime,
+        `SchemaMismatch`, `HistoryReclaimed` and `ReadOnlyError`.
         """
         request = MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)
         replay = Replay("revert", commit, branch, mainline)
@@ -105,7 +115,7 @@ class Revisions(Facet):
         actor: str | None = None,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult:
         """Apply the changes of one commit to a branch, by default this one.

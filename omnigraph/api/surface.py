@@ -308,7 +308,7 @@ class GraphSurface(Protocol):
         delete_branch: bool = False,
         if_commit: str | None = None,
         strategy: Strategy = None,
-        granularity: Granularity = "entity",
+        granularity: Granularity = "property",
         collapse_edges: bool = False,
         dry_run: bool = False,
         limits: MergeLimits | None = None,

@@ -1,4 +1,4 @@
-"""`omnigraph branch`: create, list, merge, rename and delete branches."""
+"""`omnigraph branch`: create, list, merge, rename, reset and delete branches."""
 
 import click
 
@@ -13,6 +13,7 @@ _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List branches"),
     "merge": LazyCommand(_MERGE_MODULE, "merge", "Merge a branch into another, or preview its conflicts"),
     "rename": LazyCommand(_MERGE_MODULE, "rename", "Rename a branch"),
+    "reset": LazyCommand("omnigraph.cli.branch_reset", "reset", "Give a branch the state of a past commit"),
     "delete": LazyCommand(__name__, "delete", "Delete a branch"),
 }
 
@@ -21,7 +22,7 @@ _COMMANDS = {
 @scope_options
 @shared_options
 def branch() -> None:
-    """Create, list, merge, rename and delete branches."""
+    """Create, list, merge, rename, reset and delete branches."""
 
 
 @click.command()

@@ -19,6 +19,7 @@ from .conflicts import (
     preview_conflicts,
     print_lost_edges,
 )
+from .discarded_changes import discarded_change_documents, print_discarded_changes
 from .engines import engine_arguments, engine_options
 from .options import mark_as_write, settings, shared_options
 
@@ -42,7 +43,8 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **options:
 
     Changes made on only one branch are merged without conflict. Different changes to the same value
     are conflicts: nothing is written, and the conflicts are shown with the values of both branches.
-    Use --strategy to resolve conflicts.
+    Use --strategy to resolve conflicts: it decides only the values in conflict, and the changes that
+    it discards are listed.
     """
     root = resolve_root(uri, store, argument_name="--uri")
     strategies = options.pop("strategies")
@@ -84,6 +86,7 @@ def _print_result(
     verb = "would merge" if merge_result.commit is None else "merged"
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
     show.result(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}")
+    print_discarded_changes(merge_result, (into, source))
     for edge in merge_result.parallel_edges[:3]:
         type_name = edge.key.type_name
         show.note(f"both branches added the same {type_name} edge: '{edge.ours}' and '{edge.theirs}'")
@@ -104,6 +107,7 @@ def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: 
         **deletion,
         "stats": merge_result.stats,
         "merge_conflicts": [conflict.to_json() for conflict in merge_result.conflicts],
+        "discarded": discarded_change_documents(merge_result, (into, source)),
         "lost_edges": lost_edge_documents(merge_result, (into, source)),
         "commit": commit_document(merge_result.commit) if merge_result.commit is not None else None,
     }

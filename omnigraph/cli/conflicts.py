@@ -6,6 +6,7 @@ This module owns the options that resolve conflicts, shared by `branch merge`, `
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -39,6 +40,15 @@ class TypedCommand:
         """Whether strategies were given per type or conflict kind instead of one for all conflicts."""
         return any("=" in strategy for strategy in self.strategies)
 
+    def by_property(self) -> "TypedCommand":
+        """Return the command with the default granularity.
+
+        >>> build_typed_command(("revert", "HEAD"), "g", {"granularity": "entity"}).by_property().with_options()
+        'omnigraph revert HEAD --uri g'
+        """
+        at = self.options.index("--granularity") if "--granularity" in self.options else len(self.options)
+        return replace(self, options=self.options[:at] + self.options[at + 2 :])
+
     def with_options(self, *extra_options: str) -> str:
         """Return the command with more options; a strategy for all conflicts replaces an earlier one."""
         strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
@@ -51,13 +61,13 @@ def build_typed_command(
 ) -> TypedCommand:
     """Return the command as the user typed it, without `--dry-run`.
 
-    >>> how = {"granularity": "property", "mainline": 2, "message": None, "dry_run": True}
+    >>> how = {"granularity": "entity", "mainline": 2, "message": None, "dry_run": True}
     >>> build_typed_command(("revert", "HEAD"), "g", how).with_options("--strategy", "ours")
-    'omnigraph revert HEAD --uri g --granularity property --mainline 2 --strategy ours'
+    'omnigraph revert HEAD --uri g --granularity entity --mainline 2 --strategy ours'
     """
     arguments: list[str] = []
     for option_name, value in options.items():
-        is_default = value in (None, False) or (option_name, value) == ("granularity", "entity")
+        is_default = value in (None, False) or (option_name, value) == ("granularity", "property")
         if not is_default and option_name != "dry_run":
             flag = f"--{option_name.replace('_', '-')}"
             arguments += [flag] if value is True else [flag, str(value)]
@@ -80,9 +90,9 @@ def conflict_options(command: Command) -> Command:
         click.option(
             "--granularity",
             type=click.Choice(["entity", "property"]),
-            default="entity",
+            default="property",
             show_default=True,
-            help="Conflict granularity; property merges changes to different properties of an entity",
+            help="Unit of conflicts; with entity, changes to different properties of an entity conflict too",
         ),
         click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit"),
         click.option("--message", "-m", help="Commit message"),
@@ -182,9 +192,8 @@ def print_conflicts(
         f"take the values of {their_name}": _remaining_strategies(conflicts, "theirs", typed_command),
         "list all conflicts": ("--dry-run", "--json"),
     }
-    if "--granularity" not in typed_command.options and all(_has_disjoint_changes(conflict) for conflict in conflicts):
-        by_property = {"merge changes to different properties": ("--granularity", "property")}
-        suggestions = by_property | suggestions
+    if all(_has_disjoint_changes(conflict) for conflict in conflicts):  # only with --granularity entity
+        lines.append(f"  {typed_command.by_property().with_options()}   # merge changes to different properties")
     lines += [
         f"  {typed_command.with_options(*extra_options)}   # {purpose}"
         for purpose, extra_options in suggestions.items()

@@ -72,19 +72,31 @@ def _describe_dataset(dataset: Any) -> str:
 
 @click.command("ensure-indices")
 @uri_argument
+@click.option("--rebuild", is_flag=True, help="Also replace existing indexes, which repairs damaged ones")
+@click.option(
+    "--index",
+    "names",
+    multiple=True,
+    metavar="TYPE[.COLUMN]",
+    help="With --rebuild, replace only these indexes; may be repeated",
+)
 @engine_options("for 1 GiB of work or more")
 @_branch_option
 @store_option
 @direct_only
 @shared_options
-def ensure_indices(store: str | None, uri: str | None, branch: str | None, **engine_choice: Any) -> None:
+def ensure_indices(
+    store: str | None, uri: str | None, branch: str | None, rebuild: bool, names: tuple[str, ...], **engine_choice: Any
+) -> None:
     """Build the indexes that the schema declares, over all rows not covered yet."""
+    if names and not rebuild:
+        raise click.UsageError("--index names what --rebuild replaces; add --rebuild")
     root = resolve_root(uri, store)
     announce_target("ensure-indices", root)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch or "main")
-    report = graph.maintenance.ensure_indices(**engine_arguments(**engine_choice))
+    report = graph.maintenance.ensure_indices(rebuild=names or rebuild, **engine_arguments(**engine_choice))
     pending_indexes = graph.maintenance.pending_indices()
     if settings().json:
         pending_documents = [

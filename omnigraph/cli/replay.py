@@ -1,4 +1,4 @@
-"""`omnigraph revert` and `omnigraph cherry-pick`: undo a commit, or apply it to another branch."""
+"""`omnigraph revert` and `omnigraph cherry-pick`: undo commits, or apply one to another branch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from .conflicts import (
     preview_conflicts,
     print_lost_edges,
 )
+from .discarded_changes import discarded_change_documents, print_discarded_changes
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
@@ -38,9 +39,11 @@ _mainline_option = click.option(
 @actor_option
 @shared_options
 def revert(commit: str, branch: str, **options: Any) -> None:
-    """Undo the changes of a commit with a new commit; later changes are kept.
+    """Undo the changes of a commit, or of a range, with a new commit; later changes are kept.
 
-    COMMIT is an id, a tag, HEAD or HEAD~2. Values that have changed again since then are conflicts.
+    COMMIT is an id, a tag, HEAD or HEAD~2, or a range: A..B undoes the net effect of the commits
+    after A, up to and including B; A.. ends at the head. Values that have changed again since then
+    are conflicts.
     """
     _replay_commit("revert", commit, branch, options)
 
@@ -76,7 +79,7 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
     branch_flag = "--branch" if verb == "revert" else "--into"
     command_words = (verb, commit, *((branch_flag, branch) if branch != "main" else ()))
     typed_command = build_typed_command(command_words, uri or store, options, strategies)
-    sides = branch, f"before {commit}" if verb == "revert" else commit
+    sides = branch, _other_side(verb, commit)
     action = "reverted on" if verb == "revert" else "applied to"
     failure = f"'{commit}' cannot be {action} '{branch}'"
     replay = graph.revisions.revert if verb == "revert" else graph.revisions.cherry_pick
@@ -91,6 +94,13 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
     _print_result(merge_result, (verb, commit, branch), sides, graph.actor)
 
 
+def _other_side(verb: str, commit: str) -> str:
+    """Return the label of the state that a revert restores, or that a cherry-pick applies."""
+    if verb != "revert":
+        return commit
+    return commit.partition("..")[0] if ".." in commit else f"before {commit}"
+
+
 def _print_result(
     merge_result: "MergeResult", request: tuple[str, str, str], sides: tuple[str, str], actor: str | None
 ) -> None:
@@ -101,14 +111,20 @@ def _print_result(
         members = {"commit_id": commit, "branch": branch, "outcome": merge_result.outcome, "actor_id": actor}
         conflicts = [conflict.to_json() for conflict in merge_result.conflicts]
         commit_json = commit_document(merge_result.commit) if merge_result.commit is not None else None
-        conflict_members = {"merge_conflicts": conflicts, "lost_edges": lost_edge_documents(merge_result, sides)}
+        conflict_members = {
+            "merge_conflicts": conflicts,
+            "discarded": discarded_change_documents(merge_result, sides),
+            "lost_edges": lost_edge_documents(merge_result, sides),
+        }
         show.document(members | {"stats": merge_result.stats, **conflict_members, "commit": commit_json})
         return
     if merge_result.outcome == "already_up_to_date":
         show.result(f"nothing to do: {branch} already has the changes from {commit}")
+        print_discarded_changes(merge_result, sides)
         return
     verbs = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
     action = f"{verbs[merge_result.commit is None]} {commit} on {branch}"
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
     show.result(f"{action}: {describe_counts(merge_result)}{commit_note}")
+    print_discarded_changes(merge_result, sides)
     print_lost_edges(merge_result, sides)

@@ -2,8 +2,9 @@
 
 This module owns the walk over the commit graph. A version belongs to the commit that created it, on
 any branch. A merge that only carried a version over did not create it; a merge that decided between
-the two sides did. Each distinct table content is read once, for a single row. Commits that did not
-touch the table cost nothing.
+the two sides did. Likewise, a merge sets the properties about which it decided, whichever side it
+chose. Each distinct table content is read once, for a single row. Commits that did not touch the
+table cost nothing.
 """
 
 from collections.abc import Mapping
@@ -17,11 +18,11 @@ from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find_rows import find
 from omnigraph.storage.table import Table, open_table
-from omnigraph.storage.value_equality import same_values
 from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, TableEntry
 from .commit_log import sort_newest_first
+from .decided_properties import is_decided, same_property
 from .diff import align_columns, match_rows_by_id
 from .entities import EntityChange, Op
 from .snapshot import Snapshot
@@ -142,7 +143,13 @@ class EntityTracer:
         blamed_commits: dict[str, Commit | None],
         current_row: _EntityRow,
     ) -> None:
-        """Attribute values that a parent already had to that parent, and all others to this commit."""
+        """Attribute values that a parent already had to that parent, and all others to this commit.
+
+        Values about which a merge decided are attributed to the merge, even if a parent had them.
+        """
+        decided = self._decided_properties(commit, properties, current_row)
+        blamed_commits.update(dict.fromkeys(decided, commit))
+        properties = properties - decided
         try:
             for parent_id in commit.parents:
                 inherited = (
@@ -156,24 +163,65 @@ class EntityTracer:
             return
         blamed_commits.update(dict.fromkeys(properties, commit))
 
-    def _unchanged_properties(self, commit_id: str, property_names: set[str], current_row: _EntityRow) -> set[str]:
-        """Return the properties that already had their current value at a commit."""
-        past_row = self._row_at_commit(commit_id)
-        if past_row is None or not past_row.matched_rows.num_rows:
+    def _decided_properties(self, commit: Commit, property_names: set[str], current_row: _EntityRow) -> set[str]:
+        """Return the properties about which a merge decided; none if its merge base was cleaned up."""
+        if len(commit.parents) < 2 or not self._may_have_decided(commit):
             return set()
-        converted_rows = align_columns(past_row.matched_rows, past_row.table_schema, current_row.table_schema).cast(
-            current_row.matched_rows.schema
-        )
+        try:
+            parents = [self._converted_row(parent_id, current_row) for parent_id in commit.parents]
+            bases = [self._converted_row(base_id, current_row) for base_id in self._merge_bases(commit)]
+        except HistoryReclaimed:
+            return set()
         return {
             property_name
             for property_name in property_names
-            if same_values(converted_rows[property_name], current_row.matched_rows[property_name])[0]
+            if is_decided(property_name, current_row.matched_rows, parents, bases)
+        }
+
+    def _may_have_decided(self, merge_commit: Commit) -> bool:
+        """Return whether a side changed the table to something else than the merge has, comparing ids only."""
+        differing_ids = [
+            parent_id for parent_id in merge_commit.parents if self._table_differs(merge_commit, parent_id)
+        ]
+        base_ids = self._merge_bases(merge_commit) if differing_ids else ()
+        return any(
+            all(self._content_id(base_id) != self._content_id(parent_id) for base_id in base_ids)
+            for parent_id in differing_ids
+        )
+
+    def _merge_bases(self, merge_commit: Commit) -> tuple[str, ...]:
+        our_snapshot, their_snapshot = (
+            replace(self._snapshot, commit_id=parent_id) for parent_id in merge_commit.parents
+        )
+        return find_merge_bases(our_snapshot, their_snapshot)[0]
+
+    def _converted_row(self, commit_id: str, current_row: _EntityRow) -> pa.Table | None:
+        """Return the entity at a commit with the current columns, or None if it is absent there."""
+        past_row = self._row_at_commit(commit_id)
+        if past_row is None or not past_row.matched_rows.num_rows:
+            return None
+        return align_columns(past_row.matched_rows, past_row.table_schema, current_row.table_schema).cast(
+            current_row.matched_rows.schema
+        )
+
+    def _unchanged_properties(self, commit_id: str, property_names: set[str], current_row: _EntityRow) -> set[str]:
+        """Return the properties that already had their current value at a commit."""
+        converted_row = self._converted_row(commit_id, current_row)
+        if converted_row is None:
+            return set()
+        return {
+            property_name
+            for property_name in property_names
+            if same_property(property_name, converted_row, current_row.matched_rows)
         }
 
     def _table_differs(self, commit: Commit, parent_id: str) -> bool:
         """Return whether the table differs between a commit and a parent, comparing ids only."""
-        commit_entry, parent_entry = self._entries.get(commit.id), self._entries.get(parent_id)
-        return (commit_entry and commit_entry.content_id) != (parent_entry and parent_entry.content_id)
+        return self._content_id(commit.id) != self._content_id(parent_id)
+
+    def _content_id(self, commit_id: str) -> str | None:
+        entry = self._entries.get(commit_id)
+        return None if entry is None else entry.content_id
 
     def _find_change(self, commit: Commit) -> EntityChange | None:
         """Return a commit's change to the entity, or None if a parent already had that value.
@@ -187,13 +235,10 @@ class EntityTracer:
 
     def _merge_decided(self, merge_commit: Commit) -> bool:
         """Return whether the first parent of a merge had changed the entity since the merge base."""
-        our_snapshot, their_snapshot = (
-            replace(self._snapshot, commit_id=parent_id) for parent_id in merge_commit.parents
-        )
-        our_row = self._row_at_commit(our_snapshot.commit_id)
+        our_row = self._row_at_commit(merge_commit.parents[0])
         return all(
             self._compare_with_parent(merge_base_id, our_row) is not None
-            for merge_base_id in find_merge_bases(our_snapshot, their_snapshot)[0]
+            for merge_base_id in self._merge_bases(merge_commit)
         )
 
     def _compare_with_parent(self, parent_id: str, commit_row: _EntityRow | None) -> EntityChange | None:

@@ -14,6 +14,7 @@ from omnigraph.storage.manifest_cell import ManifestCell
 from omnigraph.storage.store import Store, version_file_names
 from omnigraph.storage.torn_versions import TornVersionError, find_torn_version
 
+from .format_upgrades import find_upgrades
 from .missing_manifest import absent_manifest_error
 from .state import READ_COLUMNS, GraphState, from_rows, to_rows
 
@@ -58,7 +59,7 @@ def read_manifest(
         raise _unreadable_error(store, location, version, error) from error
     if cell.version == 0:  # Lance reads a file of zeros as version 0
         raise _unreadable_error(store, location, version, None)
-    check_format_stamp(cell.stamp)
+    check_format_stamp(cell.stamp, store.root.uri)
     try:
         with panics_as_errors():
             return LoadedManifest(from_rows(cell.read_rows(READ_COLUMNS), cell.version), cell)
@@ -148,7 +149,7 @@ def sync_manifest(manifest: LoadedManifest) -> None:
     cells.sync_version(manifest.cell)
 
 
-def check_format_stamp(stamp: str | None) -> None:
+def check_format_stamp(stamp: str | None, root_uri: str) -> None:
     """Refuse a graph that uses a different storage format; nothing is changed."""
     if stamp == str(layout.STAMP):
         return
@@ -158,17 +159,22 @@ def check_format_stamp(stamp: str | None) -> None:
         )
     if not stamp.isdecimal():
         raise StorageError(f"the format stamp '{stamp}' is not a number", kind="permanent")
-    raise _unsupported_format_error(int(stamp))
+    raise _unsupported_format_error(int(stamp), root_uri)
 
 
-def _unsupported_format_error(graph_format: int) -> InputError:
+def _unsupported_format_error(graph_format: int, root_uri: str) -> InputError:
     supported_format = layout.STAMP
     if graph_format > supported_format:
         message = f"the graph has storage format {graph_format}, but this release reads format {supported_format}"
         return InputError(message, reason="written by a newer release", hint="upgrade first")
+    upgrade_hint = (
+        f"run `omnigraph upgrade {root_uri}`, which keeps all data, branches and history; the release"
+        " that wrote the graph cannot open it afterwards"
+    )
     export_hint = (
         "export the graph with the release that wrote it, then run init and load --mode overwrite with"
         " this release; data, vectors and blobs are kept, but history and branches are not"
     )
     message = f"the graph has the older storage format {graph_format}, but this release reads format {supported_format}"
-    return InputError(message, reason="written by an older release", hint=export_hint)
+    hint = export_hint if find_upgrades(graph_format) is None else upgrade_hint
+    return InputError(message, reason="written by an older release", hint=hint)

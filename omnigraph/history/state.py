@@ -114,11 +114,7 @@ def from_rows(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int)
 
     Raises `StateMismatch` if the rows do not match their checksum. Old manifests have no checksum.
     """
-    checksum_rows = [row for row in manifest_rows if row["object_type"] == _CHECKSUM_TYPE]
-    covered_rows = [row for row in manifest_rows if row["object_type"] != _CHECKSUM_TYPE]
-    encoded_rows = map(_encode_for_checksum, covered_rows)
-    if checksum_rows and _parse_metadata(checksum_rows[0])["crc32"] != _checksum_rows(encoded_rows, manifest_version):
-        raise StateMismatch(f"the rows of version {manifest_version} do not match their checksum")
+    without_checksum(manifest_rows, manifest_version)
     rows_by_type: dict[str, list[Mapping[str, Any]]] = {}
     for row in manifest_rows:
         rows_by_type.setdefault(row["object_type"], []).append(row)
@@ -139,6 +135,16 @@ def from_rows(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int)
         },
         origin=origins[0] if origins else None,
     )
+
+
+def without_checksum(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int) -> list[Mapping[str, Any]]:
+    """Return the rows that the checksum covers, after verifying it; raise `StateMismatch` if it differs."""
+    checksum_rows = [row for row in manifest_rows if row["object_type"] == _CHECKSUM_TYPE]
+    covered_rows = [row for row in manifest_rows if row["object_type"] != _CHECKSUM_TYPE]
+    encoded_rows = map(_encode_for_checksum, covered_rows)
+    if checksum_rows and _parse_metadata(checksum_rows[0])["crc32"] != _checksum_rows(encoded_rows, manifest_version):
+        raise StateMismatch(f"the rows of version {manifest_version} do not match their checksum")
+    return covered_rows
 
 
 def _encode_for_checksum(row: Mapping[str, Any]) -> str:

@@ -18,9 +18,7 @@ from omnigraph.values.table_key import TableKey
 from .branch_heads import RESTORE_HINT, RefHead
 from .file_integrity import FileIntegrity, TableVersion, VersionCondition
 from .finding import FindingKind, IntegrityFinding
-from .index_check import REBUILD_HINT
-
-_BUILD_HINT = "run `omnigraph ensure-indices` to rebuild it"
+from .index_findings import index_finding
 
 
 @dataclass(slots=True)
@@ -132,13 +130,21 @@ def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[
             yield IntegrityFinding(
                 finding_kind, f"{reason}: {file_name}", "error", branch, type_key, None, file_name, RESTORE_HINT
             )
-        for index_directory in integrity.lost_indexes((entry.location, entry.lance_version)):
-            reason = f"index files are missing, so rows are scanned instead: {index_directory}"
-            yield IntegrityFinding("index", reason, "error", branch, type_key, None, index_directory, _BUILD_HINT)
-        for index_directory in integrity.damaged_indexes((entry.location, entry.lance_version)):
-            reason = f"an index file is damaged, so results may be wrong: {index_directory}"
-            yield IntegrityFinding("index", reason, "error", branch, type_key, None, index_directory, REBUILD_HINT)
+        yield from _check_index_files(integrity, entry, branch)
     yield from _check_past_versions(branch_log, integrity, "broken")
+
+
+def _check_index_files(integrity: FileIntegrity, entry: TableEntry, branch: str) -> Iterator[IntegrityFinding]:
+    """Report the indexes of a table version whose files are missing or damaged."""
+    version, root_uri = (entry.location, entry.lance_version), integrity.store.root.uri
+    for index_directory in integrity.lost_indexes(version):
+        index = integrity.index_names(version, entry.key)[index_directory]
+        fault = "has lost files, so rows are scanned instead"
+        yield index_finding(index, fault, branch, root_uri, index_directory=index_directory, rebuild=False)
+    for index_directory in integrity.damaged_indexes(version):
+        index = integrity.index_names(version, entry.key)[index_directory]
+        fault = "has a damaged file, so results may be wrong"
+        yield index_finding(index, fault, branch, root_uri, index_directory=index_directory)
 
 
 def check_reclaimed_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:

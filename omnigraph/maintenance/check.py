@@ -199,7 +199,8 @@ def _check_branch(check_run: _CheckRun, branch_log: BranchLog) -> BranchLog:
         for schema_type in schema_types:
             check_run.report_progress(f"{branch_label} {table_key(schema_type)}")
             check_run.add_findings(
-                replace(finding, branch=branch_label) for finding in _check_type(check_run, validator, schema_type)
+                replace(finding, branch=branch_label)
+                for finding in _check_type(check_run, validator, schema_type, branch_label)
             )
         check_run.checked_rows += validator.row_count
     return branch_log
@@ -218,7 +219,7 @@ def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[I
 
 
 def _check_type(
-    check_run: _CheckRun, validator: TableValidator, schema_type: NodeType | EdgeType
+    check_run: _CheckRun, validator: TableValidator, schema_type: NodeType | EdgeType, branch: str
 ) -> Iterator[IntegrityFinding]:
     """Check the rules and indexes of one table; a table that cannot be scanned counts as damaged."""
     type_key = table_key(schema_type)
@@ -235,7 +236,8 @@ def _check_type(
         with panics_as_errors():
             yield from validator.check_type(schema_type)
             if table_version is not None and not _has_index_faults(check_run.integrity, table_version):
-                yield from check_indexes(check_run.store, open_table(check_run.store, *table_version), type_key)
+                table = open_table(check_run.store, *table_version)
+                yield from check_indexes(check_run.store, table, type_key, branch)
         if table_version is not None:
             check_run.node_ids |= (
                 {table_version: validator.node_ids[schema_type.name]} if schema_type.name in validator.node_ids else {}

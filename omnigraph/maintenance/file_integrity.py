@@ -21,6 +21,9 @@ from omnigraph.storage.store import Store, version_file_names
 from omnigraph.storage.table import open_unchecked_version
 from omnigraph.storage.transfer import VersionFiles, version_files
 from omnigraph.values import clock_and_ids
+from omnigraph.values.table_key import TableKey
+
+from .index_findings import IndexName, names_by_segment
 
 FileFault = tuple[str, str]  # file name, and what is wrong with the file
 TableVersion = tuple[str, int]
@@ -115,6 +118,11 @@ class FileIntegrity:
             for index_directory in table_files.index_directories
             if index_directory.rpartition("/")[2] in incomplete
         ]
+
+    def index_names(self, version: TableVersion, type_key: TableKey) -> dict[str, IndexName]:
+        """Return which index each index directory of a version belongs to."""
+        table = open_unchecked_version(self.store, *version)
+        return {f"{version[0]}/_indices/{uuid}": index for uuid, index in names_by_segment(table, type_key).items()}
 
     def damaged_indexes(self, version: TableVersion) -> list[str]:
         """Return index directories that are complete but contain a file that cannot be opened."""

@@ -31,6 +31,8 @@ class IntegrityFinding:
     name: str | None = None
     hint: str | None = None
     branches: tuple[str, ...] = ()
+    column: str | None = None  # of a damaged index
+    index_kind: str | None = None
 
     @property
     def merge_key(self) -> object:
@@ -48,7 +50,10 @@ class IntegrityFinding:
         more_severe = duplicate if (self.severity, duplicate.severity) == ("warning", "error") else self
         less_severe = self if more_severe is duplicate else duplicate
         branch_names = (*more_severe.all_branches, *less_severe.all_branches)
-        return replace(more_severe, branches=tuple(dict.fromkeys(branch_names)))
+        hint = more_severe.hint
+        if self.kind == "index" and less_severe.hint not in (None, hint):
+            hint = f"{hint}; {less_severe.hint}"  # every branch needs a command of its own
+        return replace(more_severe, branches=tuple(dict.fromkeys(branch_names)), hint=hint)
 
     @property
     def all_branches(self) -> tuple[str, ...]:
@@ -62,7 +67,7 @@ class IntegrityFinding:
         return f"{description} [{self.name}]" if self.name and self.name not in self.reason else description
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as JSON-compatible data, with every member present."""
+        """Return the finding as JSON-compatible data; only findings about an index name a column."""
         return {
             "kind": self.kind,
             "severity": self.severity,
@@ -73,6 +78,7 @@ class IntegrityFinding:
             "entity_id": self.entity_id,
             "name": self.name,
             "hint": self.hint,
+            **({"column": self.column, "index_kind": self.index_kind} if self.kind == "index" else {}),
         }
 
 

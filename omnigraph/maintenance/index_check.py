@@ -33,24 +33,22 @@ from omnigraph.storage.vector_index import (
 from omnigraph.values.table_key import TableKey
 
 from .finding import IntegrityFinding
+from .index_findings import index_finding, name_index
 
 SAMPLE_SIZE = 512  # number of values looked up per column
 _PROBE_COUNT = 8  # number of substrings or vectors looked up, one request each
 _MIN_SUBSTRING, _MAX_SUBSTRING = (3, 32)  # characters: shorter substrings are not indexed, longer ones add nothing
 _NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # neighbours requested; distance that counts as zero
-REBUILD_HINT = "results may be wrong until the index is rebuilt: run `omnigraph cleanup --erase`"
 
 
-def check_indexes(store: Store, table: Table, type_key: TableKey) -> Iterator[IntegrityFinding]:
+def check_indexes(store: Store, table: Table, type_key: TableKey, branch: str) -> Iterator[IntegrityFinding]:
     """Check every index of a table with the lookups that its kind supports."""
-    for slot, index_kind in sorted(kinds_by_index_key(table).items()):
-        column, is_full_text = fulltext.index_column(slot), index_kind == fulltext.TEXT_INDEX_KIND
+    for index_key, index_kind in sorted(kinds_by_index_key(table).items()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IndexUnreadable)  # reported as a finding
-            reason = _index_fault(store, table, column, index_kind)
-        if reason is not None:
-            description = f"the {'full-text ' if is_full_text else ''}index of {column} {reason}"
-            yield IntegrityFinding("index", description, type_key=type_key, hint=REBUILD_HINT)
+            fault = _index_fault(store, table, fulltext.index_column(index_key), index_kind)
+        if fault is not None:
+            yield index_finding(name_index(type_key, index_key, index_kind), fault, branch, store.root.uri)
 
 
 def _index_fault(store: Store, table: Table, column: str, index_kind: str) -> str | None:

@@ -20,11 +20,21 @@ from omnigraph.publish.publish import publish
 from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.declared_indexes import all_indexes, shadowed_ngram_indexes, vector_indexes
-from omnigraph.storage.column_index import index_coverage, plan_indexes, stage_built_segments, why_not_covered
+from omnigraph.storage.column_index import (
+    IndexPlan,
+    kinds_by_index_key,
+    list_segments,
+    plan_indexes,
+    stage_built_segments,
+    why_not_covered,
+)
 from omnigraph.storage.failures import as_storage_errors
 from omnigraph.storage.index_fallback import find_lost_segments
 from omnigraph.storage.table import StagedChange, Table, can_replay
+from omnigraph.storage.text.fulltext import index_column
 from omnigraph.values.table_key import TableKey
+
+from .index_selection import NO_INDEXES, IndexSelection
 
 MAINTENANCE_ACTOR = "omnigraph:maintenance"
 
@@ -34,22 +44,25 @@ def ensure_indices(
     metadata: CommitMetadata | None = None,
     types: Collection[str] | None = None,
     executor: Executor | None = None,
+    rebuild: IndexSelection = NO_INDEXES,
 ) -> Commit | None:
     """Build the indexes that the schema declares over all rows that are not covered yet.
 
-    If files of an index are missing, the indexes of that table are rebuilt. `types` are table keys.
-    Return the commit, or None if every row is already covered.
+    If files of an index are missing, the indexes of that table are rebuilt, and so are the indexes
+    selected by `rebuild`. `types` are table keys. Return the commit, or None if every row is already
+    covered and nothing was rebuilt.
     """
     executor = executor or LocalExecutor()
     base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
     with report_missing_files(branch.store, lambda: base_txn.base.state.tables), as_storage_errors("none"):
-        staged_indexes = _stage_indexes(base_txn, {}, types, executor)
+        staged_indexes = _stage_indexes(base_txn, {}, types, executor, rebuild)
         base_epoch = base_txn.base.state.head.gc_epoch
 
     def plan_publish(txn: WriteTxn) -> PublishPlan | None:
         gc_epoch = txn.base.state.head.gc_epoch
         # A garbage collection since then may have deleted the files.
-        staged_writes = _stage_indexes(txn, staged_indexes if gc_epoch == base_epoch else {}, types, executor)
+        earlier_staged = staged_indexes if gc_epoch == base_epoch else {}
+        staged_writes = _stage_indexes(txn, earlier_staged, types, executor, rebuild)
         if not staged_writes:
             return None
         return PublishPlan("ensure_indices", staged_writes, maintenance=True, gc_epoch=gc_epoch)
@@ -70,17 +83,11 @@ def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tupl
 
 
 def stage_missing_indexes(
-    txn: WriteTxn, tables: Mapping[TableKey, Table], executor: Executor
+    txn: WriteTxn, tables: Mapping[TableKey, Table], executor: Executor, rebuild: IndexSelection = NO_INDEXES
 ) -> dict[TableKey, StagedChange]:
     """Stage indexes over all uncovered rows of the given tables; skip tables without such rows."""
     plan_by_key = {
-        table_key: plan_indexes(
-            table,
-            index_kinds_of(txn, table_key),
-            rebuild=bool(find_lost_segments(txn.store, table)),
-            part_rows=executor.index_part_rows,
-        )
-        for table_key, table in tables.items()
+        table_key: _plan_table(txn, table_key, table, executor, rebuild) for table_key, table in tables.items()
     }
     index_jobs = [
         (tables[table_key], task) for table_key, index_plan in plan_by_key.items() for task in index_plan.builds
@@ -99,6 +106,20 @@ def stage_missing_indexes(
     }
 
 
+def _plan_table(
+    txn: WriteTxn, table_key: TableKey, table: Table, executor: Executor, rebuild: IndexSelection
+) -> IndexPlan:
+    declared_kinds = index_kinds_of(txn, table_key)
+    rebuilt_keys = {
+        index_key
+        for index_key in {*declared_kinds, *kinds_by_index_key(table)}
+        if rebuild.contains(table_key, index_column(index_key))
+    }
+    if find_lost_segments(txn.store, table):
+        rebuilt_keys |= declared_kinds.keys()
+    return plan_indexes(table, declared_kinds, rebuilt_keys=rebuilt_keys, part_rows=executor.index_part_rows)
+
+
 def index_kinds_of(txn: WriteTxn, table_key: TableKey) -> dict[str, str]:
     """Return the index keys of a table and the kind of each index."""
     catalog = read_schema(txn.store, txn.base.state.schema).ir.catalog
@@ -106,19 +127,23 @@ def index_kinds_of(txn: WriteTxn, table_key: TableKey) -> dict[str, str]:
 
 
 def extended_indexes(base_table: Table, new_table: Table) -> list[str]:
-    """Return the columns whose index covers more rows than before, or all columns after a rebuild."""
-    base_coverage, new_coverage = index_coverage(base_table), index_coverage(new_table)
-    return sorted(
-        index_key for index_key in new_coverage if new_coverage[index_key] - base_coverage.get(index_key, frozenset())
-    ) or sorted(new_coverage)
+    """Return the columns whose index has new segments."""
+    base_segments = {uuid for uuid, _, _ in list_segments(base_table)}
+    return sorted({index_key for uuid, index_key, _ in list_segments(new_table) if uuid not in base_segments})
 
 
 def _stage_indexes(
-    txn: WriteTxn, earlier_staged: Mapping[TableKey, StagedChange], types: Collection[str] | None, executor: Executor
+    txn: WriteTxn,
+    earlier_staged: Mapping[TableKey, StagedChange],
+    types: Collection[str] | None,
+    executor: Executor,
+    rebuild: IndexSelection,
 ) -> dict[TableKey, StagedChange]:
     entries = txn.base.state.tables.items()
     selected_keys = [
-        table_key for table_key, entry in entries if entry.row_count and (types is None or table_key in types)
+        table_key
+        for table_key, entry in entries
+        if (entry.row_count or rebuild.contains_table(table_key)) and (types is None or table_key in types)
     ]
     tables = {table_key: txn.table(table_key) for table_key in selected_keys}
     still_valid = {
@@ -126,9 +151,8 @@ def _stage_indexes(
         for table_key in selected_keys
         if table_key in earlier_staged and can_replay(earlier_staged[table_key], tables[table_key])
     }
-    newly_staged = stage_missing_indexes(
-        txn, {table_key: table for table_key, table in tables.items() if table_key not in still_valid}, executor
-    )
+    remaining_tables = {table_key: table for table_key, table in tables.items() if table_key not in still_valid}
+    newly_staged = stage_missing_indexes(txn, remaining_tables, executor, rebuild)
     return {
         table_key: staged_indexes
         for table_key in selected_keys

@@ -23,11 +23,19 @@ _MAX_VALUE_LENGTH = 60  # maximum number of characters of a value in a message
 
 @dataclass(frozen=True, slots=True)
 class DetectedConflict:
-    """A conflict and the entities that are affected when it is resolved in favour of one side."""
+    """A conflict and the entities that are affected when it is resolved in favour of one side.
+
+    `columns` are the columns that the conflict is about in its own table.
+    """
 
     conflict: EntityConflict
     table_key: TableKey
     involved_entities: tuple[EntityKey, ...]
+    columns: tuple[str, ...] = ()
+
+    def columns_of(self, entity_key: EntityKey) -> tuple[str, ...]:
+        """Return the columns of an involved entity that the conflict is about; none if it is about the entity."""
+        return self.columns if entity_key[0] == self.table_key else ()
 
     @property
     def sort_key(self) -> tuple[Any, ...]:
@@ -60,7 +68,7 @@ def conflict_of_entity(
         property_values(entity.theirs),
         entity.differing_columns,
     )
-    return DetectedConflict(conflict, table_key, ((table_key, entity.id),))
+    return DetectedConflict(conflict, table_key, ((table_key, entity.id),), entity.differing_columns)
 
 
 def conflict_of_violation(
@@ -97,7 +105,7 @@ def conflict_of_violation(
         their_values,
         columns,
     )
-    return DetectedConflict(conflict, violation.type_key, involved_entities)
+    return DetectedConflict(conflict, violation.type_key, involved_entities, ("src",) if is_count_rule else columns)
 
 
 def property_values(row: pa.Table | None) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ the node when resolving a conflict does not restore them. This module finds such
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -13,9 +13,9 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType
 from omnigraph.values.table_key import TableKey
 
 from .conflicts import EntityKey
+from .decisions import Decisions, PropertyChoices
 from .table_merge import Choice, TableSides
 
-EntityDecisions = Mapping[EntityKey, Any]  # a side, or a row
 _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 
@@ -38,7 +38,7 @@ class LostEdge(NamedTuple):
 
 
 def find_lost_edges(
-    catalog: Catalog, sides_of: Callable[[TableKey], TableSides], decisions: EntityDecisions
+    catalog: Catalog, sides_of: Callable[[TableKey], TableSides], decisions: Decisions
 ) -> tuple[LostEdge, ...]:
     """Return the edges deleted with nodes that a decision keeps, sorted by type and id."""
     edges_found: list[LostEdge] = []
@@ -50,13 +50,15 @@ def find_lost_edges(
 
 
 def _decided_deletions(
-    side: Choice, sides_of: Callable[[TableKey], TableSides], decisions: EntityDecisions
+    side: Choice, sides_of: Callable[[TableKey], TableSides], decisions: Decisions
 ) -> dict[TableKey, dict[str, bool]]:
     """Return the nodes that a side deleted and that have a decision, and whether the merge keeps each one."""
     stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
-        if table_key.kind == "node" and sides_of(table_key).is_deleted_on(side, node_id):
-            row = decision if isinstance(decision, pa.Table) else sides_of(table_key).row_if_chosen(node_id, decision)
+        if table_key.is_edge or isinstance(decision, PropertyChoices):  # both sides have such a node
+            continue
+        if sides_of(table_key).is_deleted_on(side, node_id):
+            row = decision if isinstance(decision, pa.Table) else sides_of(table_key).row_on(decision, node_id)
             stays_by_node.setdefault(table_key, {})[node_id] = row is not None
     return stays_by_node
 
@@ -66,7 +68,7 @@ def _lost_edges_of_type(
     side: Choice,
     stays_by_node: Mapping[TableKey, Mapping[str, bool]],
     sides_of: Callable[[TableKey], TableSides],
-    decisions: EntityDecisions,
+    decisions: Decisions,
 ) -> Iterator[LostEdge]:
     endpoint_keys = {"src": TableKey.node(edge_type.source), "dst": TableKey.node(edge_type.target)}
     kept_nodes = {

@@ -24,13 +24,14 @@ from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import Delta
 
 from .conflicts import schema_conflict
+from .decisions import Decisions
+from .discarded_changes import DiscardedChange
 from .lost_edges import LostEdge
 from .merged_schema import combine_schemas
 from .parallel_edges import ParallelEdgePair
 from .planner import MergeOptions, MergePlan, MergePlanner
 from .publish_merge import publish_merge
 from .strategy import Strategy, answer_conflict, check_strategy, describe_strategy, resolve_conflicts
-from .table_delta import Decisions
 
 MAX_ATTEMPTS = 4  # retries keep concurrent maintenance of the target from failing a merge
 
@@ -54,6 +55,11 @@ class MergeReport:
     def lost_edges(self) -> tuple[LostEdge, ...]:
         """Edges deleted with nodes that the merge keeps."""
         return () if self.plan is None else self.plan.lost_edges
+
+    @property
+    def discarded_changes(self) -> tuple[DiscardedChange, ...]:
+        """Changes of either side that decisions about conflicts discard."""
+        return () if self.plan is None else self.plan.discarded_changes
 
     @property
     def parallel_edges(self) -> tuple[ParallelEdgePair, ...]:
@@ -140,7 +146,7 @@ def merge_captured(
         raise MergeConflict(conflicts=report.conflicts)
     if request.dry_run:
         return report
-    commit_details = merge_details(request, resolved_count=resolved_count, lost_count=len(plan.lost_edges))
+    commit_details = merge_details(request, report)
     commit = publish_merge(merge_inputs, plan, request.commit_metadata, commit_details)
     return replace(report, commit=commit)
 
@@ -157,20 +163,24 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
     return MergePlanner(merge_inputs, request.options, combine_schemas(merge_inputs, decide))
 
 
-def merge_details(request: MergeRequest, *, resolved_count: int, lost_count: int = 0) -> dict[str, Any]:
-    """Return the details of a merge that its commit records; defaults are omitted."""
+def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:
+    """Return the details of a merge that its commit records.
+
+    Without a granularity, entities were compared as a whole, or nothing was compared.
+    """
     commit_details: dict[str, Any] = {}
-    if request.options.granularity != "entity":
+    if request.options.granularity != "entity" and report.outcome != "fast_forward":
         commit_details["granularity"] = request.options.granularity
     if request.options.collapse_edges:
         commit_details["collapse_edges"] = True
     if request.strategy is not None:
         commit_details["strategy"] = describe_strategy(request.strategy)
-    if resolved_count:
-        commit_details["resolved"] = resolved_count
-    if lost_count:
-        commit_details["lost_edges"] = lost_count
-    return commit_details
+    counts = {
+        "resolved": report.resolved_count,
+        "discarded": len(report.discarded_changes),
+        "lost_edges": len(report.lost_edges),
+    }
+    return commit_details | {count_name: count for count_name, count in counts.items() if count}
 
 
 def _type_names(merge_inputs: MergeInputs) -> list[str]:

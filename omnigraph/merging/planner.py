@@ -24,6 +24,8 @@ from omnigraph.storage.version_difference import compare_versions
 from omnigraph.values.table_key import TableKey
 
 from .conflicts import DetectedConflict, EntityKey, conflict_of_entity, conflict_of_violation
+from .decisions import DecidedEntity, Decisions, decide_entities, decisions_by_table, is_resolved
+from .discarded_changes import DiscardedChange, find_discarded_changes
 from .lost_edges import LostEdge, find_lost_edges
 from .merge_limits import MergeLimits, check_delta_size
 from .merged_schema import MergedSchema
@@ -31,7 +33,7 @@ from .offloaded_table import OffloadedDelta, OffloadedSides, OffloadEngine, unch
 from .parallel_edges import ParallelEdgePair, find_parallel_edges
 from .recursive_base import sides_from_recursive_base
 from .schema_alignment import AlignedLookup, aligned_table_keys, compare_aligned_sides
-from .table_delta import Decisions, make_table_delta
+from .table_delta import make_table_delta
 from .table_merge import Granularity, TableSides
 
 
@@ -39,7 +41,7 @@ from .table_merge import Granularity, TableSides
 class MergeOptions:
     """How a merge combines changes, how much memory it may use, and which engine it may offload tables to."""
 
-    granularity: Granularity = "entity"
+    granularity: Granularity = "property"
     collapse_edges: bool = False
     limits: MergeLimits = field(default_factory=MergeLimits)
     offload_engine: OffloadEngine | None = None
@@ -58,6 +60,7 @@ class MergePlan:
     lost_edges: tuple[LostEdge, ...] = ()
     # Offloaded tables include those that are adopted.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
+    discarded_changes: tuple[DiscardedChange, ...] = ()
     merged_schema: MergedSchema | None = None  # set if the schemas of the sides differ
 
 
@@ -108,7 +111,11 @@ class MergePlanner:
         dropped_edges: Collection[EntityKey] = (
             {(edge_pair.key, edge_pair.theirs) for edge_pair in edge_pairs} if self.options.collapse_edges else ()
         )
-        table_deltas = self._make_table_deltas(decisions, dropped_edges, lookup)
+        decided_entities = {
+            key: decide_entities(self.table_sides(key), choices)
+            for key, choices in decisions_by_table(decisions).items()
+        }
+        table_deltas = self._make_table_deltas(decided_entities, dropped_edges, lookup)
         check_delta_size(table_deltas.values(), self.options.limits)
         delta, violations = check_delta(self.catalog, Delta(table_deltas), lookup, limit=None)
         offloaded_tables = {
@@ -136,16 +143,20 @@ class MergePlanner:
             tuple(target_lookup.requirements),
             find_lost_edges(self.catalog, self.table_sides, decisions),
             offloaded_tables,
+            find_discarded_changes(self.table_sides, decided_entities),
             self.merged_schema,
         )
 
     def _make_table_deltas(
-        self, decisions: Decisions, dropped_edges: Collection[EntityKey], lookup: Lookup
+        self,
+        decided_entities: Mapping[TableKey, list[DecidedEntity]],
+        dropped_edges: Collection[EntityKey],
+        lookup: Lookup,
     ) -> dict[TableKey, TableDelta]:
         engine = self.options.offload_engine
         table_deltas = {
-            key: make_table_delta(self.table_sides(key), decisions, dropped_edges, lookup, engine)
-            for key in sorted({*self.changed_tables(), *(key for key, _ in decisions)})
+            key: make_table_delta(self.table_sides(key), decided_entities.get(key, ()), dropped_edges, lookup, engine)
+            for key in sorted({*self.changed_tables(), *decided_entities})
         }
         return {key: table_delta for key, table_delta in table_deltas.items() if not table_delta.is_empty}
 
@@ -279,7 +290,7 @@ class MergePlanner:
         branch_names = (self.merge_inputs.target_snapshot.branch, self.merge_inputs.source_snapshot.branch)
         for key in self.changed_tables():
             for entity in self.table_sides(key).contested_entities.values():
-                if (key, entity.id) not in decisions:
+                if not is_resolved(entity, decisions.get((key, entity.id))):
                     yield conflict_of_entity(key, entity, *branch_names)
 
     def _rule_conflicts(self, violations: Iterable[Violation]) -> Iterable[DetectedConflict]:

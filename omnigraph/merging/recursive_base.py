@@ -1,8 +1,8 @@
 """The recursive merge base of a criss-cross history: several common ancestors merged in memory.
 
-Bases are merged pairwise over their own bases, entity by entity, in the order of their ids. An
-entity on which the bases disagree is uncertain: it has no base value and is taken from neither
-side, so any difference between the sides becomes a conflict.
+Bases are merged pairwise over their own bases, with the granularity of the merge, in the order of
+their ids. An entity on which the bases disagree is uncertain: it has no base value and is taken
+from neither side, so any difference between the sides becomes a conflict.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ def sides_from_recursive_base(
     our_rows = _rows_with_ids(our_rows, entity_ids)
     their_rows = _rows_with_ids(their_rows, entity_ids)
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
-    base_rows, uncertain_ids = _merged_base_rows(merge_inputs, base_ids, table_key, entity_ids)
+    base_rows, uncertain_ids = _merged_base_rows(merge_inputs, base_ids, table_key, entity_ids, granularity)
     base_rows = base_rows.filter(pc.invert(pc.is_in(base_rows["id"], pa.array(sorted(uncertain_ids), pa.string()))))
     schema = our_rows.schema
     return TableSides(
@@ -56,7 +56,11 @@ def sides_from_recursive_base(
 
 
 def _merged_base_rows(
-    merge_inputs: MergeInputs, commit_ids: tuple[str, ...], table_key: TableKey, entity_ids: pa.Array
+    merge_inputs: MergeInputs,
+    commit_ids: tuple[str, ...],
+    table_key: TableKey,
+    entity_ids: pa.Array,
+    granularity: Granularity,
 ) -> _BaseRows:
     """Return the rows of entities in the merge of the given commits."""
     merged_rows = _rows_at_commit(merge_inputs, commit_ids[0], table_key, entity_ids)
@@ -65,18 +69,21 @@ def _merged_base_rows(
     for commit_id in commit_ids[1:]:
         commit_ancestors = _ancestors_of(merge_inputs, commit_id)
         base_rows, uncertain_in_base = _merged_base_rows(
-            merge_inputs, merge_bases(ancestors, commit_ancestors), table_key, entity_ids
+            merge_inputs, merge_bases(ancestors, commit_ancestors), table_key, entity_ids, granularity
         )
-        merged_rows, clashing_ids = _merge_rows(
-            base_rows, merged_rows, _rows_at_commit(merge_inputs, commit_id, table_key, entity_ids), uncertain_in_base
-        )
+        commit_rows = _rows_at_commit(merge_inputs, commit_id, table_key, entity_ids)
+        merged_rows, clashing_ids = _merge_rows(base_rows, merged_rows, commit_rows, uncertain_in_base, granularity)
         uncertain_ids |= clashing_ids
         ancestors = {**ancestors, **commit_ancestors}
     return merged_rows, uncertain_ids
 
 
 def _merge_rows(
-    base_rows: pa.Table, first_rows: pa.Table, second_rows: pa.Table, uncertain_ids: frozenset[str]
+    base_rows: pa.Table,
+    first_rows: pa.Table,
+    second_rows: pa.Table,
+    uncertain_ids: frozenset[str],
+    granularity: Granularity,
 ) -> _BaseRows:
     """Merge two sets of rows over a base; an entity that both changed differently is uncertain."""
     schema = first_rows.schema
@@ -84,6 +91,7 @@ def _merge_rows(
         _NO_TABLE,
         match_rows_by_id(_NO_TABLE, base_rows, first_rows, schema),
         match_rows_by_id(_NO_TABLE, base_rows, second_rows, schema),
+        granularity,
     )
     inserted_rows, updated_rows, deleted_ids = sides.changes_to_take()
     touched_ids = pa.concat_arrays([updated_rows["id"].combine_chunks(), deleted_ids])

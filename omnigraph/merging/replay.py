@@ -1,9 +1,10 @@
-"""Replay a commit: apply its changes to a branch (cherry-pick), or undo them (revert).
+"""Replay commits: apply the changes of one to a branch (cherry-pick), or undo one or a range (revert).
 
 Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the
 commit's parent is the base and the commit is the other side; in a revert, the roles are swapped.
-Rows are written anew, so that no old table version is referenced. Rule violations, and entities
-that changed after the commit, are conflicts.
+A range is replayed as the difference between its two ends. Rows are written anew, so that no old
+table version is referenced. Rule violations, and entities that changed after the commit, are
+conflicts.
 """
 
 from collections.abc import Mapping
@@ -29,10 +30,10 @@ from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find_rows import find
 from omnigraph.values.table_key import TableKey
 
+from .decisions import Decisions
 from .merge import MergeReport, MergeRequest, merge_details
 from .planner import MergePlanner
 from .strategy import check_strategy, resolve_conflicts
-from .table_delta import Decisions
 
 ReplayKind = Literal["revert", "cherry_pick"]
 _CONFLICT_HINTS: dict[ReplayKind, str] = {
@@ -64,23 +65,43 @@ def replay(
     except in a dry run.
     """
     parent_snapshot = _parent_snapshot(commit_snapshot, mainline)
-    base_snapshot, changed_snapshot = (
-        (parent_snapshot, commit_snapshot) if kind == "cherry_pick" else (commit_snapshot, parent_snapshot)
-    )
-    label = commit_snapshot.commit_id if kind == "cherry_pick" else f"before {commit_snapshot.commit_id}"
-    changed_snapshot = replace(changed_snapshot, branch=label)
+    details = {"commit": commit_snapshot.commit_id, **({"mainline": mainline} if mainline else {})}
+    if kind == "cherry_pick":
+        changed_snapshot = replace(commit_snapshot, branch=commit_snapshot.commit_id)
+        return _replay_change(kind, target_branch, (parent_snapshot, changed_snapshot), request, details)
+    changed_snapshot = replace(parent_snapshot, branch=f"before {commit_snapshot.commit_id}")
+    return _replay_change(kind, target_branch, (commit_snapshot, changed_snapshot), request, details)
+
+
+def revert_range(
+    target_branch: BranchState, after_snapshot: Snapshot, last_snapshot: Snapshot, request: MergeRequest
+) -> MergeReport:
+    """Undo the net effect of the commits after `after_snapshot`, up to `last_snapshot`, in one commit.
+
+    Behaves like the revert of a single commit that made all of these changes.
+    """
+    _require_same_schema(after_snapshot, last_snapshot)
+    details = {"after": after_snapshot.commit_id, "commit": last_snapshot.commit_id}
+    changed_snapshot = replace(after_snapshot, branch=f"at {after_snapshot.commit_id}")
+    return _replay_change("revert", target_branch, (last_snapshot, changed_snapshot), request, details)
+
+
+def _replay_change(
+    kind: ReplayKind,
+    target_branch: BranchState,
+    base_and_changed: tuple[Snapshot, Snapshot],
+    request: MergeRequest,
+    replay_details: Mapping[str, Any],
+) -> MergeReport:
+    """Apply the difference between two snapshots to a branch, or only plan it in a dry run."""
     if request.dry_run:
-        return _plan_replay(kind, target_branch, target_branch.refresh(), (base_snapshot, changed_snapshot), request)
-    replay_details = {"commit": commit_snapshot.commit_id, **({"mainline": mainline} if mainline else {})}
+        return _plan_replay(kind, target_branch, target_branch.refresh(), base_and_changed, request)
     latest_report: list[MergeReport] = []
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        report = _plan_replay(kind, target_branch, txn.base, (base_snapshot, changed_snapshot), request)
+        report = _plan_replay(kind, target_branch, txn.base, base_and_changed, request)
         latest_report[:] = [report]
-        decision_details = merge_details(
-            request, resolved_count=report.resolved_count, lost_count=len(report.lost_edges)
-        )
-        return _make_publish_plan(kind, report, txn, replay_details | decision_details)
+        return _make_publish_plan(kind, report, txn, {**replay_details, **merge_details(request, report)})
 
     requirements = () if request.if_commit is None else (ExpectedHead(request.if_commit),)
     commit = publish(target_branch, prepare, request.commit_metadata, requirements)
@@ -153,6 +174,17 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
     return parent_snapshot
 
 
+def _require_same_schema(after_snapshot: Snapshot, last_snapshot: Snapshot) -> None:
+    if after_snapshot.schema_row.hash == last_snapshot.schema_row.hash:
+        return
+    first, last = after_snapshot.commit_id, last_snapshot.commit_id
+    raise InputError(
+        f"a commit between {first} and {last} changed the schema: only data changes can be reverted",
+        reason="schema commit",
+        hint="revert the commits before and after it as two ranges; `omnigraph log` shows it as schema_apply",
+    )
+
+
 def _schema_changed_error(kind: ReplayKind, commit_id: str, branch: str) -> SchemaMismatch:
     """Return the error for a commit whose rows do not have the branch's current columns."""
     action = "reverted" if kind == "revert" else "cherry-picked"
@@ -160,8 +192,8 @@ def _schema_changed_error(kind: ReplayKind, commit_id: str, branch: str) -> Sche
         f"commit {commit_id} cannot be {action} on '{branch}': the schema has changed since",
         source=f"commit {commit_id}",
         target=branch,
-        hint=f"list its changes with `omnigraph commit changes {commit_id}`, and apply or undo them"
-        " with a mutation; or create a branch from a commit before the schema change",
+        hint=f"list its changes with `omnigraph commit changes {commit_id}` (those of a range with `omnigraph diff`),"
+        " and apply or undo them with a mutation; or create a branch from a commit before the schema change",
     )
 
 

@@ -18,9 +18,10 @@ from omnigraph.storage.value_equality import same_rows
 from omnigraph.values import coerce_parameter
 
 from .conflicts import DetectedConflict, EntityKey
+from .decisions import Decision, PropertyChoices, extend_decision
 from .merged_schema import SCHEMA_CONFLICT
 from .planner import MergePlan, MergePlanner
-from .table_delta import Decision
+from .table_merge import Choice
 
 ConflictAnswer = str | Mapping[str, Any] | None
 Strategy: TypeAlias = str | Mapping[str, str] | Callable[[EntityConflict], ConflictAnswer] | None
@@ -96,16 +97,49 @@ def record_answers(
     """Record answers and return how many resolve something new; earlier decisions are kept."""
     new_decisions = 0
     for detected, conflict_answer in answers:
-        decision_count = len(decisions)
         if isinstance(conflict_answer, Mapping):
-            entity_key = detected.involved_entities[0]
-            if entity_key not in decisions:
-                decisions[entity_key] = _row_with_values(planner, detected, conflict_answer)
+            new_decisions += _record_values(planner, decisions, detected, conflict_answer)
         elif conflict_answer is not None:
-            for entity_key in detected.involved_entities:
-                decisions.setdefault(entity_key, _check_side(conflict_answer))
-        new_decisions += len(decisions) > decision_count
+            new_decisions += _record_side(planner, decisions, detected, _check_side(conflict_answer))
     return new_decisions
+
+
+def _record_values(
+    planner: MergePlanner,
+    decisions: dict[EntityKey, Decision],
+    detected: DetectedConflict,
+    values: Mapping[str, Any],
+) -> bool:
+    """Record values for a conflict's entity, and return whether the entity was not decided as a whole before."""
+    entity_key = detected.involved_entities[0]
+    earlier = decisions.get(entity_key)
+    if earlier is not None and not isinstance(earlier, PropertyChoices):
+        return False
+    decisions[entity_key] = _row_with_values(planner, detected, earlier, values)
+    return True
+
+
+def _record_side(
+    planner: MergePlanner, decisions: dict[EntityKey, Decision], detected: DetectedConflict, side: Choice
+) -> bool:
+    """Record a side for a conflict's entities, and return whether this decides more than before."""
+    decides_more = False
+    for entity_key in detected.involved_entities:
+        table_key, entity_id = entity_key
+        earlier, columns = decisions.get(entity_key), detected.columns_of(entity_key)
+        decision = extend_decision(planner.table_sides(table_key), entity_id, earlier, side, columns)
+        decides_more |= decision is not earlier and decision != earlier
+        decisions[entity_key] = decision
+    return decides_more
+
+
+def withdraw_answer(decisions: dict[EntityKey, Decision], detected: DetectedConflict) -> None:
+    """Remove what was decided about a conflict; decisions about other properties of its entities are kept."""
+    for entity_key in detected.involved_entities:
+        decision, columns = decisions.pop(entity_key, None), detected.columns_of(entity_key)
+        remaining = decision.without_columns(columns) if isinstance(decision, PropertyChoices) else None
+        if columns and remaining is not None:
+            decisions[entity_key] = remaining
 
 
 def _check_side(choice: Any) -> Any:
@@ -117,15 +151,16 @@ def _check_side(choice: Any) -> Any:
     return choice
 
 
-def _row_with_values(planner: MergePlanner, detected: DetectedConflict, property_values: Mapping[str, Any]) -> pa.Table:
-    """Return the entity with the given values; all other values come from the target, if it has the entity."""
+def _row_with_values(
+    planner: MergePlanner,
+    detected: DetectedConflict,
+    earlier: PropertyChoices | None,
+    property_values: Mapping[str, Any],
+) -> pa.Table:
+    """Return the entity with the given values; other values are merged, or the target's if it has the entity."""
     table_key, entity_id = detected.involved_entities[0]
-    table_sides = planner.table_sides(table_key)
     entity_type = type_for_key(planner.catalog, table_key)
-    contested = table_sides.contested_entities.get(entity_id)
-    candidate_rows = [contested.row_by_choice["ours"] if contested is not None else None]
-    candidate_rows += [table_sides.row_on("ours", entity_id), table_sides.row_on("theirs", entity_id)]
-    row = next((candidate for candidate in candidate_rows if candidate is not None), None)
+    row = planner.table_sides(table_key).merged_row(entity_id, earlier.side_by_column if earlier is not None else None)
     if row is None or detected.conflict.kind == "cardinality_violation":
         raise InputError(f"a {detected.conflict.kind} cannot be resolved with values", reason="use 'ours' or 'theirs'")
     for property_name, value in property_values.items():

@@ -1,7 +1,6 @@
 """The rows that a merge writes to and removes from one table of the target, given some decisions."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,28 +10,26 @@ from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, TableDelta
 from omnigraph.rules.lookup import Lookup
 
 from .conflicts import EntityKey
+from .decisions import DecidedEntity
 from .offloaded_table import OffloadedSides, OffloadEngine, make_offloaded_delta
-from .table_merge import Choice, TableSides
-
-Decision: TypeAlias = Choice | Any  # a side, or the row that replaces both
-
-
-Decisions: TypeAlias = Mapping[EntityKey, Decision]
+from .table_merge import TableSides
 
 
 def make_table_delta(
     table_sides: TableSides,
-    decisions: Decisions,
+    decided_entities: Sequence[DecidedEntity],
     dropped_edges: Iterable[EntityKey],
     lookup: Lookup,
     engine: OffloadEngine | None,
 ) -> TableDelta:
     """Return the rows to write to and remove from one table of the target."""
     inserted_rows, updated_rows, deleted_ids = table_sides.changes_to_take()
-    choices = {entity_id: decision for (key, entity_id), decision in decisions.items() if key == table_sides.table_key}
-    excluded_ids = {*choices, *(entity_id for key, entity_id in dropped_edges if key == table_sides.table_key)}
+    excluded_ids = {entity_id for key, entity_id in dropped_edges if key == table_sides.table_key}
+    excluded_ids |= {entity.id for entity in decided_entities}
     inserted_rows, updated_rows, deleted_ids = _exclude_ids(inserted_rows, updated_rows, deleted_ids, excluded_ids)
-    decided_rows, removed_ids = _apply_decisions(table_sides, choices)
+    effective = [entity for entity in decided_entities if entity.changes_target]
+    decided_rows = [entity.result for entity in effective if entity.result is not None]
+    removed_ids = [entity.id for entity in effective if entity.result is None]
     updated_rows = pa.concat_tables([updated_rows, *map(table_sides.to_rule_columns, decided_rows)])
     deleted_ids = pa.concat_arrays([deleted_ids, pa.array(removed_ids, pa.string())])
     written_rows = pa.concat_tables([inserted_rows, updated_rows]).combine_chunks()
@@ -70,24 +67,3 @@ def _exclude_ids(
         rows.filter(pc.invert(pc.is_in(rows["id"], excluded_array))) for rows in (inserted_rows, updated_rows)
     )
     return (inserted_rows, updated_rows, deleted_ids.filter(pc.invert(pc.is_in(deleted_ids, excluded_array))))
-
-
-def _apply_decisions(table_sides: TableSides, choices: Mapping[str, Decision]) -> tuple[list[pa.Table], list[str]]:
-    """Return the rows to write and the ids to remove according to decisions about single entities."""
-    decided_rows: list[pa.Table] = []
-    removed_ids = []
-    for entity_id, decision in sorted(choices.items()):
-        if isinstance(decision, pa.Table):
-            decided_rows.append(decision)
-        elif _choice_changes_target(table_sides, entity_id, decision):
-            row = table_sides.row_if_chosen(entity_id, decision)
-            decided_rows += [row] if row is not None else []
-            removed_ids += [entity_id] if row is None else []
-    return decided_rows, removed_ids
-
-
-def _choice_changes_target(table_sides: TableSides, entity_id: str, side: Choice) -> bool:
-    """Return whether a choice changes the target; an entity that neither side changed is identical on both."""
-    if side == "theirs":
-        return table_sides.is_changed(entity_id)
-    return table_sides.granularity == "property" and entity_id in table_sides.contested_entities

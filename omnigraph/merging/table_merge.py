@@ -8,7 +8,7 @@ tables.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,14 @@ from omnigraph.values.table_key import TableKey
 
 Choice = Literal["ours", "theirs"]
 Granularity = Literal["entity", "property"]
+EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]  # base, ours, theirs
 
 
 @dataclass(frozen=True)
 class ContestedEntity:
     """An entity that both sides changed differently; a row is None where a side lacks the entity.
 
-    `row_by_choice` is the resulting row for each choice; `differing_columns` are the columns in conflict.
+    `differing_columns` are the columns in conflict.
     """
 
     kind: str
@@ -35,7 +36,13 @@ class ContestedEntity:
     ours: pa.Table | None
     theirs: pa.Table | None
     differing_columns: tuple[str, ...]
-    row_by_choice: dict[Choice, pa.Table | None]
+
+
+class MergedRow(NamedTuple):
+    """An entity merged property by property, and whether it differs from our row."""
+
+    row: pa.Table
+    differs_from_ours: bool
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class TableSides:
     table_key: TableKey
     ours: TableChanges
     theirs: TableChanges
-    granularity: Granularity = "entity"
+    granularity: Granularity = "property"
     uncertain_ids: frozenset[str] = field(default_factory=frozenset)
 
     @cached_property
@@ -114,10 +121,50 @@ class TableSides:
         unchanged_opposite = pc.invert(pc.is_in(deleted_rows["id"], value_set=changed_ids(opposite_changes)))
         return deleted_rows.filter(pc.and_(pc.or_(*at_nodes), unchanged_opposite))
 
-    def row_if_chosen(self, entity_id: str, side: Choice) -> pa.Table | None:
-        """Return an entity's row if a side is chosen, or None if that choice removes the entity."""
+    def versions_of(self, entity_id: str) -> EntityRows:
+        """Return an entity's rows in the base, on our side and on theirs, if either side changed the entity."""
         contested = self.contested_entities.get(entity_id)
-        return contested.row_by_choice[side] if contested is not None else self.row_on(side, entity_id)
+        if contested is not None:
+            return contested.base, contested.ours, contested.theirs
+        return self.base_row(entity_id), self.row_on("ours", entity_id), self.row_on("theirs", entity_id)
+
+    def merges_properties(self, entity_id: str) -> bool:
+        """Return whether the properties of an entity are merged one by one: all three versions have the entity."""
+        return self.granularity == "property" and all(row is not None for row in self.versions_of(entity_id))
+
+    def merged_row(self, entity_id: str, side_by_column: Mapping[str, Choice] | None = None) -> pa.Table | None:
+        """Return an entity merged as in `merged_rows`.
+
+        An entity whose properties are not merged one by one is returned as it is on our side, or else on theirs.
+        """
+        if self.merges_properties(entity_id):
+            return self.merged_rows({entity_id: side_by_column or {}})[entity_id].row
+        _, our_row, their_row = self.versions_of(entity_id)
+        return our_row if our_row is not None else their_row
+
+    def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, MergedRow]:
+        """Return entities with the chosen sides' values and with both sides' changes to other properties.
+
+        Conflicting properties without a choice have our value. All entities must be merged property by property.
+        """
+        versions = [self.versions_of(entity_id) for entity_id in side_by_column]
+        if not versions:
+            return {}
+        base_rows, our_rows, their_rows = (
+            pa.concat_tables(rows).combine_chunks() for rows in zip(*versions, strict=True)
+        )
+        take_theirs = {
+            column: same_values(base_rows[column], our_rows[column]).copy() for column in our_rows.column_names
+        }
+        for row_number, chosen_sides in enumerate(side_by_column.values()):
+            for column, side in chosen_sides.items():
+                take_theirs[column][row_number] = side == "theirs"
+        merged_rows = _pick_values(our_rows, their_rows, take_theirs)
+        equals_ours = same_rows(merged_rows, our_rows)
+        return {
+            entity_id: MergedRow(merged_rows.slice(row_number, 1), not equals_ours[row_number])
+            for row_number, entity_id in enumerate(side_by_column)
+        }
 
     def is_changed(self, entity_id: str) -> bool:
         """Return whether either side changed an entity."""
@@ -181,20 +228,8 @@ class TableSides:
         for position in np.flatnonzero(contested_mask):
             row_number = int(position)
             differing_columns = self._differing_columns_at(clashing, our_rows, their_rows, row_number)
-            row_by_choice = self._rows_by_choice(mixed_rows, their_rows, clashing, row_number)
-            contested.append(
-                _contested_update(base_rows, our_rows, their_rows, row_number, differing_columns, row_by_choice)
-            )
+            contested.append(_contested_update(base_rows, our_rows, their_rows, row_number, differing_columns))
         return mixed_rows.filter(combined_mask), contested, value_count
-
-    def _rows_by_choice(
-        self, mixed_rows: pa.Table, their_rows: pa.Table, clashing: dict[str, Any], row_number: int
-    ) -> dict[Choice, pa.Table | None]:
-        our_row, their_row = mixed_rows.slice(row_number, 1), their_rows.slice(row_number, 1)
-        if self.granularity == "property":
-            row_masks = {column: mask[row_number : row_number + 1] for column, mask in clashing.items()}
-            their_row = _pick_values(our_row.combine_chunks(), their_row.combine_chunks(), row_masks)
-        return {"ours": our_row, "theirs": their_row}
 
     def _differing_columns_at(
         self, clashing: dict[str, Any], our_rows: pa.Table, their_rows: pa.Table, row_number: int
@@ -226,9 +261,7 @@ class TableSides:
             if our_row is not None and their_row is not None and not same_rows(our_row, their_row).all():
                 differing_columns = _differing_columns(our_row, their_row)
                 kind = "divergent_update" if entity_id in self.uncertain_ids else "divergent_insert"
-                yield ContestedEntity(
-                    kind, entity_id, None, our_row, their_row, differing_columns, _row_by_side(our_row, their_row)
-                )
+                yield ContestedEntity(kind, entity_id, None, our_row, their_row, differing_columns)
         for entity_id in _common_ids(our_changes.updated_after, their_changes.deleted):
             yield self._delete_conflict(entity_id, find_row(our_changes.updated_after, entity_id), None)
         for entity_id in _common_ids(our_changes.deleted, their_changes.updated_after):
@@ -244,15 +277,7 @@ class TableSides:
         surviving_row = our_row if our_row is not None else their_row
         is_comparable = base_values is not None and surviving_row is not None
         changed_columns = _differing_columns(base_values, surviving_row) if is_comparable else ()
-        return ContestedEntity(
-            "delete_vs_update",
-            entity_id,
-            base_values,
-            our_row,
-            their_row,
-            changed_columns,
-            _row_by_side(our_row, their_row),
-        )
+        return ContestedEntity("delete_vs_update", entity_id, base_values, our_row, their_row, changed_columns)
 
 
 def changed_ids(changes: TableChanges) -> pa.Array:
@@ -276,22 +301,11 @@ def find_row(table: pa.Table, entity_id: str) -> pa.Table | None:
 
 
 def _contested_update(
-    base_rows: pa.Table,
-    our_rows: pa.Table,
-    their_rows: pa.Table,
-    row_number: int,
-    differing_columns: tuple[str, ...],
-    row_by_choice: dict[Choice, pa.Table | None],
+    base_rows: pa.Table, our_rows: pa.Table, their_rows: pa.Table, row_number: int, differing_columns: tuple[str, ...]
 ) -> ContestedEntity:
     base_row, our_row, their_row = (rows.slice(row_number, 1) for rows in (base_rows, our_rows, their_rows))
     entity_id = our_rows["id"][row_number].as_py()
-    return ContestedEntity(
-        "divergent_update", entity_id, base_row, our_row, their_row, differing_columns, row_by_choice
-    )
-
-
-def _row_by_side(our_row: pa.Table | None, their_row: pa.Table | None) -> dict[Choice, pa.Table | None]:
-    return {"ours": our_row, "theirs": their_row}
+    return ContestedEntity("divergent_update", entity_id, base_row, our_row, their_row, differing_columns)
 
 
 def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str, Any]) -> pa.Table:

@@ -8,7 +8,7 @@ result depends on coverage.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -51,6 +51,19 @@ def kinds_by_index_key(table: Table) -> dict[str, str]:
     return {_index_key(index): _index_kind(index) for index in _own_indexes(table)}
 
 
+def list_segments(table: Table) -> list[tuple[str, str, str]]:
+    """Return the segments of all indexes as (UUID, index key, kind); the kind of a foreign index is its own name."""
+    return [
+        (
+            str(segment.uuid),
+            _index_key(index) if index.field_names else index.name,
+            _index_kind(index) or index.index_type,
+        )
+        for index in table.dataset.describe_indices()
+        for segment in index.segments
+    ]
+
+
 def indexes_used_by(table: Table, filter_expression: Any) -> list[str]:
     """Return the names of the indexes used by a scan with this filter."""
     query_plan: str = table.dataset.scanner(columns=["id"], filter=filter_expression).explain_plan()
@@ -90,12 +103,12 @@ class SegmentBuild:
 class IndexPlan:
     """All segments that a table needs and, by index key, the segments they replace.
 
-    With `rebuild`, the old segments are removed even if there is no data to build an index from.
+    The old segments of `rebuilt_keys` are removed even if there is no data to build an index from.
     """
 
     builds: tuple[SegmentBuild, ...] = ()
     replaced_segments: Mapping[str, Sequence[Index]] = field(default_factory=dict)
-    rebuild: bool = False
+    rebuilt_keys: frozenset[str] = frozenset()
 
 
 def stage_indexes(
@@ -106,18 +119,23 @@ def stage_indexes(
     With `rebuild`, indexes are built over all fragments and replace the existing ones. An index of a
     different kind is always replaced in this way.
     """
-    plan = plan_indexes(table, kinds_by_key, rebuild=rebuild)
+    plan = plan_indexes(table, kinds_by_key, rebuilt_keys=kinds_by_key if rebuild else ())
     return stage_built_segments(
         table, plan, [build_segment(store, table, segment_build) for segment_build in plan.builds]
     )
 
 
 def plan_indexes(
-    table: Table, kinds_by_key: Mapping[str, str], *, rebuild: bool = False, part_rows: int | None = None
+    table: Table,
+    kinds_by_key: Mapping[str, str],
+    *,
+    rebuilt_keys: Collection[str] = (),
+    part_rows: int | None = None,
 ) -> IndexPlan:
     """Plan what `stage_indexes` builds. With `part_rows`, a large BTREE is split into several segments.
 
-    Full-text indexes come last, and are rebuilt wherever they would precede the other index of
+    The indexes of `rebuilt_keys` are built over all fragments, or removed if they are not in
+    `kinds_by_key`. Full-text indexes come last, and are rebuilt wherever they would precede the other index of
     their column, because Lance filters by the first index of a column.
     """
     fragment_rows = {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
@@ -125,7 +143,7 @@ def plan_indexes(
     new_builds: list[SegmentBuild] = []
     replaced_segments: dict[str, Sequence[Index]] = {}
     for index_key, wanted_kind in sorted(kinds_by_key.items(), key=lambda key_and_kind: key_and_kind[1] == WORDS):
-        must_rebuild = rebuild or present_kinds.get(index_key, wanted_kind) != wanted_kind
+        must_rebuild = index_key in rebuilt_keys or present_kinds.get(index_key, wanted_kind) != wanted_kind
         if wanted_kind == WORDS and index_key in covered_by_key:
             column_name = index_column(index_key)
             must_rebuild |= column_name in replaced_segments and (
@@ -137,7 +155,7 @@ def plan_indexes(
             for fragment_id in fragment_rows
             if must_rebuild or fragment_id not in covered_by_key.get(index_key, ())
         ]
-        if not uncovered_ids and not rebuild:
+        if not uncovered_ids and index_key not in rebuilt_keys:
             continue
         segments = _segments_of_key(table, index_key)
         empty_segments = [segment for segment in segments if fragment_rows.keys().isdisjoint(segment.fragment_ids)]
@@ -149,7 +167,9 @@ def plan_indexes(
             SegmentBuild(index_key, wanted_kind, index_name, tuple(group)) for group in fragment_groups if group
         ]
         replaced_segments[index_key] = segments if replace_all else empty_segments
-    return IndexPlan(tuple(new_builds), replaced_segments, rebuild)
+    for index_key in sorted(present_kinds.keys() & set(rebuilt_keys) - kinds_by_key.keys()):  # no longer declared
+        replaced_segments[index_key] = _segments_of_key(table, index_key)
+    return IndexPlan(tuple(new_builds), replaced_segments, frozenset(rebuilt_keys))
 
 
 def _is_shadowed_by_text_index(table: Table, column: str, kind: str | None) -> bool:
@@ -169,7 +189,7 @@ def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence
     removed_segments = [
         segment
         for index_key, segments in plan.replaced_segments.items()
-        if plan.rebuild or index_key in built_keys
+        if index_key in plan.rebuilt_keys or index_key in built_keys
         for segment in segments
     ]
     return (

@@ -142,6 +142,20 @@ def failures_as_unknown_effect() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def failures_without_effect() -> Iterator[None]:
+    """Raise failures inside the block as errors without an effect, even if a request may have been applied.
+
+    Use this context manager for files that no version names yet, because nothing can show them.
+    """
+    try:
+        with as_storage_errors("none"):
+            yield
+    except StorageError as error:
+        error.effect = "none"
+        raise
+
+
 def _classify_error(error: BaseException, extra_kinds: ExceptionKinds) -> StorageKind:
     if _is_commit_conflict(error):
         return "precondition"

@@ -137,7 +137,7 @@ def warn_unreadable_index(table: Table) -> None:
     _warned_indexes[warning_key] = None
     message = (
         f"an index of {table.location} cannot be read; its rows are scanned instead, which is"
-        " slower. Run `omnigraph check` to identify the index and `omnigraph ensure-indices` to"
-        " rebuild it"
+        " slower. Run `omnigraph check` to identify the index, and `omnigraph ensure-indices --rebuild`"
+        " to rebuild it"
     )
     warnings.warn(message, IndexUnreadable, stacklevel=3)

@@ -158,12 +158,13 @@ def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
     raise DamagedError(f"{successor_name} is damaged: it holds version {dataset.version}")
 
 
-def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
+def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = None) -> ManifestCell:
     """Replace all rows if and only if `cell` is still the newest version.
 
-    A successful swap must not be acknowledged yet: if cleanup removed the files above an old `cell`,
-    its next number is free again and Lance accepts a swap far below the newest version. Call
-    `newest_version` on the result first.
+    With `stamp`, an upgrade also replaces the format stamp and the columns. A successful swap must
+    not be acknowledged yet: if cleanup removed the files above an old `cell`, its next number is
+    free again and Lance accepts a swap far below the newest version. Call `newest_version` on the
+    result first.
 
     Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
     not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
@@ -171,11 +172,13 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
     # 1. Write and sync the data file. No version names the file yet, so a crash here changes
     #    nothing. If the version were created first, a power loss could leave a visible version
     #    without its data.
-    fragments = store.effects.run("state", cell.location, lambda: _write_fragments(store, cell, rows))
+    rows = rows if stamp is None else rows.replace_schema_metadata({STAMP_KEY: str(stamp)})
+    mode: Literal["append", "overwrite"] = "append" if stamp is None else "overwrite"
+    fragments = store.effects.run("state", cell.location, lambda: _write_fragments(store, cell, rows, mode))
     store.sync_to_disk(*(f"{cell.location}/data/{file.path}" for fragment in fragments for file in fragment.files))
     # 2. Keep the Lance schema of the base: a plain Arrow schema would drop the format stamp and
     #    renumber the fields.
-    operation = LanceOperation.Overwrite(cell.dataset.lance_schema, fragments)
+    operation = LanceOperation.Overwrite(cell.dataset.lance_schema if stamp is None else rows.schema, fragments)
     # The UUID lets Lance recognize its own commit if the client repeats a request whose response was
     # lost: the version file that already exists is then its own.
     transaction = Transaction(cell.version, operation, uuid=_transaction_uuid())
@@ -196,7 +199,7 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table) -> ManifestCell:
         # twice.
         raise SwapOutcomeUnknown(str(error)) from error
     swapped_cell = ManifestCell(store, cell.location, dataset, base=cell)
-    if swapped_cell.stamp != cell.stamp:
+    if swapped_cell.stamp != (cell.stamp if stamp is None else str(stamp)):
         raise InternalError("a publish lost the format stamp")
     # 5. Make the new version durable before any caller can acknowledge it.
     _sync_swapped_version(swapped_cell)
@@ -359,11 +362,13 @@ def _version_file(location: str, version: int) -> str:
     return f"{location}/_versions/{_MAX_VERSION - version:020}.manifest"
 
 
-def _write_fragments(store: Store, cell: ManifestCell, rows: pa.Table) -> list[Any]:
+def _write_fragments(
+    store: Store, cell: ManifestCell, rows: pa.Table, mode: Literal["append", "overwrite"]
+) -> list[Any]:
     fragments: list[Any] = write_fragments(
         rows,
         cell.dataset,
-        mode="append",
+        mode=mode,
         data_storage_version=_LANCE_FILE_VERSION,
         enable_stable_row_ids=True,
         storage_options=store.options,

@@ -89,6 +89,7 @@ def test_handle_on_a_past_commit_rejects_merges(graph: Graph, point: str) -> Non
         lambda: view.branches.merge_session("two"),
         lambda: view.revisions.revert("HEAD", dry_run=True),
         lambda: view.revisions.cherry_pick("two", dry_run=True),
+        lambda: view.branches.reset("two", to="HEAD~1", dry_run=True),
         lambda: view.schema.apply(SCHEMA.replace("age: I32?", ""), dry_run=True),
     ):
         with pytest.raises(ReadOnlyError, match=f"is at commit {shown}"):

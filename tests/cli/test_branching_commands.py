@@ -58,9 +58,12 @@ def test_conflict_shows_both_sides_and_the_next_command(
 def test_changes_to_different_properties_are_merged(omnigraph: Program, graph: str) -> None:
     made = library.open(graph, durability="os")
     made.update("Person", where="name = 'ada'", set={"age": 1, "city": "Ulm"})
-    ended = omnigraph("branch", "merge", "r", "--uri", graph)
-    assert "--granularity property   # merge changes to different properties" in ended.err
-    done = omnigraph("branch", "merge", "r", "--uri", graph, "--granularity", "property")
+    ended = omnigraph("branch", "merge", "r", "--uri", graph, "--granularity", "entity", "-m", "why")
+    suggested = f"  omnigraph branch merge r --uri {graph} --message why   # merge changes to different properties\n"
+    assert suggested in ended.err
+    assert f"--uri {graph} --granularity entity --message why --strategy ours   #" in ended.err
+    assert "discarded" not in omnigraph("branch", "merge", "r", "--uri", graph, "--dry-run").out
+    done = omnigraph("branch", "merge", "r", "--uri", graph)
     assert done.code == 0
     assert made["Person", "ada"].properties == {"name": "ada", "age": 5, "city": "Ulm"}
 
@@ -68,12 +71,22 @@ def test_changes_to_different_properties_are_merged(omnigraph: Program, graph: s
 def test_resolved_merge_lands_and_deletes_the_branch(omnigraph: Program, graph: str) -> None:
     preview = ("branch", "merge", "r", "--uri", graph, "--dry-run", "--strategy", "Person=theirs")
     seen = omnigraph(*preview)
-    assert seen.out == "would merge r into main: 0 added, 2 changed, 0 removed, 1 conflict resolved\n"
+    assert seen.out == (
+        "would merge r into main: 0 added, 2 changed, 0 removed, 1 conflict resolved\n"
+        "1 change would be discarded:\n"
+        "  node Person 'ada': age 7 of main\n"
+    )
     ended = omnigraph(*preview[:5], "--strategy", "theirs", "--delete-branch", "-m", "why", "--json")
     told = json.loads(ended.out)
     assert (told["outcome"], told["branch_deleted"], told["source"]) == ("merged", True, "r")
     assert told["commit"]["message"] == "why"
-    assert told["stats"]["resolved"] == 1
+    assert told["stats"]["resolved"] == told["stats"]["discarded"] == 1
+    assert told["discarded"] == [
+        {
+            **{"entity_kind": "node", "type_name": "Person", "entity_id": "ada"},
+            **{"side": "ours", "changed_on": "main", "part": "property", "property": "age", "value": 7},
+        }
+    ]
     assert omnigraph("branch", "list", graph).out == "main\n"
     assert omnigraph("branch", "merge", "r", "--uri", graph).code == 1
     omnigraph("branch", "create", "s", "--uri", graph)
@@ -146,6 +159,41 @@ def test_commit_is_reverted_and_cherry_picked(omnigraph: Program, graph: str) ->
     assert (wrong.code, "main~3" in wrong.err) == (1, True)
 
 
+def test_range_of_commits_is_reverted(omnigraph: Program, graph: str) -> None:
+    previewed = omnigraph("revert", "main..r", "--branch", "r", "--uri", graph)
+    assert "error: 'main' is not an ancestor of 'r'" in previewed.err
+    previewed = omnigraph("revert", "main~1..r", "--branch", "r", "--uri", graph, "--dry-run")
+    assert previewed.out == "would revert main~1..r on r: 0 added, 2 changed, 0 removed\n"
+    clash = omnigraph("revert", "main~1..r", "--uri", graph)
+    assert clash.code == 1
+    assert "'main~1..r' cannot be reverted on 'main'" in clash.err
+    assert re.search(r"base +main +main~1\n", clash.err)
+    done = json.loads(omnigraph("revert", "main~1..", "--branch", "r", "--uri", graph, "--json").out)
+    assert (done["outcome"], done["stats"]["updates"], done["commit"]["operation"]) == ("merged", 2, "revert")
+    assert omnigraph("diff", "main~1", "r", "--uri", graph).out == "no differences\n"
+
+
+def test_branch_is_reset_to_a_tag(omnigraph: Program, graph: str) -> None:
+    omnigraph("tag", "create", "v1", "main~1", "--uri", graph)
+    head = library.open(graph).head.id
+    previewed = omnigraph("branch", "reset", "main", "v1", "--uri", graph, "--dry-run")
+    assert previewed.out == "would reset main to v1: 0 added, 1 changed, 0 removed\n"
+    assert omnigraph("branch", "reset", "main", "v1", "--uri", graph, "--if-commit", "x").code == 4
+    done = omnigraph("branch", "reset", "main", "v1", "--uri", graph, "--as", "bob")
+    assert re.fullmatch(f"reset main to v1: 0 added, 1 changed, 0 removed; commit {ULID}\n", done.out)
+    assert 'bob  reset  Reset to "both"  (main)' in omnigraph("log", graph).out
+    assert omnigraph("diff", "v1", "--uri", graph).out == "no differences\n"
+    again = omnigraph("branch", "reset", "main", "v1", "--uri", graph)
+    assert again.out == "nothing to do: main already has the state of v1\n"
+    told = json.loads(omnigraph("branch", "reset", "r", "HEAD~1", "--uri", graph, "--json", "-m", "back").out)
+    assert (told["branch"], told["outcome"], told["stats"]["updates"]) == ("r", "merged", 1)
+    assert (told["commit"]["operation"], told["commit"]["message"]) == ("reset", "back")
+    assert omnigraph("branch", "reset", "main", "HEAD~1", "--uri", graph).code == 0
+    assert omnigraph("diff", head, "--uri", graph).out == "no differences\n"
+    wrong = omnigraph("branch", "reset", "main", "ghost", "--uri", graph)
+    assert (wrong.code, "unknown revision 'ghost'" in wrong.err) == (1, True)
+
+
 def test_log_graph_is_drawn_on_a_terminal(omnigraph: Program, graph: str) -> None:
     omnigraph("branch", "merge", "r", "--uri", graph, "--strategy", "ours", "-m", "done")
     drawn = re.sub(f"{ULID}  [-0-9]+ [:0-9]+", "ID", omnigraph("log", graph, "--ascii").out)
@@ -166,9 +214,9 @@ def test_log_graph_is_drawn_on_a_terminal(omnigraph: Program, graph: str) -> Non
 
 
 def test_suggested_command_repeats_the_given_options(omnigraph: Program, graph: str) -> None:
-    how = ("--granularity", "property", "-m", "two words", "--delete-branch")
+    how = ("--granularity", "entity", "-m", "two words", "--delete-branch")
     ended = omnigraph("branch", "merge", "r", "--uri", graph, *how)
-    kept = "--granularity property --message 'two words' --delete-branch --strategy ours"
+    kept = "--granularity entity --message 'two words' --delete-branch --strategy ours"
     assert f"  omnigraph branch merge r --uri {graph} {kept}   #" in ended.err
     assert "# merge changes" not in ended.err
     sides = ("--strategy", "orphan_edge=ours")
@@ -233,6 +281,32 @@ def test_reclaimed_history_is_reported(omnigraph: Program, graph: str) -> None:
         "name  ada   before the oldest commit kept by cleanup\n"
         in omnigraph("blame", "Person", "ada", "--uri", graph).out
     )
+
+
+def test_discarded_changes_are_listed_up_to_a_limit(omnigraph: Program) -> None:
+    made = library.init("h", SCHEMA, durability="os")
+    made.insert("Person", *({"name": f"p{at:02}", "age": 0, "city": "Bonn"} for at in range(14)))
+    side = made.branches.create("r")
+    side.update("Person", where="name != 'p13'", set={"age": 5})
+    side.delete("Person", where="name = 'p13'")
+    made.update("Person", where="age = 0", set={"age": 7})
+    merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
+    said = omnigraph(*merge, "--dry-run").out.splitlines()
+    assert said[1:3] == ["14 changes would be discarded:", "  node Person 'p00': age 7 of main"]
+    assert (len(said), said[-1]) == (13, "  and 4 more (all of them: --json)")
+    told = json.loads(omnigraph(*merge, "--json").out)["discarded"]
+    assert len(told) == 14
+    assert (told[-1]["part"], told[-1]["value"]) == ("entity", {"age": 7, "city": "Bonn", "name": "p13"})
+    assert omnigraph("log", "h", "--limit", "1").out.count("  merge  Merge branch 'r' into main") == 1
+
+
+@pytest.mark.parametrize(("side", "loser", "age"), [("theirs", "main", 9), ("ours", "before HEAD~1", 1)])
+def test_revert_names_what_it_discards(omnigraph: Program, graph: str, side: str, loser: str, age: int) -> None:
+    made = library.open(graph, durability="os")
+    made.update("Person", where="name = 'ada'", set={"age": 9, "city": "Ulm"})
+    ended = omnigraph("revert", "HEAD~1", "--uri", graph, "--strategy", side, "--dry-run")
+    verb = "would be discarded" if side == "theirs" else "discarded"  # ours leaves nothing to do
+    assert ended.out.endswith(f"1 change {verb}:\n  node Person 'ada': age {age} of {loser}\n")
 
 
 def test_lost_edges_of_a_kept_node_are_reported(omnigraph: Program) -> None:

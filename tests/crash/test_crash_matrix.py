@@ -26,6 +26,7 @@ THREE: tuple[tuple[str, int, How], ...] = (
     ("branch-rename", 4, "before"),
     ("tag-create", 4, "before"),
     ("revert", 7, "before"),
+    ("branch-reset", 4, "after"),
     ("ensure-indices", 7, "after"),
     ("optimize", 5, "before"),
     ("cleanup", 30, "before"),

@@ -21,10 +21,10 @@ GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix_s3.txt"
 # In the quick suite: some requests (from behind when below zero), and whether they arrive.
 SAMPLE: dict[str, Sequence[tuple[int, bool]]] = {
     "init": ((-1, True), (-1, False)),
-    "append-1": ((3, True),),
+    "append-1": ((1, True), (3, True)),
     "upsert-3": ((8, False),),
     "update-3": ((-1, True),),
-    "delete-3": ((-1, False),),
+    "delete-3": ((1, False), (-1, False)),
     "rewrite-1": ((-2, True),),
     "branch-create": ((4, True),),
     "copy": ((-1, True),),

@@ -19,6 +19,7 @@ from omnigraph.history.snapshot import load_snapshot
 from omnigraph.maintenance.copy import copy_graph
 from omnigraph.merging.merge import MergeRequest, merge
 from omnigraph.merging.replay import ReplayKind, replay
+from omnigraph.merging.reset import reset
 from omnigraph.merging.strategy import Strategy
 from omnigraph.publish import intent as intents
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
@@ -80,6 +81,13 @@ def _again(way: ReplayKind, point: str) -> Verb:
     return Verb(run)
 
 
+def _reset_main(store: Store) -> None:
+    """Main gets the state of the commit before its newest one."""
+    line = open_branch(store, MAIN)
+    past = resolve_revision(store, line, load_snapshot(store, line), "HEAD~1")
+    reset(line, past, line, MergeRequest())
+
+
 def _tag_past(store: Store) -> None:
     line = open_branch(store, MAIN)
     past = resolve_revision(store, line, load_snapshot(store, line), "HEAD~1")
@@ -114,6 +122,7 @@ VERBS: dict[str, Verb] = {
     "tag-delete": Verb(lambda s: delete_tag(s, "old"), "tagged"),
     "revert": _again("revert", "HEAD"),
     "cherry-pick": _again("cherry_pick", "side"),
+    "branch-reset": Verb(_reset_main, alone=True),
     "copy": Verb(copy_beside, beside=_COPY),
     "long-append-3": Verb(lambda s: write_long(open_branch(s, MAIN), append({"new": 7}), TABLES)),
     "long-rewrite-3": Verb(lambda s: write_long(open_branch(s, MAIN), rewrite(), TABLES)),

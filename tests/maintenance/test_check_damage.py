@@ -212,7 +212,7 @@ def test_broken_index_does_not_fail_queries(graph: Graph) -> None:
     assert len(list(fresh.query("match { $c: City } return { $c.name }"))) == 2
     told = [one for one in look(graph).findings if one.kind == "index"]
     assert {one.type_key for one in told} == {"node:City"}
-    assert "is damaged" in told[0].reason
+    assert "has a damaged file" in told[0].reason
 
 
 def test_lost_rows_are_a_typed_failure(graph: Graph) -> None:
@@ -233,12 +233,12 @@ def test_wrong_index_answers_are_found(graph: Graph, tmp_path: Path, monkeypatch
             (ours / file.name).write_bytes(file.read_bytes())
     by_checksum = [one for one in look(graph).findings if one.kind == "index"]
     assert {one.type_key for one in by_checksum} == {"node:City"}
-    assert "an index file is damaged" in by_checksum[0].reason
+    assert "has a damaged file" in by_checksum[0].reason
     monkeypatch.setattr(check, "read_checksums", lambda *_: {})  # as of a graph without checksums
     by_answers = [one for one in look(graph).findings if one.kind == "index"]
     assert {one.type_key for one in by_answers} == {"node:City"}
     assert "1 missing" in by_answers[0].reason
-    assert "cleanup --erase" in (by_answers[0].hint or "")
+    assert "ensure-indices" in (by_answers[0].hint or "")
     assert look(graph, quick=True)
 
 

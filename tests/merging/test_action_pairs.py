@@ -68,9 +68,10 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Both:
 
 
 def test_every_pair_of_actions_gives_what_the_model_gives(pair: Both) -> None:
-    for source, target in (("dev", "main"), ("main", "dev")):
-        expected = pair.model.merge(source, target, try_only=True)
-        found = pair.graph.merge(source, target, dry_run=True)
+    directions = (("dev", "main"), ("main", "dev"))
+    for (source, target), granularity in product(directions, ("property", "entity")):
+        expected = pair.model.merge(source, target, by_property=granularity == "property", try_only=True)
+        found = pair.graph.merge(source, target, dry_run=True, granularity=granularity)
         assert conflicts(found.conflicts) == told(expected.conflicts)
         kinds = {one.kind for one in found.conflicts}
         assert kinds == {"divergent_insert", "divergent_update", "delete_vs_update"}
@@ -112,8 +113,8 @@ def test_choosing_a_side_resolves_every_conflict(pair: Both, side: str, granular
 
 
 def test_properties_of_one_entity_are_merged_one_by_one(pair: Both) -> None:
-    entity = pair.graph.merge("dev", dry_run=True).conflicts
-    by_property = pair.graph.merge("dev", dry_run=True, granularity="property").conflicts
+    entity = pair.graph.merge("dev", dry_run=True, granularity="entity").conflicts
+    by_property = pair.graph.merge("dev", dry_run=True).conflicts
     expected = pair.model.merge("dev", "main", by_property=True, try_only=True)
     assert conflicts(by_property) == told(expected.conflicts)
     assert conflicts(by_property) < conflicts(entity)

@@ -180,7 +180,8 @@ def test_a_strategy_may_differ_by_kind_and_by_type(forked: Both) -> None:
     assert {n: row["p"] for n, row in rows["node:Person"].items()} == {"a": 2, "b": 0, "c": 5}
     assert rows["edge:Knows"]["k"]["p"] == 1
     assert done.stats["resolved"] == 3
-    assert done.commit.details == {"strategy": chosen, "resolved": 3}
+    counts = {"resolved": 3, "discarded": 3}
+    assert done.commit.details == {"granularity": "property", "strategy": chosen, **counts}
     assert forked.graph.revisions.commit(done.commit.id).details == done.commit.details
 
 
@@ -283,7 +284,7 @@ def test_parallel_edges_of_both_sides_are_reported_and_can_be_unified(forked: Bo
     assert tried.stats["inserts"] == 2
     done = forked.graph.merge("dev", collapse_edges=True)
     assert sorted(stored(forked.on("main"))["edge:Knows"]) == ["m", "o", "x"]
-    assert done.commit.details == {"collapse_edges": True}
+    assert done.commit.details == {"granularity": "property", "collapse_edges": True}
 
 
 def test_merge_can_delete_its_source_branch(forked: Both) -> None:

@@ -21,15 +21,16 @@ from tests.model.random_programs import Author
 
 WAYS: tuple[dict[str, Any], ...] = (
     {},
-    {"granularity": "property"},
+    {"granularity": "entity"},
     {"strategy": "ours"},
-    {"strategy": "theirs", "granularity": "property", "collapse_edges": True},
+    {"strategy": "ours", "granularity": "entity"},
+    {"strategy": "theirs", "collapse_edges": True},
 )
 
 
 def answers(found: Any) -> tuple[Any, ...]:
     """All that a merge says."""
-    told = (found.outcome, found.conflicts, found.stats, found.parallel_edges, found.lost_edges)
+    told = (found.outcome, found.conflicts, found.stats, found.parallel_edges, found.lost_edges, found.discarded)
     return (*told, found.to_arrow().to_pylist(), found.delta.to_arrow().to_pylist())
 
 
@@ -137,14 +138,15 @@ def test_values_are_equal_if_their_bytes_are(tmp_path: Path) -> None:
     dev.load([_value("n2", "0.0", b="base64:AAA="), _value("n3", "0.0", t=[])], mode="merge")
     dev.load([_value("n4", "0.0", d=None), _value("new", "1e300")], mode="merge")
     graph.load([_value("n0", "-0.0"), _value("n1", "1.0"), _value("n7", "2.0")], mode="merge")
-    near = graph.merge("dev", dry_run=True, engine="local")
+    whole = {"granularity": "entity"}
+    near = graph.merge("dev", dry_run=True, engine="local", **whole)
     graph.branches.create("near")
-    graph.merge("dev", "near", strategy="theirs", engine="local")
+    graph.merge("dev", "near", strategy="theirs", engine="local", **whole)
     with merged_by(Here()):
-        far = graph.merge("dev", dry_run=True)
+        far = graph.merge("dev", dry_run=True, **whole)
         assert far.conflicts == near.conflicts
         assert [one.entity_id for one in far.conflicts] == ["n1"]
-        assert graph.merge("dev", strategy="theirs").outcome == "merged"
+        assert graph.merge("dev", strategy="theirs", **whole).outcome == "merged"
     lines = [sorted(one.export()) for one in (graph.refresh(), graph.checkout("near"))]
     assert lines[0] == lines[1]
 

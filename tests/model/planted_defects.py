@@ -12,13 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from omnigraph.history import diff, merge_inputs
+from omnigraph.history import diff, entity_history, merge_inputs
 from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.maintenance.retention import mark_live
-from omnigraph.merging import merge, planner
+from omnigraph.merging import merge, planner, recursive_base, strategy
+from omnigraph.merging.conflicts import DetectedConflict
+from omnigraph.merging.discarded_changes import find_discarded_changes
 from omnigraph.merging.table_merge import TableSides, changed_ids
 from omnigraph.rules import cardinality
 from omnigraph.rules.check_delta import check_delta
@@ -148,6 +150,39 @@ def forgotten_bases(patch: Patch) -> None:
     patch.setattr(mark_live, "merge_bases_of_refs", lambda _: ())
 
 
+def side_takes_all(patch: Patch) -> None:
+    """A side that is chosen for one value takes the whole entity, and drops the edits of the other."""
+    patch.setattr(strategy, "extend_decision", lambda _sides, _id, earlier, side, _columns: earlier or side)
+
+
+def rule_takes_all(patch: Patch) -> None:
+    """A side that is chosen because of a rule takes whole entities, not the values of the rule."""
+
+    def columns_of(self: DetectedConflict, _: Any) -> tuple[str, ...]:
+        return self.columns if self.conflict.kind.startswith("divergent") else ()
+
+    patch.setattr(DetectedConflict, "columns_of", columns_of)
+
+
+def unnamed_discard(patch: Patch) -> None:
+    """One of the changes that a merge discards is not named."""
+    patch.setattr(planner, "find_discarded_changes", lambda *given: find_discarded_changes(*given)[1:])
+
+
+def blame_of_the_load(patch: Patch) -> None:
+    """A value about which a merge decided is credited to whoever had it first."""
+    patch.setattr(entity_history, "is_decided", lambda *_: False)
+
+
+def bases_by_entity(patch: Patch) -> None:
+    """Bases that changed different values of one entity count as contradicting each other."""
+
+    def sides(key: TableKey, ours: TableChanges, theirs: TableChanges, how: Any, *more: Any) -> TableSides:
+        return TableSides(key, ours, theirs, "entity" if not key else how, *more)
+
+    patch.setattr(recursive_base, "TableSides", sides)
+
+
 def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:
 
     def check(*args: Any, **options: Any) -> Any:
@@ -159,7 +194,50 @@ def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:
 
 _ADA = (("name", "a"), ("age", 1), ("nick", "A"), ("score", 0.0))
 
+
+def _ada(**values: Any) -> Any:
+    """The first person, with other values."""
+    return ((("node:Person", "a"), tuple({**dict(_ADA), **values}.items())),)
+
+
+def _two_edits(how: str) -> Program:
+    """Both branches set one value, one of them sets another, too; merged both ways."""
+    return (
+        ("fork", "main", "p", None),
+        ("put", "p", _ada(age=5, score=2.5)),
+        ("put", "main", _ada(age=6)),
+        ("fork", "main", "q", None),
+        ("merge", "p", "main", how),
+        ("merge", "q", "p", how),
+    )
+
+
 DEFECTS: dict[str, Defect] = {
+    "side_takes_all": Defect(side_takes_all, _two_edits("theirs")),
+    "rule_takes_all": Defect(
+        rule_takes_all,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", ((("node:Person", "b"), (("name", "b"), ("age", 7), ("nick", "B"), ("score", None))),)),
+            ("put", "p", ((("node:Person", "c"), (("name", "c"), ("age", 8), ("nick", "B"), ("score", 1.5))),)),
+            ("merge", "p", "main", "theirs"),
+        ),
+    ),
+    "unnamed_discard": Defect(unnamed_discard, _two_edits("ours")),
+    "blame_of_the_load": Defect(blame_of_the_load, _two_edits("entity theirs")),
+    "bases_by_entity": Defect(
+        bases_by_entity,
+        (
+            ("fork", "main", "p", None),
+            ("put", "p", _ada(age=5)),
+            ("put", "main", _ada(score=2.5)),
+            ("fork", "main", "q", None),
+            ("merge", "p", "main", "none"),
+            ("merge", "q", "p", "none"),
+            ("put", "p", _ada(age=9, score=2.5)),
+            ("merge", "p", "main", "none"),
+        ),
+    ),
     "wrong_base": Defect(
         wrong_base,
         (

@@ -28,7 +28,7 @@ from omnigraph.history import diff
 from omnigraph.storage.effects import Fault
 from tests.crash.verbs import overdue
 from tests.model.program_comparison import Compared
-from tests.model.program_translation import asked, changes_of, decided, records, remove, same_conflicts
+from tests.model.program_translation import asked, changes_of, decided, records, remove, same_conflicts, same_discards
 from tests.model.random_programs import (
     PERSON,
     RULES,
@@ -208,7 +208,7 @@ class Run(Compared):
 
     def merge_both(self, source: str, target: str, how: str, wanted: Merge) -> None:
         theirs = self.model.heads[source]
-        if how == "property" or (how == "none" and self.thorough):
+        if how in ("property", "theirs", "entity ours") or (how == "none" and self.thorough):
             self.tried(source, target, how, wanted)
         result, conflicts = self.merged(source, target, how)
         same_conflicts(conflicts, wanted.conflicts)
@@ -218,6 +218,7 @@ class Run(Compared):
         assert result.outcome == wanted.outcome
         assert {tuple(one) for one in result.parallel_edges} == set(wanted.parallel)
         assert [(one.key, one.id) for one in result.lost_edges] == sorted(wanted.lost)
+        same_discards(result.discarded, wanted.discarded)
         if result.commit is not None:
             before = self.model.graph(target)
             same_columns = wanted.shape is None or wanted.shape.agrees(self.model.shape(target))
@@ -226,6 +227,7 @@ class Run(Compared):
             if same_columns:
                 assert changes_of(result.delta) == difference(before, wanted.graph)
             assert result.stats["merged_properties"] == wanted.combined
+            self.credits(target, wanted)
         self.agree(target)
         again = self.main.refresh().merge(source, target)
         assert (again.outcome, again.commit) == ("already_up_to_date", None)
@@ -239,6 +241,19 @@ class Run(Compared):
         same_columns = wanted.shape is None or wanted.shape.agrees(self.model.shape(target))
         if not wanted.conflicts and same_columns:
             assert changes_of(result.delta) == difference(self.model.graph(target), wanted.graph)
+            same_discards(result.discarded, wanted.discarded)
+
+    def credits(self, target: str, wanted: Merge) -> None:
+        """Blame credits every value of an entity about which a merge decided to the commit of the model."""
+        hits["discarded"] += len(wanted.discarded) > 0
+        decided = sorted({one.entity for one in wanted.discarded if one.entity in wanted.graph})
+        for entity in decided[:2] if not self.gone else ():
+            hits["credited"] += 1
+            kind, _, name = entity[0].partition(":")
+            found = self.handle(target).revisions.blame(name, entity[1], kind=kind)
+            head = self.model.heads[target]
+            known = {column: self.model.credited(head, entity, column) for column in wanted.graph[entity]}
+            assert {column: one.commit and one.commit.id for column, one in found.items()} == known
 
     def foretold(self, source: str, target: str, how: str) -> Merge:
         return self.model.merge(source, target, strategy_of(how), **options_of(how))

@@ -10,15 +10,15 @@ from omnigraph.api.graph import Graph as Handle
 from omnigraph.values.table_key import TableKey
 from tests.model.random_programs import PERSON, options_of, strategy_of
 from tests.model.row_shapes import Entity, Graph, Row
-from tests.model.versioned_graph import Conflict, bits
+from tests.model.versioned_graph import Conflict, Discarded, bits
 
 
 def asked(how: str) -> dict[str, Any]:
     """The options of a merge of the product, by its word."""
     known = options_of(how)
-    strategy = None if how == "none" else strategy_of(how)
-    granularity, collapse = known["granularity"], known["collapse"]
-    return {"strategy": strategy, "granularity": granularity, "collapse_edges": collapse}
+    side = how.removeprefix("entity ")
+    strategy = None if side == "none" else side if side in ("ours", "theirs") else strategy_of(how)
+    return {"strategy": strategy, "collapse_edges": known.pop("collapse"), **known}
 
 
 def decided(session: Any) -> Any:
@@ -65,7 +65,7 @@ def same_conflicts(found: Any, wanted: tuple[Conflict, ...]) -> None:
     holders = {entity for entity, kind in named if kind == "unique_violation"}
     assert holders <= {entity for one in unique for entity in one.involved}
     assert all(one.involved & holders for one in unique), "two holders of a value, unnoticed"
-    rows = {one.entity: one for one in wanted if one.mixed}
+    rows = {one.entity: one for one in wanted if one.of_rows}
     for entity, one in zip((entity for entity, _ in named), found, strict=True):
         if entity in rows and one.kind == rows[entity].kind:
             told = (one.base, one.ours, one.theirs)
@@ -74,6 +74,21 @@ def same_conflicts(found: Any, wanted: tuple[Conflict, ...]) -> None:
             assert set(one.changed) == set(known.changed)
     places = [(one.entity_kind != "node", one.type_name, one.entity_id, one.kind) for one in found]
     assert places == sorted(places)
+
+
+def same_discards(found: Any, wanted: tuple[Discarded, ...]) -> None:
+    """The product names every edit that is discarded, once."""
+    named = [
+        (
+            (f"{one.entity_kind}:{one.type_name}", one.entity_id),
+            one.side,
+            one.property_name or one.part,
+            bits(one.value if one.part == "entity" else {"": one.value}),
+        )
+        for one in found
+    ]
+    known = [(*one[:3], bits(one.value if one.what == "entity" else {"": one.value})) for one in wanted]
+    assert sorted(named, key=lambda one: one[:3]) == sorted(known, key=lambda one: one[:3])
 
 
 def records(graph: Graph) -> bytes:

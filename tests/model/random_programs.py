@@ -55,7 +55,10 @@ _IDS = {
     LEADS: ("l1", "l2", "l3"),
     LIKES: ("i1", "i2"),
 }
-STRATEGIES = (*("none", "none", "ours", "theirs", "session"), *("rows", "values", "wrong", "property", "collapse"))
+STRATEGIES = (
+    *("none", "none", "ours", "theirs", "session", "rows", "values", "wrong", "mixed", "collapse"),
+    *("entity none", "entity ours", "entity theirs", "entity values"),  # of whole entities
+)
 _KINDS = (
     *("put",) * 14,
     *("cut",) * 4,
@@ -71,6 +74,7 @@ _SHAPED = (*("shape_add", "value_main", "cross_fork", "shape_rename"), *("value_
 _EVOLVED = ("cross_fork", "reshape", "reshape", "value_main", "value_p", "cross_merge", "reshape", "cross_merge")
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
+_EDITED = ("cross_fork", "edit_main", "edit_p", "cross_merge")
 
 
 class Author:
@@ -86,7 +90,9 @@ class Author:
         steps: list[Step] = []
         begin: tuple[str, ...] = _BEGIN
         if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
-            begin = self.dice.choice((_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED))
+            begin = self.dice.choice(
+                (_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED, _EDITED, _EDITED)
+            )
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
             steps.append(step)
@@ -99,10 +105,10 @@ class Author:
             return ("fault", self.dice.randint(1, _EFFECTS[inner[0]]), self.dice.choice(("before", "after")), inner)
         if kind.startswith("cross"):
             return self._cross(kind)
-        if kind.startswith("nick"):
-            return self._named(kind.partition("_")[2])
-        if kind.startswith("value"):
-            return self._valued(kind.partition("_")[2])
+        word, _, branch = kind.partition("_")
+        edits = {"nick": self._named, "edit": self._edited, "value": self._valued}
+        if word in edits:
+            return edits[word](branch)
         if kind.startswith("shape"):
             return "schema", None, kind.partition("_")[2]
         return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
@@ -119,7 +125,7 @@ class Author:
             "cross_one": ("merge", "p", "main", how),
             "cross_two": ("merge", "q", "p", how),
             "cross_merge": ("merge", "p", "main", self.dice.choice(STRATEGIES)),
-            "cross_look": ("merge", "p", "main", self.dice.choice(("none", "property"))),
+            "cross_look": ("merge", "p", "main", self.dice.choice(("none", "entity none"))),
         }
         if kind in steps:
             return steps[kind]
@@ -135,6 +141,13 @@ class Author:
         own = "b" if branch == "main" else "c"
         row = {**self.model.graph(branch)[PERSON, own], "nick": "B"}
         return "put", branch, (((PERSON, own), tuple(row.items())),)
+
+    def _edited(self, branch: str) -> Step:
+        """Some values of one entity, of which another branch sets others, or the same ones."""
+        values = {"age": 10, "nick": "C", "score": 4.5} if branch == "main" else {"age": 20, "nick": "D", "score": 5.5}
+        names = self.dice.sample(sorted(values), self.dice.randint(1, 3))
+        row = {**self.model.graph(branch)[PERSON, "a"], **{name: values[name] for name in names}}
+        return "put", branch, (((PERSON, "a"), tuple(row.items())),)
 
     def _valued(self, branch: str) -> Step:
         """A value in a column that a schema added, whatever it is called by now."""
@@ -342,13 +355,14 @@ def schema_text(old: Shape, new: Shape) -> str:
 
 def options_of(how: str) -> dict[str, Any]:
     """The options of a merge by its word."""
-    granularity = "property" if how in ("property", "values") else "entity"
-    return {"granularity": granularity, "collapse": how == "collapse"}
+    whole = {"granularity": "entity"} if how.startswith("entity ") else {}
+    return {**whole, "collapse": how == "collapse"}
 
 
 def strategy_of(how: str) -> Callable[[Any], Any]:
     """How a merge decides conflicts, by its word; for a conflict of the model or the product."""
     rows = ("divergent_insert", "divergent_update", "delete_vs_update")
+    how = how.removeprefix("entity ")
 
     def answer(one: Any) -> Any:
         if how in ("ours", "theirs"):
@@ -357,6 +371,8 @@ def strategy_of(how: str) -> Callable[[Any], Any]:
             return "theirs"
         if how == "rows" and one.kind in rows:
             return "theirs"
+        if how == "mixed":
+            return "theirs" if one.kind in rows else "ours"
         person = "Person" in (getattr(one, "type_name", None) or one.entity[0])
         if how in ("values", "wrong") and person and one.kind in rows[:2]:
             return {"age": 55 if how == "values" else 100}

@@ -98,7 +98,7 @@ EVERYTHING = (
     *("already_up_to_date", "fast_forward", "merged", "conflict", "refused"),
     *("divergent_insert", "divergent_update", "delete_vs_update", "orphan_edge"),
     *("unique_violation", "cardinality_violation", "value_constraint_violation"),
-    *("several bases", "doubtful", "mismatch", "lost edges"),
+    *("several bases", "doubtful", "mismatch", "lost edges", "discarded", "credited"),
     *("put", "cut", "fork", "drop", "rewrite", "reopen", "fault", "diff", "at"),
     *("schema", "optimize", "cleanup"),
 )

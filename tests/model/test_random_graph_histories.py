@@ -1,4 +1,4 @@
-"""Random operations on one graph: writes, loads, faults, branches, maintenance, reopening.
+"""Random operations on one graph: writes, loads, faults, branches, resets, reverts, maintenance, reopening.
 
 After every step these agree: what the write claimed, what a query returns, the rows as they lie on
 the disk, and the oracle. At the end every commit ever made still shows what it showed, and the
@@ -25,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import MergeConflict, OmnigraphError
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import parse_queries
 from omnigraph.storage.effects import Fault
@@ -75,6 +75,7 @@ class GraphMachine(RuleBasedStateMachine):
         self.graphs = {"main": main}
         self.oracles = {"main": Oracle.of(SCHEMA, START)}
         self.shown: dict[tuple[str, str], World] = {}
+        self.commits: dict[str, list[str]] = {"main": []}  # of every branch, oldest first
         self.acknowledged: list[Any] = []
         self.writes = 0
         self.remember("main")
@@ -95,6 +96,8 @@ class GraphMachine(RuleBasedStateMachine):
         graph, oracle = self.graphs[branch].refresh(), self.oracles[branch]
         assert same(stored_world(graph), oracle.world)
         self.shown[branch, graph.head.id] = oracle.world
+        if graph.head.id not in self.commits[branch]:
+            self.commits[branch].append(graph.head.id)
 
     def agree(self, branch: str, text: str) -> None:
         """A query gives what the oracle gives."""
@@ -223,7 +226,48 @@ class GraphMachine(RuleBasedStateMachine):
         name = f"b{len(self.graphs)}"
         self.graphs[name] = self.graphs[source].refresh().branches.create(name)
         self.oracles[name] = Oracle(self.oracles[source].world.copy())
+        self.commits[name] = [*self.commits[source]]
         self.remember(name)
+
+    @rule(seed=Seeds)
+    def reset(self, seed: int) -> None:
+        """A branch gets the state of any commit, of its own or of another branch."""
+        dice = Random(seed)
+        branch, (_, commit) = self.pick(dice), dice.choice(sorted(self.shown))
+        graph, before = self.graphs[branch].refresh(), self.graphs[branch].head.id
+        preview = graph.branches.reset(branch, to=commit, dry_run=True)
+        done = graph.branches.reset(branch, to=commit)
+        assert done.stats == preview.stats
+        self.oracles[branch].world = self.world_at(commit).copy()
+        assert graph.revisions.commit("HEAD").id == (before if done.commit is None else done.commit.id)
+        self.remember(branch)
+
+    @rule(seed=Seeds)
+    def revert_range(self, seed: int) -> None:
+        """Undo the net effect of some commits of a branch; what changed again since is a conflict."""
+        dice = Random(seed)
+        branch = self.pick(dice)
+        first, last = sorted(dice.choices(range(len(self.commits[branch])), k=2))
+        first, last = (first, len(self.commits[branch]) - 1) if dice.random() < 0.5 else (first, last)
+        ends = self.commits[branch][first], self.commits[branch][last]
+        graph = self.graphs[branch].refresh()
+        before = graph.head.id
+        reverted, contested = undone(self.world_at(ends[0]), self.world_at(ends[1]), self.oracles[branch].world)
+        _, error = self.attempt(lambda: graph.revisions.revert("..".join(ends)))
+        if error is not None:
+            assert isinstance(error, MergeConflict)
+            clashes = [one for one in error.conflicts if one.kind in CLASHES]
+            assert {(f"{one.entity_kind}:{one.type_name}", one.entity_id) for one in clashes} == contested
+            assert contested or len(error.conflicts) > len(clashes)  # or else a rule that both together break
+            assert graph.refresh().head.id == before
+            return
+        assert not contested
+        self.oracles[branch].world = reverted
+        self.remember(branch)
+
+    def world_at(self, commit: str) -> World:
+        """What a commit of any branch shows."""
+        return next(world for (_, one), world in self.shown.items() if one == commit)
 
     @rule(seed=Seeds, how=st.sampled_from(["compact", "index"]))
     def upkeep(self, seed: int, how: str) -> None:
@@ -236,6 +280,27 @@ class GraphMachine(RuleBasedStateMachine):
         else:
             write(graph._handle.branch_state, rewrite(), list(graph.snapshot.tables))
         self.remember(branch)
+
+
+CLASHES = ("divergent_update", "divergent_insert", "delete_vs_update")
+
+
+def undone(old: World, new: World, now: World) -> tuple[World, set[tuple[str, str]]]:
+    """A world without what changed from old to new, and what changed again since, as (type key, id)."""
+    result, contested = now.copy(), set()
+    for kind in ("nodes", "edges"):
+        for name, rows in getattr(result, kind).items():
+            was, then, is_now = (getattr(one, kind)[name] for one in (old, new, now))
+            for own in {*was, *then}:
+                if was.get(own) == then.get(own) or was.get(own) == is_now.get(own):
+                    continue
+                if then.get(own) != is_now.get(own):
+                    contested.add((f"{kind[:-1]}:{name}", own))
+                elif own in was:
+                    rows[own] = was[own]
+                else:
+                    del rows[own]
+    return result, contested
 
 
 def _refusal(foretell: Callable[[], Any]) -> str | None:

@@ -26,11 +26,15 @@ class Rules:
 
 
 class Broken(NamedTuple):
-    """A rule that a graph breaks: which, about which entity, and all that it is about."""
+    """A rule that a graph breaks: which, about which entity, and all that it is about.
+
+    `columns` are those of the entities of this type that it is about.
+    """
 
     kind: str
     entity: Entity
     involved: frozenset[Entity]
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,16 @@ class Conflict:
     ours: Row | None = None
     theirs: Row | None = None
     changed: tuple[str, ...] = ()
-    mixed: Mapping[Side, Row | None] = field(default_factory=dict)
+    of_rows: bool = False
+
+
+class Discarded(NamedTuple):
+    """An edit of a side that a merge did not keep: of a value, or of the whole entity."""
+
+    entity: Entity
+    side: Side
+    what: str
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -62,7 +75,8 @@ class Merge:
     """What a merge does: the graph it makes, or the conflicts; equal edges that both added.
 
     `combined` counts values put together, `bases` the best common ancestors, `doubtful` entities
-    about which these contradict each other, `lost` edges that went with a node which is kept.
+    about which these contradict each other, `lost` edges that went with a node which is kept,
+    `discarded` every edit that is not in the graph.
     """
 
     outcome: str
@@ -73,6 +87,7 @@ class Merge:
     bases: int = 1
     doubtful: int = 0
     lost: tuple[Entity, ...] = ()
+    discarded: tuple[Discarded, ...] = ()
     shape: Shape | None = None
 
 
@@ -117,12 +132,12 @@ def broken(rules: Rules, old: Graph, new: Graph) -> Iterator[Broken]:
         for (key, name), (low, high) in rules.bounds.items():
             value = row.get(name) if row is not None and one[0] == key else None
             if value is not None and not low <= value <= high:
-                yield Broken("value_constraint_violation", one, frozenset({one}))
+                yield Broken("value_constraint_violation", one, frozenset({one}), (name,))
     yield from _not_unique(rules, new)
     for one, row in new.items():
-        for end in ends_of(rules, one, row):
+        for name, end in zip(("src", "dst"), ends_of(rules, one, row), strict=False):
             if end not in new:
-                yield Broken("orphan_edge", one, frozenset({one, end}))
+                yield Broken("orphan_edge", one, frozenset({one, end}), (name,))
     yield from _miscounted(rules, old, new, touched)
 
 
@@ -135,7 +150,7 @@ def _not_unique(rules: Rules, graph: Graph) -> Iterator[Broken]:
                     holders.setdefault(tuple(row[name] for name in columns), []).append(one)
             for many in holders.values():
                 if len(many) > 1:
-                    yield Broken("unique_violation", min(many), frozenset(many))
+                    yield Broken("unique_violation", min(many), frozenset(many), columns)
 
 
 def _miscounted(rules: Rules, old: Graph, new: Graph, touched: Iterable[Entity]) -> Iterator[Broken]:
@@ -150,7 +165,7 @@ def _miscounted(rules: Rules, old: Graph, new: Graph, touched: Iterable[Entity])
             if (kind, source) in old and (kind, source) not in new:
                 continue
             if not low <= counts[source] <= high:
-                yield Broken("cardinality_violation", (key, source), frozenset())
+                yield Broken("cardinality_violation", (key, source), frozenset(), ("src",))
 
 
 class Versions:
@@ -206,20 +221,45 @@ class Versions:
         below = {b for a in shared for b in self.ancestors(a) - {a}}
         return sorted(shared - below)
 
-    def base_of(self, bases: list[str], one: Entity, shape: Shape) -> tuple[Row | None, bool]:
+    def base_of(self, bases: list[str], one: Entity, shape: Shape, granularity: str) -> tuple[Row | None, bool]:
         """An entity in the merge of some commits, and whether they contradict each other."""
         value, doubt = self.row_of(bases[0], one, shape), False
         below = self.ancestors(bases[0])
         for name in bases[1:]:
             own = self.ancestors(name)
-            base, unsure = self.base_of(self.bases(below, own), one, shape)
+            base, unsure = self.base_of(self.bases(below, own), one, shape, granularity)
             other = self.row_of(name, one, shape)
             if not same(value, other):
                 changed = not same(base, value), not same(base, other)
-                doubt |= unsure or all(changed)
-                value = other if changed == (False, True) else value
+                mixed = mixed_row(base, value, other) if granularity == "property" and not unsure else None
+                doubt |= unsure or (all(changed) and mixed is None)
+                value = mixed or (other if changed == (False, True) else value)
             below |= own
         return value, doubt
+
+    def credited(self, commit: str, one: Entity, name: str, shape: Shape | None = None) -> str:
+        """The commit that gave an entity the value that it has at another one.
+
+        It is the merge that decided about the value: if a side changed it and the merge has another
+        one, or if both sides changed it to different ones.
+        """
+        shape, parents = shape or self.commits[commit].shape, self.commits[commit].parents
+        if len(parents) > 1 and self._decided(commit, one, name, shape):
+            return commit
+        value = value_in(self.row_of(commit, one, shape), name)
+        for parent in parents:
+            if value_in(self.row_of(parent, one, shape), name) == value:
+                return self.credited(parent, one, name, shape)
+        return commit
+
+    def _decided(self, commit: str, one: Entity, name: str, shape: Shape) -> bool:
+        parents = self.commits[commit].parents
+        bases = self.bases(*(self.ancestors(parent) for parent in parents))
+        was = [value_in(self.row_of(base, one, shape), name) for base in bases]
+        now = value_in(self.row_of(commit, one, shape), name)
+        ours, theirs = (value_in(self.row_of(parent, one, shape), name) for parent in parents)
+        edits = {side for side in (ours, theirs) if side not in was}
+        return any(edit not in (now, ABSENT) for edit in edits) or (len(edits) > 1 and now in edits)
 
     def merge(
         self,
@@ -227,7 +267,7 @@ class Versions:
         target: str,
         strategy: Callable[[Conflict], Answer] = lambda _: None,
         *,
-        granularity: str = "entity",
+        granularity: str = "property",
         collapse: bool = False,
     ) -> Merge:
         """The merge of a branch into another."""
@@ -257,6 +297,24 @@ class Versions:
         return merged_shape(self.commits[base].shape, self.shape(target), self.shape(source), decide)
 
 
+ABSENT = "absent"
+
+
+def value_in(row: Row | None, name: str) -> str:
+    """A value so that it can be compared; no entity has none."""
+    return ABSENT if row is None else repr(bits({"": row[name]}))
+
+
+def mixed_row(base: Row | None, ours: Row | None, theirs: Row | None) -> Row | None:
+    """The values that only one side changed, and those of neither; None if a value clashes or a row lacks."""
+    if base is None or ours is None or theirs is None:
+        return None
+    mine, other = differing(base, ours), differing(base, theirs)
+    if {*mine} & {*other} & {*differing(ours, theirs)}:
+        return None
+    return {name: (theirs if name in other else ours)[name] for name in ours}
+
+
 @dataclass
 class _Work:
     """One merge: what each entity becomes, and what is decided about some."""
@@ -269,11 +327,12 @@ class _Work:
     granularity: str
     collapse: bool
     decided: dict[Entity, Answer] = field(default_factory=dict)
+    chosen: dict[Entity, dict[str, Side]] = field(default_factory=dict)  # sides by value
 
     def __post_init__(self) -> None:
         every = {*self.ours, *self.theirs}
         every |= {one for base in self.bases for one in self.versions.commits[base].graph}
-        found = {one: self.versions.base_of(self.bases, one, self.shape) for one in sorted(every)}
+        found = {one: self.versions.base_of(self.bases, one, self.shape, self.granularity) for one in sorted(every)}
         self.doubtful = {one for one, (_, doubt) in found.items() if doubt}
         self.base = {one: row for one, (row, doubt) in found.items() if row is not None and not doubt}
         self.every = sorted(every)
@@ -288,14 +347,38 @@ class _Work:
         """Judge, decide, judge again, until nothing more is decided."""
         for _ in range(17):
             graph, conflicts = self._judge()
-            before = len(self.decided)
+            before = repr((self.decided, self.chosen))
             for one in conflicts:
                 self._decide(one, strategy(one))
-            if len(self.decided) == before:
+            if repr((self.decided, self.chosen)) == before:
                 break
         outcome = "conflict" if conflicts else "merged"
         many, doubtful, lost = len(self.bases), len(self.doubtful), tuple(self._lost(graph))
-        return Merge(outcome, graph, conflicts, self.parallel, self.combined, many, doubtful, lost)
+        gone = tuple(self._discarded(graph))
+        return Merge(outcome, graph, conflicts, self.parallel, self.combined, many, doubtful, lost, gone)
+
+    def _discarded(self, graph: Graph) -> Iterator[Discarded]:
+        """Every edit of a side that is not in the graph, decided or not."""
+        sides: tuple[tuple[Side, Graph], ...] = (("ours", self.ours), ("theirs", self.theirs))
+        for one in self.every:
+            if one in self._dropped():
+                continue
+            base, result = self.base.get(one), graph.get(one)
+            for side, rows in sides:
+                row = rows.get(one)
+                if row is None:
+                    if result is not None and (base is not None or one in self.doubtful):
+                        yield Discarded(one, side, "deletion", None)
+                    continue
+                edited = row if base is None else differing(base, row)
+                if result is None and edited:
+                    yield Discarded(one, side, "entity", row)
+                for name in edited if result is not None else ():
+                    if name in differing(row, result or {}):
+                        yield Discarded(one, side, name, row[name])
+
+    def _dropped(self) -> set[Entity]:
+        return {(key, theirs) for key, _, theirs in self.parallel} if self.collapse else set()
 
     def _lost(self, graph: Graph) -> Iterator[Entity]:
         """Edges that one side removed with a node, and nobody else, when both nodes are there."""
@@ -312,28 +395,44 @@ class _Work:
         if answer is None:
             return
         if isinstance(answer, Mapping):
-            rows = (one.mixed.get("ours"), self.ours.get(one.entity), self.theirs.get(one.entity))
-            row = next(row for row in rows if row is not None)
+            row = self._mixed(one.entity) or self.ours.get(one.entity) or self.theirs[one.entity]
             self.decided.setdefault(one.entity, {**row, **answer})
             return
-        for entity in one.involved:
-            self.decided.setdefault(entity, answer)
+        for entity in one.involved - self.decided.keys():
+            columns = one.changed if entity[0] == one.entity[0] else ()
+            if columns and self._mixed(entity) is not None:
+                sides = self.chosen.setdefault(entity, {})
+                sides |= {name: answer for name in columns if name not in sides}
+            elif entity not in self.chosen:
+                self.decided[entity] = answer
+
+    def _mixed(self, one: Entity) -> Row | None:
+        """An entity whose values go together one by one: chosen ones, those of one side, or ours."""
+        base, ours, theirs = (side.get(one) for side in (self.base, self.ours, self.theirs))
+        if self.granularity != "property" or base is None or ours is None or theirs is None:
+            return None
+        mine, sides = differing(base, ours), self.chosen.get(one, {})
+        usual = {name: "ours" if name in mine else "theirs" for name in ours}
+        return {name: (ours if side == "ours" else theirs)[name] for name, side in {**usual, **sides}.items()}
 
     def _judge(self) -> tuple[Graph, tuple[Conflict, ...]]:
-        dropped = {(key, theirs) for key, _, theirs in self.parallel} if self.collapse else set()
+        dropped = self._dropped()
         found = {one: self._result(one) for one in self.every if one not in dropped}
         graph = {one: row for one, row in found.items() if row is not None}
-        open_ = [one for entity, one in self.contested.items() if entity not in self.decided]
+        open_ = [one for one in self.contested.values() if self._open(one)]
         rules = self.versions.rules
         return graph, (*open_, *(self._rule(one) for one in broken(rules, self.ours, graph)))
 
+    def _open(self, one: Conflict) -> bool:
+        return one.entity not in self.decided and not {*one.changed} <= self.chosen.get(one.entity, {"": ""}).keys()
+
     def _rule(self, one: Broken) -> Conflict:
         if one.kind != "cardinality_violation":
-            return Conflict(one.kind, one.entity, one.involved)
+            return Conflict(one.kind, one.entity, one.involved, changed=one.columns)
         key, source = one.entity
         edges = (entity for entity in self.every if entity[0] == key)
         involved = {entity for entity in edges if self._touches(entity, source)}
-        return Conflict(one.kind, one.entity, frozenset(involved))
+        return Conflict(one.kind, one.entity, frozenset(involved), changed=one.columns)
 
     def _touches(self, entity: Entity, source: str) -> bool:
         rows = [side.get(entity) for side in (self.base, self.ours, self.theirs)]
@@ -345,9 +444,7 @@ class _Work:
         if isinstance(said, Mapping):
             return said
         if said is None:
-            return self.taken[one]
-        if one in self.contested:
-            return self.contested[one].mixed[said]
+            return self._mixed(one) if one in self.chosen else self.taken[one]
         return (self.ours if said == "ours" else self.theirs).get(one)
 
     def _classify(self, one: Entity) -> None:
@@ -369,11 +466,9 @@ class _Work:
         changed = differing(ours, theirs) if ours and theirs else ()
         if kind == "delete_vs_update" and base:
             changed = differing(base, ours or theirs or {})
-        mixed: dict[Side, Row | None] = {"ours": ours, "theirs": theirs}
-        own = frozenset({one})
-        found = Conflict(kind, one, own, base, ours, theirs, changed, mixed)
+        found = Conflict(kind, one, frozenset({one}), base, ours, theirs, changed, of_rows=True)
         if self.granularity == "property" and base and ours and theirs:
-            self._combine(one, replace(found))
+            self._combine(one, found)
         else:
             self.contested[one] = found
 
@@ -382,14 +477,11 @@ class _Work:
         base, ours, theirs = found.base or {}, found.ours or {}, found.theirs or {}
         mine, other = set(differing(base, ours)), set(differing(base, theirs))
         clash = tuple(name for name in differing(ours, theirs) if name in mine & other)
-        mixed = {name: (theirs if name in other - mine else ours)[name] for name in ours}
-        if not clash:
-            self.taken[one] = mixed
-            self.combined += len(other - mine)
+        if clash:
+            self.contested[one] = replace(found, changed=clash)
             return
-        other_way = {name: (theirs if name in clash else mixed)[name] for name in ours}
-        rows: dict[Side, Row | None] = {"ours": mixed, "theirs": other_way}
-        self.contested[one] = replace(found, changed=clash, mixed=rows)
+        self.taken[one] = self._mixed(one)
+        self.combined += len(other - mine)
 
     def _parallel(self) -> Iterator[tuple[str, str, str]]:
         """Equal edges with other ids that both sides added, the first ids first."""

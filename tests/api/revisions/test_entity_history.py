@@ -81,7 +81,7 @@ def test_a_merge_of_properties_is_a_version_of_its_own(graph: Graph) -> None:
     side = graph.branches.create("side")
     side.update("Person", where="name = 'ada'", set={"score": 0.5}, actor="eve", message="scored")
     graph.update("Person", where="name = 'ada'", set={"city": "Bonn"}, actor="fay", message="left")
-    graph.merge("side", granularity="property", message="both")
+    graph.merge("side", message="both")
     assert told(graph.revisions.history("Person", "ada", limit=3)) == [
         ("both", "update", ("score",)),
         ("left", "update", ("city",)),
@@ -106,7 +106,7 @@ def test_merge_that_rejected_a_change_is_a_version(graph: Graph, gone: bool) -> 
     assert graph.revisions.history("Person", "bob")[0].commit.message == "older"
     blamed = graph.revisions.blame("Person", "ada")["score"].commit
     assert blamed is not None
-    assert blamed.message == "scored"
+    assert blamed.message == "theirs"
 
 
 def test_edges_have_a_history(empty: Graph) -> None:

@@ -28,7 +28,7 @@ def test_revert_keeps_later_commits(graph: Graph) -> None:
     assert done.commit is not None
     assert (done.commit.operation, done.commit.message) == ("revert", 'Revert "older"')
     assert done.commit.parents == (graph.log()[1].id,)
-    assert done.commit.details == {"commit": graph.revisions.commit("HEAD~3").id}
+    assert done.commit.details == {"commit": graph.revisions.commit("HEAD~3").id, "granularity": "property"}
     assert done.stats["updates"] == 1
     assert {one["name"]: one["age"] for one in graph.nodes("Person").result()} == {"ada": 9, "bob": 2}
     assert graph.revisions.revert("HEAD~3").outcome == "already_up_to_date"
@@ -118,7 +118,7 @@ def test_revert_resolves_head_on_the_target_branch(graph: Graph) -> None:
     assert graph.revisions.revert("HEAD", branch="review").commit is not None  # and back it comes
     assert review.refresh()["Person", "ada"].properties["city"] == "Ulm"
     # To pick is to take from here what another branch shall have.
-    picked = graph.revisions.cherry_pick("HEAD", into="review", granularity="property")
+    picked = graph.revisions.cherry_pick("HEAD", into="review")
     assert review.refresh()["Person", "ada"].properties["age"] == 9
     assert picked.commit is not None
     assert len(graph.changes.of_commit(picked.commit)) == 1
@@ -127,17 +127,17 @@ def test_revert_resolves_head_on_the_target_branch(graph: Graph) -> None:
 def test_cherry_pick_applies_a_commit_to_another_branch(graph: Graph) -> None:
     old = graph.branches.create("old", commit=graph.at("v1").head.id)
     with pytest.raises(MergeConflict, match="ada"):  # who has another city there
-        old.revisions.cherry_pick(graph.head.id)
-    done = old.revisions.cherry_pick(graph.head.id, granularity="property")
+        old.revisions.cherry_pick(graph.head.id, granularity="entity")
+    done = old.revisions.cherry_pick(graph.head.id)
     assert done.commit is not None
     assert (done.commit.operation, done.commit.message) == ("cherry_pick", "much older")
     assert done.commit.branch == "old"
     assert old["Person", "ada"].properties["age"] == 9
     assert old["Person", "ada"].properties["city"] is None
-    again = old.revisions.cherry_pick(graph.head.id, granularity="property")
+    again = old.revisions.cherry_pick(graph.head.id)
     assert again.outcome == "already_up_to_date"
     # From another handle, by name; a branch names its newest commit.
-    assert graph.revisions.cherry_pick("review", into="old", granularity="property").outcome == "merged"
+    assert graph.revisions.cherry_pick("review", into="old").outcome == "merged"
     assert old["Person", "ada"].properties["city"] == "Ulm"
 
 

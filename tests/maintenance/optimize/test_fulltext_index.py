@@ -307,7 +307,7 @@ def test_check_reports_tokens_missing_from_the_index(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(fulltext, "candidate_rows", lambda *given: real(*given)[1:])  # type: ignore[index]
         (found,) = graph.maintenance.check().findings
         assert (found.kind, found.type_key) == ("index", "node:D")
-        assert "full-text index of body" in found.reason
+        assert "the full-text index on column 'body' of node type 'D'" in found.reason
         assert "1 missing" in found.reason
         monkeypatch.setattr(fulltext, "candidate_rows", real)
         listed = fulltext.read_tokens

@@ -30,6 +30,8 @@ REVISIONS: dict[str, Door] = {
     "branches.create from_": lambda g, v: g.branches.create("q", from_=v),
     "branches.create commit": lambda g, v: g.branches.create("q", commit=v),
     "branches.delete": lambda g, v: g.branches.delete(v),
+    "branches.reset": lambda g, v: g.branches.reset(v, to="HEAD"),
+    "branches.reset to": lambda g, v: g.branches.reset("base-branch", to=v),
     "branches.rename": lambda g, v: g.branches.rename(v, "q"),
     "branches[]": lambda g, v: g.branches[v],
     "tag point": lambda g, v: g.tag("q", v),

@@ -1,0 +1,60 @@
+"""`omnigraph branch reset`: give a branch the state of a past commit, in a new commit."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import show
+from .address import actor_option, announce_target, resolve_root, store_option, uri_option
+from .conflicts import describe_counts
+from .options import mark_as_write, settings, shared_options
+
+if TYPE_CHECKING:
+    from omnigraph.api.merge_sessions import MergeResult
+
+
+@click.command()
+@click.argument("name")
+@click.argument("revision", metavar="TO")
+@click.option("--message", "-m", help="Commit message")
+@click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
+@click.option("--dry-run", is_flag=True, help="Show the changes without writing")
+@uri_option
+@store_option
+@actor_option
+@shared_options
+def reset(
+    name: str, revision: str, dry_run: bool, uri: str | None, store: str | None, actor: str | None, **options: Any
+) -> None:
+    """Give branch NAME the state of TO, in a new commit. No data is copied.
+
+    TO is a commit, tag, branch, timestamp, or HEAD~3, where HEAD is the newest commit of NAME. The
+    old commits stay in the log, so resetting to HEAD~1 undoes a reset.
+    """
+    root = resolve_root(uri, store, argument_name="--uri")
+    if not dry_run:
+        announce_target("branch reset", root)
+        mark_as_write()
+    from omnigraph.api.opening import open as open_graph
+
+    graph = open_graph(root.uri, actor=actor, read_only=dry_run)
+    result = graph.branches.reset(name, to=revision, dry_run=dry_run, **options)
+    if settings().json:
+        _print_document(result, name.strip(), revision, graph.actor)
+        return
+    if result.outcome == "already_up_to_date":
+        show.result(f"nothing to do: {name.strip()} already has the state of {revision}")
+        return
+    action, commit_note = "would reset", ""
+    if result.commit is not None:
+        action, commit_note = "reset", f"; commit {result.commit.id}"
+    show.result(f"{action} {name.strip()} to {revision}: {describe_counts(result)}{commit_note}")
+
+
+def _print_document(result: "MergeResult", branch: str, revision: str, actor: str | None) -> None:
+    from .commit import commit_document
+
+    commit_json = commit_document(result.commit) if result.commit is not None else None
+    members = {"branch": branch, "to": revision, "outcome": result.outcome, "actor_id": actor}
+    ends = {"previous_commit_id": result.target, "restored_commit_id": result.source}
+    show.document(members | ends | {"stats": result.stats, "commit": commit_json})

@@ -1,0 +1,53 @@
+"""`omnigraph upgrade`: bring a graph to the storage format of this release."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from . import show
+from .address import announce_target, direct_only, resolve_root, store_option, uri_argument
+from .options import mark_as_write, settings, shared_options
+
+if TYPE_CHECKING:
+    from omnigraph.maintenance.upgrade import UpgradeReport
+
+
+@click.command()
+@uri_argument
+@click.option("--dry-run", is_flag=True, help="Report the format and the steps without writing")
+@store_option
+@direct_only
+@shared_options
+def upgrade(store: str | None, uri: str | None, dry_run: bool) -> None:
+    """Upgrade a graph to the storage format of this release, in place.
+
+    All data, branches, tags and history are kept. Stop all writers first: the release that wrote the
+    graph cannot open it afterwards. An interrupted upgrade is resumed by running it again.
+    """
+    root = resolve_root(uri, store)
+    if not dry_run:
+        announce_target("upgrade", root)
+        mark_as_write()
+    from omnigraph.api.format_upgrade import upgrade as upgrade_format
+
+    report = upgrade_format(root.uri, dry_run=dry_run)
+    if settings().json:
+        show.document({"uri": root.uri, **report.to_json()})
+        return
+    if report.outcome == "current":
+        show.result(f"storage format {report.storage_format} is current; nothing to do")
+        return
+    action = "would upgrade" if report.outcome == "preview" else "upgraded"
+    formats = f"from storage format {report.storage_format} to {report.supported_format}"
+    show.result(f"{action} {formats}: {_describe_manifests(report)}")
+    for step in report.steps:
+        show.result(step)
+
+
+def _describe_manifests(report: "UpgradeReport") -> str:
+    """Return what is upgraded, for example `main, 2 branches and 1 tag`."""
+    from omnigraph.maintenance.upgrade import count_names
+
+    counts = [show.count(number, noun) for number, noun in count_names(report) if number]
+    names = ["main", *counts] if any(manifest.label == "main" for manifest in report.manifests) else counts
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

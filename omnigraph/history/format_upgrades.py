@@ -1,0 +1,51 @@
+"""The registry of storage format upgrades: how the manifest rows of one format become those of the next.
+
+This module owns which formats can be upgraded in place. A step converts rows and may create new
+objects, but never changes or removes an existing one, because the upgrade may be interrupted and
+readers of the older format may still be active.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.storage import layout
+from omnigraph.storage.store import Store
+
+ManifestRows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class FormatUpgrade:
+    """One step between two formats; `convert_rows` converts all rows of one manifest version.
+
+    The checksum row is verified before the first step and written again after the last one, so no
+    step sees it. A step that raises leaves the manifest as it was.
+    """
+
+    from_stamp: int
+    to_stamp: int
+    description: str
+    convert_rows: Callable[[Store, ManifestRows], ManifestRows]
+
+
+# Format 100 is the first one. Whoever raises `layout.STAMP` adds a step here, or states in the
+# changelog why the older format cannot be upgraded in place.
+UPGRADES: tuple[FormatUpgrade, ...] = ()
+
+
+def find_upgrades(stamp: int) -> tuple[FormatUpgrade, ...] | None:
+    """Return the steps from a format to the current one, in order; None if there is no such path.
+
+    >>> find_upgrades(layout.STAMP), find_upgrades(3)
+    ((), None)
+    """
+    steps_by_stamp = {step.from_stamp: step for step in UPGRADES}
+    path: list[FormatUpgrade] = []
+    while stamp != layout.STAMP:
+        step = steps_by_stamp.get(stamp)
+        if step is None or step.to_stamp <= stamp:
+            return None
+        path.append(step)
+        stamp = step.to_stamp
+    return tuple(path)

@@ -1,0 +1,93 @@
+"""Findings about indexes: which index is damaged, and the command that repairs it.
+
+This module owns how an index is named to users (type, column, kind) and how the command is spelled.
+It reads nothing but the metadata of a table version.
+"""
+
+import shlex
+from dataclasses import dataclass
+
+from omnigraph.storage.column_index import list_segments
+from omnigraph.storage.table import Table
+from omnigraph.storage.text.fulltext import TEXT_INDEX_KIND, index_column
+from omnigraph.storage.vector_index import is_vector_kind
+from omnigraph.values.table_key import TableKey
+
+from .finding import IntegrityFinding
+
+_TAG_LABEL = "tag "
+
+
+@dataclass(frozen=True, slots=True)
+class IndexName:
+    """An index as users know it."""
+
+    type_key: TableKey
+    column: str
+    kind: str
+
+    def __str__(self) -> str:
+        """Return the index as a noun phrase.
+
+        >>> print(IndexName(TableKey("node:Doc"), "kind", "btree"))
+        the btree index on column 'kind' of node type 'Doc'
+        """
+        type_key = self.type_key
+        return f"the {self.kind} index on column '{self.column}' of {type_key.kind} type '{type_key.type_name}'"
+
+
+def name_index(type_key: TableKey, index_key: str, stored_kind: str) -> IndexName:
+    """Return the name of an index from its storage key and kind.
+
+    >>> name_index(TableKey("node:Doc"), "fulltext:body", "INVERTED").kind
+    'full-text'
+    """
+    if stored_kind == TEXT_INDEX_KIND:
+        return IndexName(type_key, index_column(index_key), "full-text")
+    return IndexName(type_key, index_key, "vector" if is_vector_kind(stored_kind) else stored_kind.lower())
+
+
+def names_by_segment(table: Table, type_key: TableKey) -> dict[str, IndexName]:
+    """Return the index that each segment of a table belongs to, by the UUID of the segment."""
+    return {uuid: name_index(type_key, index_key, kind) for uuid, index_key, kind in list_segments(table)}
+
+
+def index_finding(
+    index: IndexName,
+    fault: str,
+    branch: str,
+    root_uri: str,
+    *,
+    index_directory: str | None = None,
+    rebuild: bool = True,
+) -> IntegrityFinding:
+    """Return the finding for an index with a fault, with the command that repairs it on a branch.
+
+    With `rebuild=False`, the files are missing, and `ensure-indices` detects this by itself.
+    """
+    reason = f"{index} {fault}" if index_directory is None else f"{index} {fault}: {index_directory}"
+    return IntegrityFinding(
+        "index",
+        reason,
+        branch=branch,
+        type_key=index.type_key,
+        name=index_directory,
+        hint=_repair_hint(index, branch, root_uri, rebuild=rebuild),
+        column=index.column,
+        index_kind=index.kind,
+    )
+
+
+def _repair_hint(index: IndexName, branch: str, root_uri: str, *, rebuild: bool) -> str:
+    if branch.startswith(_TAG_LABEL):
+        return f"{branch}: restore the files of the index from a copy; a tag is never rewritten"
+    words = ["omnigraph", "ensure-indices", root_uri]
+    words += ["--rebuild", "--index", _spell_column(index)] if rebuild else []
+    words += ["--branch", branch] if branch != "main" else []
+    return f"rebuild the index: `{shlex.join(words)}`"
+
+
+def _spell_column(index: IndexName) -> str:
+    """Return the column as `ensure-indices` accepts it; node types need no prefix."""
+    type_key = index.type_key
+    return f"{type_key.type_name if type_key.kind == 'node' else type_key}.{index.column}"
