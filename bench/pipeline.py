@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import omnigraph
-from omnigraph.ingest.input_files import find_input_files
+from omnigraph.ingest.input_parts import find_input_files
 from omnigraph.ingest.input_pieces import read_piece_blocks
 from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import ProblemCollector

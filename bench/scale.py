@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import omnigraph
 from bench.pipeline import CITED, SCHEMA, Clock, processes
-from omnigraph.ingest.input_files import find_input_files
+from omnigraph.ingest.input_parts import find_input_files
 from omnigraph.spark.export import export_on_spark
 from omnigraph.spark.load import BulkLoad, load_on_spark
 from omnigraph.spark.session import spark_session

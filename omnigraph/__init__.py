@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.row import Row as Row
     from omnigraph.api.transactions import Transaction as Transaction
     from omnigraph.history.commit import Commit as Commit
+    from omnigraph.ingest.csv_options import CsvOptions as CsvOptions
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ _EXPORTS = {
     "ChangeBlock": "api.change_feed.feed:ChangeBlock",
     "ChangePage": "api.change_feed.pages:ChangePage",
     "Commit": "history.commit:Commit",
+    "CsvOptions": "ingest.csv_options:CsvOptions",
     "EdgeSet": "api.builders.entity_sets:EdgeSet",
     "Feed": "api.change_feed.feed:Feed",
     "Graph": "api.graph:Graph",
@@ -66,6 +68,7 @@ __all__ = [
     "ChangeBlock",
     "ChangePage",
     "Commit",
+    "CsvOptions",
     "EdgeSet",
     "Feed",
     "Graph",

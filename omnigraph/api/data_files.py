@@ -1,7 +1,7 @@
-"""The input of a load and the output of an export: files by suffix, with progress in bytes.
+"""The input of a load and the output of an export, with progress in bytes.
 
-CSV and Parquet files become Arrow tables by type; NDJSON, records and frames are passed through
-unchanged. An output file is either complete or absent. Values are never interpreted here.
+Files of several formats are opened by `ingest`; everything else is passed through unchanged. An
+output file is either complete or absent. Values are never interpreted here.
 """
 
 import os
@@ -14,8 +14,9 @@ from typing import IO, Any
 import pyarrow as pa
 
 from omnigraph.errors import InputError, UsageError
-from omnigraph.ingest.table_files import TABLE_FORMATS, read_table, rename_columns
+from omnigraph.ingest.table_files import rename_columns
 
+_TABLE_FORMATS = ("csv", "parquet")
 ProgressCallback = Callable[[int, int], None]
 ProgressOption = ProgressCallback | bool | None
 
@@ -25,41 +26,22 @@ def open_load_input(
     load_input: Any, file_format: str | None, column_mappings: Mapping[str, Mapping[str, str]], progress: ProgressOption
 ) -> Iterator[Any]:
     """Open the input of a load; close its files afterwards."""
-    if file_format not in (None, "ndjson", *TABLE_FORMATS):
+    if file_format not in (None, "ndjson", *_TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {file_format!r}; expected ndjson, csv or parquet")
     if hasattr(load_input, "take_into") or hasattr(load_input, "frames"):  # input files or Spark frames
         yield load_input
     elif isinstance(load_input, Mapping):
         yield {
-            type_name: _load_table(type_input, file_format, column_mappings.get(type_name, {}))
+            type_name: rename_columns(type_input, column_mappings.get(type_name, {}))
             for type_name, type_input in load_input.items()
         }
-    elif file_format in TABLE_FORMATS:
+    elif file_format in _TABLE_FORMATS:
         raise InputError(f"a {file_format} file needs a type name", reason='give {"Type": path}')
     elif isinstance(load_input, str | os.PathLike) and progress:
         with _open_for_reading(Path(load_input)) as file:
             yield ProgressReader(file, Path(load_input).stat().st_size, _make_progress_callback(progress))
     else:
         yield load_input
-
-
-def _load_table(table_input: Any, file_format: str | None, new_names: Mapping[str, str]) -> Any:
-    if isinstance(table_input, str | os.PathLike):
-        table_path = Path(table_input)
-        return _read_table_file(table_path, file_format or table_path.suffix.lstrip("."), new_names)
-    if not new_names:
-        return table_input
-    table = table_input if isinstance(table_input, pa.Table) else pa.table(table_input)
-    return rename_columns(table, new_names)
-
-
-def _read_table_file(table_path: Path, file_format: str, new_names: Mapping[str, str]) -> pa.Table:
-    if file_format not in TABLE_FORMATS:
-        raise InputError(f"{table_path}: expected a CSV or Parquet file", reason="unknown format")
-    try:
-        return read_table(table_path, file_format, new_names)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"cannot read {table_path}: {error}", reason="unreadable") from error
 
 
 def _open_for_reading(input_path: Path) -> IO[bytes]:

@@ -6,7 +6,7 @@ be pickled, without secrets, and raises an error if used after a fork. It reads 
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.recover import install_recovery_hook
+from omnigraph.publish.unread_changes import RowFilter
 from omnigraph.storage.store import Store
 from omnigraph.values.name_rules import strip_name
 from omnigraph.values.table_key import TableKey
@@ -161,8 +162,8 @@ class Handle:
         keys = (TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
         self._read_set.record_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
 
-    def require_unchanged(self, keys: Iterable[TableKey]) -> UnchangedReads:
-        """Return the condition of a strict write: the tables must be unchanged since the caller read them."""
+    def require_unchanged(self, keys: Iterable[TableKey] | Mapping[TableKey, RowFilter | None]) -> UnchangedReads:
+        """Return the condition of a strict write: the tables, or these rows of them, are as the caller read them."""
         return self._read_set.require_unchanged(keys)
 
     def record_write(self, commit: Commit | None, requirement: UnchangedReads) -> Commit | None:

@@ -13,7 +13,8 @@ from typing import Any
 from omnigraph.api.engine_choice import Engine, check_engine
 from omnigraph.errors import UsageError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.ingest.input_files import ColumnMappings, InputFile, are_files, find_input_files, total_bytes
+from omnigraph.ingest.input_files import FileOptions, InputFile, total_bytes
+from omnigraph.ingest.input_parts import are_paths, find_input_files, has_files
 from omnigraph.ingest.input_pieces import InputFiles
 from omnigraph.ingest.load import LoadMode, LoadOptions, LoadOutcome, OnError, load
 from omnigraph.ingest.rejects import write_rejects
@@ -56,32 +57,26 @@ class SparkInput:
     frames: Mapping[str, Any] | None = None
 
 
-def resolve_load_source(
-    data: Any, file_format: str | None, column_mappings: ColumnMappings, options: EngineOptions
-) -> SparkInput | InputFiles | None:
-    """Determine the input and the engine of a load; return None if only this process can read the input."""
+def resolve_load_source(data: Any, file_options: FileOptions, options: EngineOptions) -> SparkInput | InputFiles | None:
+    """Determine the input and the engine of a load; return None for an input that needs no preparation.
+
+    Such an input is one NDJSON file, or it contains no files at all; only this process reads it.
+    """
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":
             raise UsageError(reason="a Spark DataFrame requires engine 'spark' or 'auto'")
         return SparkInput(frames=dict(data))
-    if not are_files(data):
-        if options.engine == "spark":
-            raise UsageError(reason="engine 'spark' loads only files and Spark DataFrames")
+    if options.engine == "spark" and not are_paths(data):
+        raise UsageError(reason="engine 'spark' loads only files and Spark DataFrames")
+    if not has_files(data):
         return None
-    input_files = find_input_files(data, file_format, column_mappings)
-    is_large = options.engine == "auto" and total_bytes(input_files) >= SPARK_MIN_BYTES
+    input_files = find_input_files(data, file_options)
+    is_large = options.engine == "auto" and are_paths(data) and total_bytes(input_files) >= SPARK_MIN_BYTES
     if options.engine == "spark" or (is_large and _can_start_spark(options)):
         return SparkInput(input_files)
-    is_one_ndjson_file = len(input_files) == 1 and input_files[0].file_format == "ndjson"
-    # This process reads one file per type directly.
-    names_one_path_per_type = isinstance(data, Mapping) and all(
-        isinstance(path, str | os.PathLike) for path in data.values()
-    )
-    return (
-        None
-        if is_one_ndjson_file or (names_one_path_per_type and len(input_files) == len(data))
-        else InputFiles(input_files)
-    )
+    is_one_path = isinstance(data, str | os.PathLike)
+    is_one_ndjson_file = is_one_path and len(input_files) == 1 and input_files[0].file_format == "ndjson"
+    return None if is_one_ndjson_file else InputFiles(input_files)
 
 
 def _can_start_spark(options: EngineOptions) -> bool:

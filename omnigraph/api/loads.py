@@ -19,6 +19,8 @@ from omnigraph.errors import UsageError
 from omnigraph.history.branches import list_branches
 from omnigraph.history.commit import Commit
 from omnigraph.history.refs import find_ref
+from omnigraph.ingest.csv_options import CsvOptions
+from omnigraph.ingest.input_files import FileOptions
 from omnigraph.ingest.load import LoadMode, OnError
 from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
@@ -35,6 +37,7 @@ class LoadInput:
     mode: LoadMode
     format: Format | None = None
     mapping: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    csv: CsvOptions = field(default_factory=CsvOptions)
     progress: ProgressOption = None
     max_errors: int | None = None
 
@@ -46,6 +49,13 @@ def check_on_error(on_error: OnError) -> OnError:
     return on_error
 
 
+def check_csv_options(csv: CsvOptions | None) -> CsvOptions:
+    """Return the CSV options, or the default ones; raise `UsageError` for anything else."""
+    if csv is None or isinstance(csv, CsvOptions):
+        return csv or CsvOptions()
+    raise UsageError(reason=f"csv must be CsvOptions, not {type(csv).__name__}")
+
+
 def load(  # noqa: PLR0913 - all but the first are keywords
     handle: Handle,
     data: Any,
@@ -55,6 +65,7 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     from_: str | None = None,
     format: Format | None = None,
     mapping: Mapping[str, Mapping[str, str]] | None = None,
+    csv: CsvOptions | None = None,
     on_error: OnError = "raise",
     engine: Engine = "auto",
     spark: Any = None,
@@ -73,10 +84,17 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     types in the input are replaced entirely). `from_` is the branch from which a missing branch is
     forked. Edges without an `id` are created anew by every load. If a repeated load must not
     duplicate edges, give the edges ids, pass an `idempotency_key`, or declare `@unique(src, dst)`
-    in the schema. A mapping by type may name CSV and Parquet files; `mapping` renames their
-    columns. With `on_error="report"`, invalid input produces a `LoadReport` of all errors, or of
-    the first `max_errors`; `rejects` is a folder to which all of them are written. `dry_run` only
-    checks the input.
+    in the schema.
+
+    A mapping assigns a type to tables, records, or CSV, Parquet and NDJSON files, whose records
+    then have no envelope. A list combines untyped paths with such mappings into one commit:
+    `load([{"Person": "people.csv"}, "rest.ndjson"], mode="append")`. `mapping` renames columns, and
+    `csv` states how to read CSV files; what it leaves open is detected for each file. The endpoints
+    of an edge are named `from` and `to`, or `src` and `dst`.
+
+    With `on_error="report"`, invalid input produces a `LoadReport` of all errors, or of the first
+    `max_errors`; `rejects` is a folder to which all of them are written. `dry_run` only checks the
+    input.
 
     Paths may be folders, glob patterns and `s3://` URIs. `engine` is "local" (this process),
     "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 64 MiB or
@@ -85,7 +103,7 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     on_error = check_on_error(on_error)
     load_options = EngineOptions(engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error)
     options = WriteOptions(if_commit, message, actor, idempotency_key)
-    source = LoadInput(data, mode, format, mapping or {}, progress, max_errors)
+    source = LoadInput(data, mode, format, mapping or {}, check_csv_options(csv), progress, max_errors)
     return load_data(handle, source, load_options, options, branch=branch, from_=from_)
 
 
@@ -120,7 +138,7 @@ def _load_input(
     target: Handle, load_input: LoadInput, load_options: EngineOptions, options: WriteOptions, *, created: bool
 ) -> Receipt | LoadReport:
     data, form, mapping = load_input.data, load_input.format, load_input.mapping
-    bulk = resolve_load_source(data, form, mapping, load_options)
+    bulk = resolve_load_source(data, FileOptions(form, mapping, load_input.csv), load_options)
     if hasattr(bulk, "frames"):
         load_options = replace(load_options, progress=progress_callback(load_input.progress))
     with open_load_input(data if bulk is None else bulk, form, mapping, load_input.progress) as source:
@@ -181,12 +199,18 @@ def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> Unchanged
     """Make an overwrite strict about the types that it names, or about all types if it reads a file."""
     if mode != "overwrite":
         return handle.require_unchanged(())
-    if not isinstance(source, Mapping):
+    source_names = _source_type_names(source)
+    if source_names is None:
         tables = handle.branch_state.refresh().state.tables
         return ReadSet(tables).require_unchanged(tables)
-    names = set(source)
-    keys = (key for key in handle.snapshot.tables if key.type_name in names)
+    keys = (key for key in handle.snapshot.tables if key.type_name.casefold() in source_names)
     return handle.require_unchanged(keys)
+
+
+def _source_type_names(source: Any) -> set[str] | None:
+    """Return the case-folded names of the types in an input, or None if its records name their types."""
+    names = source if isinstance(source, Mapping) else getattr(source, "type_names", None)
+    return None if names is None else {str(name).casefold() for name in names}
 
 
 def _is_replay(commit: Commit | None, requirement: UnchangedReads) -> bool:

@@ -16,6 +16,7 @@ from omnigraph.evolve.apply import apply_plan, check_plan
 from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan, propose_schema
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.parsing import decode_source
 from omnigraph.lang.schema.ir import SchemaIR
 
 SchemaText = str | PathLike[str] | SourceText
@@ -129,10 +130,9 @@ def read_schema_text(schema: SchemaText) -> tuple[str, str]:
         kind = type(schema).__name__
         raise UsageError(reason=f"a schema must be a string, a path or a plan, not {kind}") from error
     try:
-        return path.read_text("utf-8"), str(path)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"cannot read {path}: {why}", reason="unreadable") from error
+        return decode_source(path.read_bytes(), str(path)).text, str(path)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
 
 
 def _plan(handle: Handle, new: SchemaText, *, allow_data_loss: bool) -> SchemaPlan:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from omnigraph.history.commit import Commit
     from omnigraph.history.revisions import Revision
     from omnigraph.history.tags import Tag
+    from omnigraph.ingest.csv_options import CsvOptions
     from omnigraph.ingest.load import LoadMode, OnError
     from omnigraph.maintenance.health_thresholds import LimitWarning
     from omnigraph.merging.merge_limits import MergeLimits
@@ -246,6 +247,7 @@ class GraphSurface(Protocol):
         from_: str | None = None,
         format: Format | None = None,
         mapping: Mapping[str, Mapping[str, str]] | None = None,
+        csv: CsvOptions | None = None,
         on_error: OnError = "raise",
         engine: Engine = "auto",
         spark: Any = None,

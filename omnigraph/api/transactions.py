@@ -32,16 +32,16 @@ from omnigraph.api.log_events import log_operation
 from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.results.result import Result
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_load_request, describe_plain_value
-from omnigraph.engine.run_query import run_read
+from omnigraph.engine.run_query import bind_params, run_read
 from omnigraph.engine.writes.mutate import (
     WriteOperation,
+    bind_mutation,
     load_operation,
-    mutation_operation,
     open_overlay,
     overlay_snapshot,
     run_operations,
-    strict_table_keys,
 )
+from omnigraph.engine.writes.row_dependencies import RowDependencies
 from omnigraph.engine.writes.statements import IdGenerator, WriteStats
 from omnigraph.errors import KeyConflict, ReadSetConflict, UsageError, VersionConflict
 from omnigraph.history.branch_state import BranchState
@@ -56,7 +56,6 @@ from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 from omnigraph.values.name_rules import require_text
-from omnigraph.values.table_key import TableKey
 
 RecordWrite = Callable[[Commit | None, UnchangedReads], Commit | None]
 Params = Mapping[str, Any] | None
@@ -71,7 +70,7 @@ class _Work:
     mint: IdGenerator = field(default_factory=IdGenerator)
     operations: list[WriteOperation] = field(default_factory=list)
     requests: list[object] = field(default_factory=list)
-    read_keys: set[TableKey] = field(default_factory=set)
+    dependencies: RowDependencies = field(default_factory=RowDependencies)
     snapshot: Snapshot | None = None
     replayed: bool = False
 
@@ -126,9 +125,9 @@ class Transaction(Guarded):
         """Run a mutation on the state of the transaction; see `Graph.mutate`."""
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "mutation")
-        self._open_work().read_keys.update(strict_table_keys(query))
-        request = (query.plan, describe_plain_value(arguments))
-        self._add_operation(mutation_operation(query, arguments, "python"), request)
+        mutation, work = bind_mutation(query, arguments, "python"), self._open_work()
+        work.dependencies.add_mutation(mutation.statements, mutation.params, work.overlay.catalog)
+        self._add_operation(mutation.run, (query.plan, describe_plain_value(arguments)))
 
     def insert(self, type_name: str, /, *records: Any) -> None:
         """Add entities; see `Graph.insert`."""
@@ -172,7 +171,7 @@ class Transaction(Guarded):
         work = self._open_work()
         if work.snapshot is None:
             work.snapshot = overlay_snapshot(work.overlay)
-        work.read_keys.update(TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
+        work.dependencies.add_query(query, bind_params(query, arguments, "python"))
         answer = run_read(work.snapshot, query, arguments, mode="python")
         target = {"branch": self._branch_state.name, "snapshot": None}
         return Result(answer.table, query_name=query.name, params=arguments, target=target)
@@ -227,7 +226,7 @@ class Transaction(Guarded):
 
     def _publish(self, work: _Work) -> Receipt:
         read_set = ReadSet(work.txn.base.state.tables)
-        requirement, attempts = read_set.require_unchanged(work.read_keys), AttemptCounter()
+        requirement, attempts = read_set.require_unchanged(work.dependencies.row_filters()), AttemptCounter()
         name = self._branch_state.name
         with log_operation("transaction", name) as event, report_missing_branch(self._branch_state), suggest_upsert():
             event.start_phase("write")
@@ -242,7 +241,8 @@ class Transaction(Guarded):
                     id_generator=work.mint,
                 )
             except VersionConflict as error:
-                facts = {"expected": error.expected, "actual": error.actual}
+                same_facts = ("expected", "actual", "changed_ids", "more_changes", "commit_id", "actor")
+                facts = {name: error.details.get(name) for name in same_facts}
                 raise ReadSetConflict(member=error.type_key, **facts) from error
             event.retries = attempts.retries
             event.rows = sum(outcome.nodes.values()) + sum(outcome.edges.values())

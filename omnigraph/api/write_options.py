@@ -98,7 +98,8 @@ def describe_load_request(mode: str, source: object) -> object:
     ('append', [('Person', [[('name', "'ann'")]])])
     """
     if not isinstance(source, Mapping):
-        return mode
+        type_names = getattr(source, "type_names", None)
+        return mode if type_names is None else (mode, [(type_name, "") for type_name in sorted(type_names)])
     return mode, [(type_name, describe_plain_value(source[type_name])) for type_name in sorted(source, key=str)]
 
 

@@ -31,6 +31,7 @@ from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_p
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.values.name_rules import require_text
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
 
     Every write accepts `branch`, `if_commit` (write only if the branch is at this commit),
     `message`, `actor`, and `idempotency_key` (a repeated write returns the first commit again).
-    Updates and deletes are strict: they fail with a conflict if the types that they touch have
-    changed since this graph last showed them. Inserts are retried internally.
+    Updates and deletes are strict: they fail with a conflict if a node or an edge that they match
+    has changed since this graph last showed it, in values that they read or write, or if they
+    match others than before. Everything else is retried internally.
 
     Raises the language errors, `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
     `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, and `ReadOnlyError`.
@@ -169,8 +171,9 @@ def transaction(
     """Combine several writes into one commit: `with graph.transaction() as tx: tx.insert(…)`.
 
     Reads inside the transaction see its earlier writes. If the block raises an exception, the graph
-    is unchanged. Data read, updated or deleted inside the transaction must be unchanged when it
-    ends; otherwise `ReadSetConflict` is raised.
+    is unchanged. What was read, updated or deleted inside the transaction must be unchanged when it
+    ends; otherwise `ReadSetConflict` is raised. Changes to other nodes of the same types do not matter,
+    unless the transaction traversed, searched or ranked them.
     """
     from omnigraph.api.transactions import Transaction
 
@@ -182,7 +185,7 @@ def transaction(
 
 def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -> Receipt:
     """Run a mutation as one commit, or no commit if nothing matches."""
-    from omnigraph.engine.writes.mutate import run_mutation, strict_table_keys
+    from omnigraph.engine.writes.mutate import bind_mutation, run_operations
 
     handle.require_writable("a mutation")
     branch = handle.branch_name
@@ -192,17 +195,17 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
         handle.store.effects.recording() as requests,
     ):
         event.start_phase("compile")
-        query = _compile_mutation(handle, call)
-        requirement, attempts = handle.require_unchanged(strict_table_keys(query)), AttemptCounter()
+        query, catalog = _compile_mutation(handle, call)
+        mutation = bind_mutation(query, call.arguments, "python")
+        requirement, attempts = handle.require_unchanged(mutation.row_filters(catalog)), AttemptCounter()
         write_options = handle.with_actor(write_options)
         event.start_phase("write")
-        outcome = run_mutation(
+        outcome = run_operations(
             handle.branch_state,
-            query,
-            call.arguments,
+            [mutation.run],
+            "mutate",
             metadata=write_options.commit_metadata((query.plan, describe_plain_value(call.arguments))),
             conditions=write_options.requirements(requirement, attempts),
-            mode="python",
         )
         event.requests, event.retries = len(requests), attempts.retries
         event.rows = sum(outcome.nodes.values()) + sum(outcome.edges.values())
@@ -245,11 +248,11 @@ def _write_options_of(options: WriteKeywords) -> WriteOptions:
         raise UsageError(reason=f"unknown option; expected one of {names}") from None
 
 
-def _compile_mutation(handle: Handle, call: QueryCall) -> CompiledQuery:
+def _compile_mutation(handle: Handle, call: QueryCall) -> tuple[CompiledQuery, Catalog]:
     text = read_query(call.source, call.arguments)
     state, snapshot = handle.branch_state.last_known().state, handle.snapshot
     if snapshot.schema_row != state.schema:
         snapshot = handle.latest_snapshot()
     schema_hash = snapshot.schema_row.hash
     queries = COMPILED_QUERIES.get_or_compile(text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name)
-    return require_query_kind(select_query(queries, call.name), "mutation")
+    return require_query_kind(select_query(queries, call.name), "mutation"), snapshot.schema.ir.catalog

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,7 @@ from .progress import show_progress
 
 if TYPE_CHECKING:
     from omnigraph.api.results.receipt import LoadReport, Receipt
+    from omnigraph.ingest.csv_options import CsvOptions
 
 _MODES = ("overwrite", "append", "merge")
 _FORMATS = ("ndjson", "parquet", "csv")
@@ -39,13 +41,24 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     multiple=True,
     metavar="[TYPE=]PATH",
     type=click.Path(allow_dash=True),
-    help="NDJSON, Parquet or CSV files, folders or patterns; - is standard input; may be repeated",
+    help="NDJSON, CSV or Parquet files, folders or patterns; - is standard input; may be repeated",
 )
 @click.option("--mode", required=True, type=click.Choice(_MODES), help="How to handle existing ids")
 @click.option("--branch", default="main", show_default=True, help="Branch to load into")
 @click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it does not exist")
 @click.option("--format", type=click.Choice(_FORMATS), help="Format of all files; overrides file name suffixes")
 @click.option("--mapping", metavar="PATH", help="JSON file that maps columns to properties by type")
+@click.option("--csv-delimiter", metavar="CHAR", help="Delimiter of CSV files, or tab; detected by default")
+@click.option("--csv-quote", metavar="CHAR", help="Quote of CSV files, or none; detected by default")
+@click.option("--csv-null", metavar="TEXT", multiple=True, help="Unquoted CSV cell that means null; may be repeated")
+@click.option(
+    "--csv-columns",
+    metavar="[TYPE=]NAMES",
+    multiple=True,
+    help="Columns of CSV files without a header line, separated by commas; may be repeated",
+)
+@click.option("--csv-header", is_flag=True, default=None, help="Skip the header line, which --csv-columns replaces")
+@click.option("--csv-encoding", metavar="NAME", help="Encoding of CSV files, for example cp1252  [default: utf-8]")
 @engine_options("for 64 MiB or more")
 @click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
 @click.option(
@@ -69,7 +82,10 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **options: Any) -> None:
     """Load records: append rejects existing ids, merge replaces them, overwrite replaces types.
 
-    One load is one commit. If a single line is invalid, nothing is written.
+    One load is one commit. If a single line is invalid, nothing is written. Files of several
+    formats and types may be combined. Records in TYPE=PATH are of that type; those of NDJSON files
+    then have no envelope. A CSV or Parquet file without TYPE is named after its type. The ends of
+    an edge are called from and to, or src and dst.
 
     An edge without an id gets a new id in every load, even with merge, so repeating a load
     duplicates such edges. To prevent this, give edges an "id" in their "data", pass
@@ -92,6 +108,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
             from_=options["base"],
             format=options["format"],
             mapping=_read_mapping(options["mapping"]),
+            csv=_csv_options(options),
             on_error="report",
             engine="spark" if options["master"] or options["remote"] else options["engine"],
             spark=open_spark_session(options["master"], options["remote"]),
@@ -114,20 +131,45 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
 
 
 def _choose_source(data: tuple[str, ...]) -> Any:
-    """Return the source to load: standard input, one or several paths, or paths by type."""
-    if len(data) == 1 and data[0] == files.STDIN:
+    """Return the source to load: standard input, one path, or a list of paths and of paths by type."""
+    if data == (files.STDIN,):
         return sys.stdin.buffer
-    if files.STDIN in data:
-        raise click.UsageError("--data - is standard input and cannot be combined with other files")
-    matches = [_TYPED_PATH.fullmatch(argument) for argument in data]
-    if not any(matches):
-        return data[0] if len(data) == 1 else list(data)
-    paths_by_type: dict[str, list[str]] = {}
-    for match, argument in zip(matches, data, strict=True):
-        if match is None:
-            raise click.UsageError(f"--data {argument}: specify a type for all paths, or for none")
-        paths_by_type.setdefault(match[1], []).append(match[2])
-    return paths_by_type
+    parts = [_read_part(argument) for argument in data]
+    stdin_count = sum(isinstance(part, Mapping) and sys.stdin.buffer in part.values() for part in parts)
+    if files.STDIN in data or stdin_count > 1:
+        raise click.UsageError("--data - is standard input; combine it with other files as TYPE=-, and only once")
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _read_part(argument: str) -> Any:
+    match = _TYPED_PATH.fullmatch(argument)
+    if match is None:
+        return argument
+    return {match[1]: sys.stdin.buffer if match[2] == files.STDIN else match[2]}
+
+
+def _csv_options(options: dict[str, Any]) -> "CsvOptions":
+    from omnigraph.ingest.csv_options import CsvOptions
+
+    return CsvOptions(
+        delimiter=options["csv_delimiter"],
+        quote="" if options["csv_quote"] == "none" else options["csv_quote"],
+        null=options["csv_null"] or "",
+        header=options["csv_header"] or None,
+        columns=_read_columns(options["csv_columns"]),
+        encoding=options["csv_encoding"],
+    )
+
+
+def _read_columns(arguments: tuple[str, ...]) -> Any:
+    """Return the columns of CSV files without a header line: for all types, by type, or None."""
+    columns_by_type = {}
+    for argument in arguments:
+        type_name, _, names = argument.rpartition("=")
+        columns_by_type[type_name] = [name.strip() for name in names.split(",")]
+    if "" in columns_by_type and len(arguments) > 1:
+        raise click.UsageError("--csv-columns: give one list of names for all files, or one for each TYPE=")
+    return columns_by_type.get("", columns_by_type or None)
 
 
 def _read_mapping(path: str | None) -> Any:

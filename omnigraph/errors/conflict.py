@@ -34,23 +34,40 @@ class KeyConflict(Conflict):
         super().__init__(message, **split_type_key(type_key), **facts)
 
 
-class VersionConflict(Conflict):
-    """A type changed after it was read.
+# What both conflicts with a read set say about the changed entities and about who changed them.
+_CHANGES_SENTENCE = (
+    "[; changed since the read: {changed_ids}][ and {more_changes} more]"
+    "[; last change in commit {commit_id}][ by {actor}]"
+)
+_RETRY_HINT = "read the current state, then decide again; `graph.retry` refreshes the graph and repeats a call"
 
-    >>> error = VersionConflict(type_key="node:Person", expected=3, actual=4)
+
+class VersionConflict(Conflict):
+    """Entities of a type changed after they were read.
+
+    `changed_ids` names some of them and `more_changes` counts the others; `commit_id` and `actor` tell
+    who changed them last. Without ids, any entity of the type may have changed.
+
+    >>> error = VersionConflict(type_key="node:Person", expected=3, actual=4, changed_ids=("ada",), more_changes=2)
     >>> error.code, error.typed_members()["manifest_conflict"]
     ('ExpectedVersionMismatch', {'table_key': 'node:Person', 'expected': 3, 'actual': 4})
+    >>> print(error.message)
+    node type 'Person' is at version 4, expected 3; changed since the read: ada and 2 more
     """
 
     code = "ExpectedVersionMismatch"
     retryable = "fresh"
-    sentence = "{entity_kind} type '{type_name}' is at version {actual}, expected {expected}"
+    sentence = "{entity_kind} type '{type_name}' is at version {actual}, expected {expected}" + _CHANGES_SENTENCE
     wire_facts = ("entity_kind", "type_name", "expected", "actual")
-    hint = "read the current state, then decide whether to retry"
+    hint = _RETRY_HINT
     entity_kind: str | None = None
     type_name: str | None = None
     expected: Any = None
     actual: Any = None
+    changed_ids: tuple[str, ...] = ()
+    more_changes: int | None = None
+    commit_id: str | None = None
+    actor: str | None = None
 
     def __init__(self, message: str | None = None, *, type_key: str | None = None, **facts: Any) -> None:
         super().__init__(message, **split_type_key(type_key), **facts)
@@ -74,17 +91,28 @@ class VersionConflict(Conflict):
 
 
 class ReadSetConflict(Conflict):
-    """The branch changed while the write was being prepared."""
+    """The branch changed while the write was being prepared.
+
+    If entities changed that a transaction had read, `changed_ids` names some of them and
+    `more_changes` counts the others; `commit_id` and `actor` tell who changed them last.
+    """
 
     code = "ReadSetChanged"
     retryable = "fresh"
-    sentence = "the branch changed while the write was being prepared[: {member}][ was {expected}][, is now {actual}]"
+    sentence = (
+        "the branch changed while the write was being prepared[: {member}][ was {expected}][, is now {actual}]"
+        + _CHANGES_SENTENCE
+    )
     wire_member = "read_set_conflict"
     wire_facts = ("member", "expected", "actual")
-    hint = "read again and retry"
+    hint = _RETRY_HINT
     member: str | None = None
     expected: Any = None
     actual: Any = None
+    changed_ids: tuple[str, ...] = ()
+    more_changes: int | None = None
+    commit_id: str | None = None
+    actor: str | None = None
 
 
 class ConcurrentCommit(Conflict):

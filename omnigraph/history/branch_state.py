@@ -19,6 +19,7 @@ from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 
 from .commit_log import HistoryLog
+from .machine_queue import MachineQueue
 from .manifest import LoadedManifest, change_token, is_newest, read_manifest
 from .missing_manifest import lost_versions_error
 
@@ -55,6 +56,7 @@ class BranchState:
         # Hook run before each write; writable handles install crash recovery here.
         self.recover_if_needed: Callable[[], object] = _do_nothing
         self.is_replaced = False
+        self.machine_queue = MachineQueue(store.root.identity, ulid)
         self._newest_known: LoadedManifest | None = None
         self._manifest_with_token: tuple[LoadedManifest, object] | None = None
         self._waiting_writers: deque[threading.Event] = deque()

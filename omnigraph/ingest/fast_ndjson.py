@@ -27,18 +27,25 @@ _TEMPORAL_TYPES = (ScalarType.DATE, ScalarType.DATETIME)
 # Integers beyond these limits may not be exact as floats, so the strict reader must decide.
 _EXACT_INTEGER_MAX = {ScalarType.F32: 2.0**24, ScalarType.F64: 2.0**53}
 TypeLines = tuple[bytes, bytes, bytes, Positions]  # "type" or "edge", type name, lines, line numbers
+BuiltColumns = tuple[TypeBuffer, dict[str, pa.Array], Positions]  # columns and line numbers of a type
 
 
 class UnusualBlockError(Exception):
     """Raised for a block that must be read line by line."""
 
 
-def take_block(intake: Intake, block: bytes, first_number: int) -> bool:
-    """Take all records of a block, numbered from `first_number`, or none; return whether they were taken."""
+def take_block(intake: Intake, block: bytes, first_number: int, entity_type: NodeType | EdgeType | None = None) -> bool:
+    """Take all records of a block, numbered from `first_number`, or none; return whether they were taken.
+
+    With `entity_type`, the records have no envelope: they are properties and endpoints of this type.
+    """
     try:
-        built_buffers = [
-            _build_columns(intake, type_lines) for type_lines in _split_by_type(intake, block, first_number)
-        ]
+        if entity_type is not None:
+            built_buffers = [_build_typed_columns(intake, entity_type, block, first_number)]
+        else:
+            built_buffers = [
+                _build_columns(intake, type_lines) for type_lines in _split_by_type(intake, block, first_number)
+            ]
         # An edge type may have two names; its lines would then be in two groups, out of order.
         _require_usual(len({table_key(buffer.entity_type) for buffer, _, _ in built_buffers}) == len(built_buffers))
     except (UnusualBlockError, UnicodeDecodeError, pa.ArrowException, ClientError):
@@ -57,6 +64,15 @@ def _require_usual(condition: Any) -> None:
 
 def _split_by_type(intake: Intake, block: bytes, first_number: int) -> list[TypeLines]:
     """Group the lines of a block by the type named at the beginning of each line."""
+    line_numbers = _number_lines(intake, block, first_number)
+    record_start = _RECORD_START.match(block)
+    if record_start is not None and block.count(b"\n" + record_start[0]) == len(line_numbers) - 1:
+        return [(record_start[1], record_start[2], block, line_numbers)]
+    return _group_lines(block, line_numbers)
+
+
+def _number_lines(intake: Intake, block: bytes, first_number: int) -> Positions:
+    """Return the numbers of all lines; each line must consist of one object and respect the limits."""
     if not block.isascii():
         block.decode()
     block_bytes = np.frombuffer(block, np.uint8)
@@ -70,11 +86,7 @@ def _split_by_type(intake: Intake, block: bytes, first_number: int) -> list[Type
         (last_bytes == _CARRIAGE_RETURN) & (block_bytes[line_ends - 2] == _CLOSE_BRACE)
     )
     _require_usual((block_bytes[line_starts] == _OPEN_BRACE).all() and ends_with_brace.all())
-    line_numbers = np.arange(first_number, first_number + len(line_starts), dtype=np.int64)
-    record_start = _RECORD_START.match(block)
-    if record_start is not None and block.count(b"\n" + record_start[0]) == len(line_starts) - 1:
-        return [(record_start[1], record_start[2], block, line_numbers)]
-    return _group_lines(block, line_numbers)
+    return np.arange(first_number, first_number + len(line_starts), dtype=np.int64)
 
 
 def _group_lines(block: bytes, line_numbers: Positions) -> list[TypeLines]:
@@ -91,29 +103,61 @@ def _group_lines(block: bytes, line_numbers: Positions) -> list[TypeLines]:
     ]
 
 
-def _build_columns(intake: Intake, type_lines: TypeLines) -> tuple[TypeBuffer, dict[str, pa.Array], Positions]:
+def _build_columns(intake: Intake, type_lines: TypeLines) -> BuiltColumns:
     type_member, type_name, json_text, line_numbers = type_lines
     buffer = _buffer_for_type(intake, type_member, type_name.decode())
-    row_limit = buffer.limits.rows
-    _require_usual(row_limit is None or buffer.record_count + len(line_numbers) <= row_limit)
-    records = _read_json(buffer, type_member.decode(), json_text)
-    _require_usual(records.num_rows == len(line_numbers))
+    endpoint_names = _endpoint_names(buffer, json_text)
+    records = _read_json(_envelope_schema(buffer, type_member.decode(), endpoint_names, json_text), json_text)
     has_null_text = b"null" in json_text
-    columns: dict[str, pa.Array] = {}
-    if isinstance(buffer.entity_type, EdgeType):
-        columns["src"], columns["dst"] = (_required_column(records, "from"), _required_column(records, "to"))
     data_column = records["data"].combine_chunks()
     _require_usual(not (data_column.null_count and has_null_text))
     values_by_name = dict(zip([field.name for field in data_column.type], data_column.flatten(), strict=True))
+    endpoints = [_required_column(records, member_name) for member_name in endpoint_names]
+    return _finish_columns(buffer, values_by_name, endpoints, line_numbers, has_null_text=has_null_text)
+
+
+def _build_typed_columns(
+    intake: Intake, entity_type: NodeType | EdgeType, json_text: bytes, first_number: int
+) -> BuiltColumns:
+    """Build the columns of records without an envelope."""
+    line_numbers = _number_lines(intake, json_text, first_number)
+    buffer = _buffer_of(intake, entity_type)
+    endpoint_names = _endpoint_names(buffer, json_text)
+    endpoint_fields = [(member_name, pa.string()) for member_name in endpoint_names]
+    records = _read_json(pa.schema([*endpoint_fields, *_data_fields(buffer, json_text)]), json_text)
+    values_by_name = {name: records[name].combine_chunks() for name in records.column_names}
+    endpoints = [_required_column(records, member_name) for member_name in endpoint_names]
+    return _finish_columns(buffer, values_by_name, endpoints, line_numbers, has_null_text=b"null" in json_text)
+
+
+def _finish_columns(
+    buffer: TypeBuffer,
+    values_by_name: dict[str, pa.Array],
+    endpoints: list[pa.Array],
+    line_numbers: Positions,
+    *,
+    has_null_text: bool,
+) -> BuiltColumns:
+    row_limit, row_count = buffer.limits.rows, len(line_numbers)
+    _require_usual(row_limit is None or buffer.record_count + row_count <= row_limit)
+    columns: dict[str, pa.Array] = dict(zip(("src", "dst"), endpoints, strict=False))
     for prop in buffer.entity_type.properties:
+        _require_usual(len(values_by_name[prop.name]) == row_count)
         columns[prop.name] = _property_column(buffer, prop, values_by_name[prop.name], has_null_text=has_null_text)
     supplied_ids = values_by_name.get("id")
     _require_usual(supplied_ids is None or not (supplied_ids.null_count and has_null_text))
     faults: RecordFaults = {}
     property_rows = pa.table({prop.name: columns[prop.name] for prop in buffer.entity_type.properties})
-    columns["id"] = buffer.resolve_ids(property_rows, supplied_ids, faults, len(line_numbers))
-    _require_usual(not faults)
+    columns["id"] = buffer.resolve_ids(property_rows, supplied_ids, faults, row_count)
+    _require_usual(not faults and all(len(column) == row_count for column in columns.values()))
     return buffer, columns, line_numbers
+
+
+def _endpoint_names(buffer: TypeBuffer, json_text: bytes) -> tuple[str, ...]:
+    """Return the names of the endpoints in the records of an edge type."""
+    if not isinstance(buffer.entity_type, EdgeType):
+        return ()
+    return ("from", "to") if b'"from"' in json_text else ("src", "dst")
 
 
 def _buffer_for_type(intake: Intake, type_member: bytes, type_name: str) -> TypeBuffer:
@@ -124,18 +168,30 @@ def _buffer_for_type(intake: Intake, type_member: bytes, type_name: str) -> Type
     )
     if entity_type is None:
         raise UnusualBlockError
+    return _buffer_of(intake, entity_type)
+
+
+def _buffer_of(intake: Intake, entity_type: NodeType | EdgeType) -> TypeBuffer:
     existing_buffer = intake.buffers.get(table_key(entity_type))
     return existing_buffer or TypeBuffer(intake.ir, entity_type, intake.problems, intake.limits)
 
 
-def _read_json(buffer: TypeBuffer, type_member: str, json_text: bytes) -> pa.Table:
+def _envelope_schema(
+    buffer: TypeBuffer, type_member: str, endpoint_names: tuple[str, ...], json_text: bytes
+) -> pa.Schema:
+    member_fields = [(member_name, pa.string()) for member_name in (type_member, *endpoint_names)]
+    return pa.schema([*member_fields, ("data", pa.struct(_data_fields(buffer, json_text)))])
+
+
+def _data_fields(buffer: TypeBuffer, json_text: bytes) -> list[tuple[str, pa.DataType]]:
     data_fields = [(prop.name, _json_type(prop, json_text)) for prop in buffer.entity_type.properties]
     if b'"id"' in json_text:
         data_fields.append(("id", pa.string()))
     _require_usual(data_fields)
-    member_names = [type_member, "from", "to"] if type_member == "edge" else [type_member]
-    member_fields = [(member_name, pa.string()) for member_name in member_names]
-    schema = pa.schema([*member_fields, ("data", pa.struct(data_fields))])
+    return data_fields
+
+
+def _read_json(schema: pa.Schema, json_text: bytes) -> pa.Table:
     return pj.read_json(
         pa.BufferReader(json_text),
         pj.ReadOptions(use_threads=False, block_size=max(len(json_text) + 1, 1 << 16)),

@@ -16,6 +16,8 @@ from typing import IO, Any
 
 from omnigraph.errors import InputError
 
+from .text_encoding import to_utf8
+
 _PIECE_BYTES = 1 << 20
 _GZIP_MAGIC, _ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
@@ -46,11 +48,20 @@ def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 <<
     >>> list(iter_blocks(b"a\nb\n\nc", 100)), list(iter_blocks(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
     """
-    with _open_source(source) as file, _report_unreadable(_source_name(source)):
+    with open_text(source) as (pieces, compression):
+        yield from cut_blocks(pieces, max_line_bytes, block_bytes, stop_at_long_line=compression is not None)
+
+
+@contextmanager
+def open_text(
+    source: TextSource, encoding: str | None = None, source_name: str | None = None
+) -> Iterator[tuple[Iterator[bytes], str | None]]:
+    """Open a source; return its text in pieces, decompressed and as UTF-8, and its compression."""
+    source_name = source_name or _source_name(source)
+    with _open_source(source) as file, _report_unreadable(source_name):
         raw_reader = io.BufferedReader(_RawBytes(file), _PIECE_BYTES)
         compression = detect_compression(raw_reader.peek(4))
-        pieces = _read_pieces(_decompress(raw_reader, compression))
-        yield from cut_blocks(pieces, max_line_bytes, block_bytes, stop_at_long_line=compression is not None)
+        yield to_utf8(_read_pieces(_decompress(raw_reader, compression)), encoding, source_name), compression
 
 
 def cut_blocks(

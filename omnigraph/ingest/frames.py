@@ -15,13 +15,33 @@ import pyarrow as pa
 from omnigraph.errors import ClientError, InputError
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import resolve_type
+from omnigraph.rules.delta import Positions
 
 from .casts import cast_column
+from .edge_endpoints import ENDPOINT_COLUMNS, reject_repeated_endpoints, with_endpoint_members, with_stored_endpoints
 from .record_envelope import string_id_hint, take_record, with_line_number
 from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder, unknown_property_errors
 
-_ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
 FILE_HINT = "pass a CSV or Parquet file as Type=file"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecordType:
+    """The type of records that do not name it themselves, and new names for their members."""
+
+    entity_type: NodeType | EdgeType
+    column_mapping: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def is_envelope(self, record: Mapping[str, Any]) -> bool:
+        """Return whether a record names its own type, although its type has no such property."""
+        property_names = {prop.name for prop in self.entity_type.properties} | set(self.column_mapping)
+        return any(member_name in record for member_name in {"type", "edge"} - property_names)
+
+    def with_stored_names(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a record with its members renamed."""
+        if not self.column_mapping:
+            return record
+        return {self.column_mapping.get(member_name, member_name): value for member_name, value in record.items()}
 
 
 def is_text_source(source: Any) -> bool:
@@ -39,7 +59,7 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
     if isinstance(data, Mapping):
         for type_name, type_data in data.items():
             entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
-            _take_type_data(intake, entity_type, type_data)
+            take_type_data(intake, entity_type, type_data)
     elif _is_frame(data):
         raise InputError("a table needs the name of its type", reason='pass {"Type": table}')
     elif isinstance(data, Iterable):
@@ -50,23 +70,31 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
         raise InputError(f"cannot load {input_type}", reason="expected a path, a file, records or tables")
 
 
-def _take_type_data(intake: Intake, entity_type: NodeType | EdgeType, type_data: Any) -> None:
-    buffer = intake.buffer_for(entity_type)
+def take_type_data(intake: Intake, entity_type: NodeType | EdgeType, type_data: Any, first_number: int = 1) -> None:
+    """Take a table, or records without an envelope, of one type, numbered from `first_number`."""
     if _is_frame(type_data):
-        _take_table_columns(buffer, _to_arrow_table(type_data))
+        _take_table_columns(intake.buffer_for(entity_type), _to_arrow_table(type_data), first_number)
         return
-    for record_number, record in enumerate(type_data, 1):
-        try:
-            _take_typed_record(buffer, record_number, _record_fields(record))
-        except ClientError as error:
-            intake.problems.add(with_line_number(error, record_number), record_number, entity_type.name)
+    for record_number, record in enumerate(type_data, first_number):
+        take_typed_record(intake, entity_type, record_number, record)
 
 
-def _take_typed_record(buffer: TypeBuffer, record_number: int, record: dict[str, Any]) -> None:
+def take_typed_record(intake: Intake, entity_type: NodeType | EdgeType, record_number: int, record: Any) -> None:
+    """Take a record without an envelope, or record why it is invalid."""
+    try:
+        _add_typed_record(intake.buffer_for(entity_type), record_number, _record_fields(record))
+    except ClientError as error:
+        record_values = record.values() if isinstance(record, Mapping) else ()
+        intake.problems.add(
+            with_line_number(error, record_number), record_number, entity_type.name, record_values=record_values
+        )
+
+
+def _add_typed_record(buffer: TypeBuffer, record_number: int, record: dict[str, Any]) -> None:
     if not isinstance(buffer.entity_type, EdgeType):
         endpoint_ids = None
     else:
-        record = {_ENDPOINT_COLUMNS.get(member_name, member_name): value for member_name, value in record.items()}
+        record = with_stored_endpoints(record)
         endpoint_ids = (_endpoint_id(record.pop("src", None), "from"), _endpoint_id(record.pop("dst", None), "to"))
     buffer.add(
         record_number, record, endpoint_ids, unknown_property_errors(buffer.entity_type, record, buffer.member_names)
@@ -96,8 +124,8 @@ def _wrap_dataclass(intake: Intake, record: Any) -> Any:
     fields, type_name = _record_fields(record), type(record).__name__
     if intake.ir.catalog.node(type_name) is not None:
         return {"type": type_name, "data": fields}
-    renamed = {_ENDPOINT_COLUMNS.get(field_name, field_name): value for field_name, value in fields.items()}
-    endpoints = {"from": renamed.pop("src", None), "to": renamed.pop("dst", None)}
+    renamed = with_endpoint_members(fields)
+    endpoints = {"from": renamed.pop("from", None), "to": renamed.pop("to", None)}
     return {"edge": type_name, **endpoints, "data": renamed}
 
 
@@ -117,28 +145,43 @@ def _to_arrow_table(frame: Any) -> pa.Table:
 def _take_table_columns(buffer: TypeBuffer, table: pa.Table, first_row_number: int = 1) -> None:
     """Take columns unchanged where they fit, and cast them where the cast is lossless."""
     table = _rename_columns(buffer, table)
+    row_count, given_columns = table.num_rows, {name: table[name].combine_chunks() for name in table.column_names}
     faults: RecordFaults = {}
-    report_fault = fault_recorder(faults)
+    report_fault, type_name = fault_recorder(faults), buffer.entity_type.name
     columns: dict[str, pa.Array] = {}
     for prop in buffer.entity_type.properties:
-        input_column = _column_or_default(table, prop.name, buffer.defaults[prop.name])
-        columns[prop.name] = cast_column(prop, input_column, buffer.entity_type.name, report_fault, buffer.limits)
+        input_column = column_or_default(given_columns.get(prop.name), row_count, buffer.defaults[prop.name])
+        columns[prop.name] = cast_column(prop, input_column, type_name, report_fault, buffer.limits)
+    row_numbers = np.arange(first_row_number, first_row_number + row_count, dtype=np.int64)
+    take_columns(buffer, columns, given_columns, faults, row_numbers)
+
+
+def take_columns(
+    buffer: TypeBuffer,
+    property_columns: dict[str, pa.Array],
+    given_columns: Mapping[str, pa.Array],
+    faults: RecordFaults,
+    row_numbers: Positions,
+) -> None:
+    """Take converted property columns, with the endpoints and ids among the given columns."""
+    columns, row_count = dict(property_columns), len(row_numbers)
     if isinstance(buffer.entity_type, EdgeType):
-        for member_name, stored_name in _ENDPOINT_COLUMNS.items():
-            columns[stored_name] = _endpoint_column(table, stored_name, member_name, faults)
-    row_count = table.num_rows
-    id_column = _column_or_default(table, "id", None)
-    input_column = None if id_column.null_count == row_count else id_column
-    columns["id"] = buffer.resolve_ids(_as_table(columns, row_count), input_column, faults, row_count)
-    buffer.append_columns(columns, faults, np.arange(first_row_number, first_row_number + row_count, dtype=np.int64))
+        for member_name, stored_name in ENDPOINT_COLUMNS.items():
+            endpoint_column = column_or_default(given_columns.get(stored_name), row_count)
+            columns[stored_name] = _endpoint_column(endpoint_column, member_name, faults)
+    id_column = column_or_default(given_columns.get("id"), row_count)
+    supplied_ids = None if id_column.null_count == row_count else id_column
+    columns["id"] = buffer.resolve_ids(_as_table(columns, row_count), supplied_ids, faults, row_count)
+    buffer.append_columns(columns, faults, row_numbers)
 
 
 def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
     """Rename the columns to their stored names; raise an error for unknown names."""
     is_edge = isinstance(buffer.entity_type, EdgeType)
+    if is_edge:
+        reject_repeated_endpoints(table.column_names)
     stored_names = [
-        _ENDPOINT_COLUMNS.get(column_name, column_name) if is_edge else column_name
-        for column_name in table.column_names
+        ENDPOINT_COLUMNS.get(column_name, column_name) if is_edge else column_name for column_name in table.column_names
     ]
     duplicate_name = next((column_name for column_name in stored_names if stored_names.count(column_name) > 1), None)
     if duplicate_name is not None:
@@ -149,16 +192,14 @@ def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
     return table.rename_columns(stored_names)
 
 
-def _column_or_default(table: pa.Table, column_name: str, default: Any) -> pa.Array:
-    if column_name in table.column_names:
-        return table[column_name].combine_chunks()
-    if default is None:
-        return pa.nulls(table.num_rows)
-    return pa.array([default] * table.num_rows)
+def column_or_default(column: pa.Array | None, row_count: int, default: Any = None) -> pa.Array:
+    """Return a column, or one of the default value if the input lacks it."""
+    if column is not None:
+        return column
+    return pa.nulls(row_count) if default is None else pa.array([default] * row_count)
 
 
-def _endpoint_column(table: pa.Table, stored_name: str, member_name: str, faults: RecordFaults) -> pa.Array:
-    input_column = _column_or_default(table, stored_name, None)
+def _endpoint_column(input_column: pa.Array, member_name: str, faults: RecordFaults) -> pa.Array:
     if pa.types.is_string(input_column.type) and not input_column.null_count:
         return input_column
     endpoint_ids: list[str | None] = []

@@ -1,9 +1,10 @@
 """Input files of a load: NDJSON, Parquet and CSV, given as paths, folders, patterns or `s3://` URIs.
 
-This module finds and opens input files.
+This module finds and opens input files. `input_parts` decides which inputs are files.
 """
 
 import glob
+import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ import pyarrow as pa
 from omnigraph.errors import InputError
 from omnigraph.storage.root import s3_options
 
+from .csv_options import CsvOptions
+
 InputFormat = Literal["ndjson", "parquet", "csv", "frame"]
 ColumnMappings = Mapping[str, Mapping[str, str]]
 COMPRESSED_SUFFIXES = (".gz", ".zst")
@@ -24,6 +27,7 @@ _FORMAT_BY_SUFFIX: dict[str, InputFormat] = {
     ".json": "ndjson",
     ".parquet": "parquet",
     ".csv": "csv",
+    ".tsv": "csv",
 }
 _GLOB_CHARACTERS = frozenset("*?[")
 
@@ -34,6 +38,7 @@ class InputFile:
 
     `store_options` are the settings for accessing the file, and `base_folder` is the folder that a
     relative path starts from; both are stored because a task on another machine has neither.
+    `content` is an open file, bytes, or records in memory, which only this process can read.
     """
 
     path: str
@@ -43,60 +48,43 @@ class InputFile:
     size: int = 0
     store_options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     base_folder: str = field(default_factory=os.getcwd, repr=False, compare=False)
+    csv_options: CsvOptions = field(default_factory=CsvOptions)
+    content: Any = field(default=None, repr=False, compare=False)
 
 
-def find_input_files(
-    data: Any, file_format: str | None = None, column_mappings: ColumnMappings | None = None
-) -> list[InputFile]:
-    """Find the files of a path, several paths, or a mapping of types to paths, in order."""
-    column_mappings = column_mappings or {}
-    if isinstance(data, Mapping):
-        typed_paths = [(type_name, path) for type_name, type_input in data.items() for path in _as_sequence(type_input)]
-    else:
-        typed_paths = [(None, path) for path in _as_sequence(data)]
-    input_files = [
-        input_file
-        for type_name, path in typed_paths
-        for input_file in _resolve_path(os.fspath(path), type_name, file_format, column_mappings)
-    ]
-    if not input_files:
-        raise InputError("there are no files to load", reason="no input")
-    return input_files
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """How the files of a load are read: one format for all, new column names by type, and CSV options."""
+
+    file_format: str | None = None
+    column_mappings: ColumnMappings = field(default_factory=dict)
+    csv_options: CsvOptions = field(default_factory=CsvOptions)
 
 
-def are_files(data: Any) -> bool:
-    """Return whether an input consists only of paths."""
-    type_inputs = list(data.values()) if isinstance(data, Mapping) else [data]
-    paths = [path for type_input in type_inputs for path in _as_sequence(type_input)]
-    return bool(paths) and all(isinstance(path, str | os.PathLike) for path in paths)
-
-
-def _as_sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else [value]
-
-
-def _resolve_path(
-    path: str, type_name: str | None, requested_format: str | None, column_mappings: ColumnMappings
-) -> Iterator[InputFile]:
+def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iterator[InputFile]:
+    """Yield the files of a path, in order; without a type, Parquet and CSV files are named after theirs."""
     store_options = s3_options(os.environ) if path.startswith("s3://") else {}
-    matched_files = list(_list_files(path, requested_format))
+    matched_files = list(_list_files(path, options.file_format))
     if not matched_files:
-        raise InputError(f"cannot read {path}: No such file or directory", reason="unreadable")
+        is_pattern = bool(_GLOB_CHARACTERS & set(path))
+        reason = "no file matches the pattern" if is_pattern else "No such file or directory"
+        raise InputError(f"cannot read {path}: {reason}", reason="unreadable")
     for file_path, size in matched_files:
-        file_format = requested_format or format_of_name(file_path) or ("ndjson" if type_name is None else None)
-        if file_format is None or (file_format == "ndjson" and type_name is not None):
-            raise InputError(f"{file_path}: expected a CSV or Parquet file", reason="unknown format")
-        resolved_type = (
-            type_name if file_format == "ndjson" else type_name or _type_from_path(file_path, column_mappings)
-        )
-        column_mapping = column_mappings.get(resolved_type or "", {})
+        file_format = options.file_format or format_of_name(file_path) or ("ndjson" if type_name is None else None)
+        if file_format is None:
+            hint = "pass --format or format=, or name the file .ndjson, .csv, .tsv or .parquet"
+            raise InputError(f"{file_path}: unknown format", reason="unknown format", hint=hint)
+        file_type = type_name
+        if file_type is None and file_format != "ndjson":
+            file_type = _type_from_path(file_path, options.column_mappings)
         yield InputFile(
             file_path,
             file_format,  # type: ignore[arg-type]
-            resolved_type,
-            dict(column_mapping),
+            file_type,
+            dict(options.column_mappings.get(file_type or "", {})),
             size,
             store_options,
+            csv_options=options.csv_options,
         )
 
 
@@ -169,7 +157,8 @@ def format_of_name(path: str) -> InputFormat | None:
 
 def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
     """Return the name of the type of a file's rows: the file's stem, or the name of its folder."""
-    stem, folder = Path(path).stem, Path(path).parent.name
+    file_name = Path(path).with_suffix("") if Path(path).suffix in COMPRESSED_SUFFIXES else Path(path)
+    stem, folder = file_name.stem, file_name.parent.name
     if folder in column_mappings or stem.startswith("part-"):
         return folder
     return stem
@@ -192,13 +181,34 @@ class ReadErrorContext:
 
 
 def open_input_file(input_file: InputFile) -> IO[bytes]:
-    """Open a file for reading, local or on S3."""
+    """Open a file for reading: local, on S3, or already open."""
+    if isinstance(input_file.content, bytes):
+        return io.BytesIO(input_file.content)
+    if input_file.content is not None:
+        already_open: IO[bytes] = _KeepOpen(input_file.content)  # type: ignore[assignment]
+        return already_open
     with ReadErrorContext(input_file.path):
         if input_file.path.startswith("s3://"):
             object_path = input_file.path.removeprefix("s3://")
             opened: IO[bytes] = s3_file_system(input_file.store_options).open_input_file(object_path)
             return opened
         return Path(input_file.base_folder, input_file.path).open("rb")
+
+
+class _KeepOpen:
+    """A file of the caller, which leaving a `with` block does not close."""
+
+    def __init__(self, file: IO[Any]) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> Any:
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def total_bytes(input_files: Sequence[InputFile]) -> int:

@@ -5,21 +5,24 @@ files once all pieces have reported their line counts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
 
-from omnigraph.ingest.frames import FILE_HINT, take_table
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.type_names import resolve_type
 
-from .files import cut_blocks, detect_compression, iter_blocks
+from .csv_reader import CsvSource, read_csv
+from .files import cut_blocks, detect_compression, iter_blocks, open_text
+from .frames import FILE_HINT, RecordType, take_table, take_type_data
 from .input_files import COMPRESSED_SUFFIXES, InputFile, ReadErrorContext, open_input_file
 from .ndjson import read_blocks
 from .problem import LoadProblem, relocate_problem
 from .record_intake import Intake
-from .table_files import iter_tables, read_group_sizes
+from .table_files import iter_tables, read_group_sizes, rename_columns
+from .text_encoding import is_splittable, to_utf8
 
 RECORD_BITS = 40  # bits for the number of a record within its piece
 _RECORD_MASK = (1 << RECORD_BITS) - 1
@@ -53,14 +56,16 @@ def _piece_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int
         or Path(input_file.path).suffix in COMPRESSED_SUFFIXES
         or input_file.size <= piece_bytes
     )
-    if is_indivisible or _is_compressed(input_file):
+    if is_indivisible or not _has_plain_lines(input_file):
         return [(0, None)]
     return [(start, min(start + piece_bytes, input_file.size)) for start in range(0, input_file.size, piece_bytes)]
 
 
-def _is_compressed(input_file: InputFile) -> bool:
+def _has_plain_lines(input_file: InputFile) -> bool:
+    """Return whether lines can be found anywhere in a file without reading it from its beginning."""
     with open_input_file(input_file) as file:
-        return detect_compression(bytes(file.read(4))) is not None
+        first_bytes = bytes(file.read(4))
+    return detect_compression(first_bytes) is None and is_splittable(first_bytes)
 
 
 def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:
@@ -82,7 +87,8 @@ def read_piece_blocks(piece: InputPiece, max_line_bytes: int) -> Iterator[bytes]
         if piece.end is None:
             yield from iter_blocks(file, max_line_bytes)
         else:
-            yield from cut_blocks(_read_span(file, piece.start, piece.end), max_line_bytes)
+            pieces = _read_span(file, piece.start, piece.end)
+            yield from cut_blocks(to_utf8(pieces) if piece.start == 0 else pieces, max_line_bytes)
 
 
 def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
@@ -108,18 +114,65 @@ def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
             return
 
 
-def read_piece_tables(piece: InputPiece) -> Iterator[pa.Table]:
-    """Yield the rows of a Parquet or CSV piece, with columns renamed by the mapping."""
+def read_piece(intake: Intake, piece: InputPiece, *, allow_truncate: bool, report_all: bool) -> Iterator[int]:
+    """Take the records of a piece in blocks; yield the position after each block."""
+    input_file, first_number = piece.input_file, first_position(piece.number)
+    if input_file.file_format == "ndjson":
+        yield from read_blocks(
+            intake,
+            read_piece_blocks(piece, intake.limits.line_bytes),
+            allow_truncate=allow_truncate,
+            report_all=report_all,
+            first_number=first_number,
+            record_type=_record_type(intake.ir.catalog, input_file),
+        )
+    elif input_file.file_format == "csv":
+        yield from _read_csv_piece(intake, input_file, first_number)
+    elif input_file.file_format == "frame":
+        content = rename_columns(input_file.content, input_file.column_mapping)
+        take_type_data(intake, _entity_type(intake.ir.catalog, input_file), content, first_number)
+    else:
+        for table in _read_parquet_tables(piece):
+            take_table(intake, _entity_type(intake.ir.catalog, input_file), table, first_number)
+            first_number += table.num_rows
+            yield first_number
+
+
+def _read_csv_piece(intake: Intake, input_file: InputFile, first_number: int) -> Iterator[int]:
+    options, file_name = input_file.csv_options, input_file.path or None
+    entity_type = _entity_type(intake.ir.catalog, input_file)
+    with (
+        ReadErrorContext(input_file.path),
+        open_input_file(input_file) as file,
+        open_text(file, options.encoding, file_name) as (pieces, _),
+    ):
+        source = CsvSource(options, input_file.column_mapping, file_name)
+        yield from read_csv(intake, entity_type, pieces, source, first_number)
+
+
+def _read_parquet_tables(piece: InputPiece) -> Iterator[pa.Table]:
+    """Yield the rows of a Parquet piece, with columns renamed by the mapping."""
     input_file = piece.input_file
     with ReadErrorContext(input_file.path), open_input_file(input_file) as file:
-        yield from iter_tables(file, input_file.file_format, input_file.column_mapping, piece.start, piece.end)
+        yield from iter_tables(file, input_file.column_mapping, piece.start, piece.end)
+
+
+def _record_type(catalog: Catalog, input_file: InputFile) -> RecordType | None:
+    if input_file.type_name is None:
+        return None
+    return RecordType(_entity_type(catalog, input_file), input_file.column_mapping)
+
+
+def _entity_type(catalog: Catalog, input_file: InputFile) -> NodeType | EdgeType:
+    """Return the type of a file's rows; the node type takes precedence if both exist."""
+    return resolve_type(catalog, input_file.type_name or "", ignore_case=True, fallback_hint=FILE_HINT)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordPositions:
     """The location of records: the path of each piece, and the number of lines before it in that file."""
 
-    path_by_piece: Mapping[int, str]
+    path_by_piece: Mapping[int, str | None]
     lines_before_piece: Mapping[int, int]
 
     def line_number(self, position: int) -> int | None:
@@ -159,32 +212,21 @@ def first_position(piece_number: int) -> int:
 
 
 class InputFiles:
-    """Files as one input of a load in this process, with one piece per file."""
+    """The parts of an input as one input of a load in this process, with one piece per part."""
 
     def __init__(self, input_files: Sequence[InputFile]) -> None:
         self.pieces = [InputPiece(number, input_file) for number, input_file in enumerate(input_files)]
-        self.positions = RecordPositions(
-            {piece.number: piece.input_file.path for piece in self.pieces}, _NoLinesBefore()
-        )
+        paths = {piece.number: piece.input_file.path or None for piece in self.pieces}
+        self.positions = RecordPositions(paths, dict.fromkeys(paths, 0))
+
+    @property
+    def type_names(self) -> frozenset[str] | None:
+        """The names of the types in the input, or None if some records name their type themselves."""
+        names = [piece.input_file.type_name for piece in self.pieces]
+        return None if None in names else frozenset(name for name in names if name is not None)
 
     def take_into(self, intake: Intake, *, truncating: bool, report: bool) -> None:
         """Pass all records to an intake."""
         for piece in self.pieces:
-            record_position = first_position(piece.number)
-            if piece.input_file.file_format == "ndjson":
-                blocks = read_piece_blocks(piece, intake.limits.line_bytes)
-                for _ in read_blocks(
-                    intake, blocks, allow_truncate=truncating, report_all=report, first_number=record_position
-                ):
-                    pass
-                continue
-            type_name = piece.input_file.type_name or ""
-            entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
-            for table in read_piece_tables(replace(piece, end=None)):
-                take_table(intake, entity_type, table, record_position)
-                record_position += table.num_rows
-
-
-class _NoLinesBefore(dict[int, int]):
-    def __missing__(self, _: int) -> int:
-        return 0
+            for _ in read_piece(intake, piece, allow_truncate=truncating, report_all=report):
+                pass

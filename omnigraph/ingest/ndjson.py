@@ -13,12 +13,15 @@ from typing import Any
 import orjson
 
 from omnigraph.errors import ClientError, InputError
+from omnigraph.values.byte_order_mark import looks_like_unmarked_utf16
 
 from .fast_ndjson import take_block
 from .files import split_block
+from .frames import RecordType, take_typed_record
 from .load_limits import LoadLimits, check_limit
-from .record_envelope import take_record, with_line_number
+from .record_envelope import json_type_name, take_record, with_line_number
 from .record_intake import Intake
+from .text_encoding import UNMARKED_UTF16_HINT
 
 _STRING_LITERAL = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRUCTURAL_BYTES = b"{}[],:"
@@ -27,24 +30,36 @@ _CHECK_EVERY_LINES = 20_000  # lines between two checks for problems
 
 
 def read_blocks(
-    intake: Intake, blocks: Iterable[bytes], *, allow_truncate: bool, report_all: bool, first_number: int = 1
+    intake: Intake,
+    blocks: Iterable[bytes],
+    *,
+    allow_truncate: bool,
+    report_all: bool,
+    first_number: int = 1,
+    record_type: RecordType | None = None,
 ) -> Iterator[int]:
     """Take blocks of lines numbered from `first_number`; yield the next number after each block.
 
     A block of ordinary records is processed as a whole, and any other block line by line. Without
-    `report_all`, the first problem is raised.
+    `report_all`, the first problem is raised. Records of a given type have no envelope.
     """
     next_number = first_number
     for block in blocks:
-        if not take_block(intake, block, next_number):
-            lines = split_block(block, intake.limits.line_bytes)
-            opening_number = first_number if next_number == first_number else None
-            read_lines(intake, lines, next_number, opening_number, allow_truncate=allow_truncate, report_all=report_all)
+        if not _take_whole_block(intake, block, next_number, record_type):
+            read_lines(
+                intake,
+                split_block(block, intake.limits.line_bytes),
+                next_number,
+                first_number if next_number == first_number else None,
+                allow_truncate=allow_truncate,
+                report_all=report_all,
+                record_type=record_type,
+            )
         next_number += block.count(b"\n") + 1
         yield next_number
 
 
-def read_lines(
+def read_lines(  # noqa: PLR0913 - the last three are keywords
     intake: Intake,
     lines: Iterable[bytes],
     first_number: int = 1,
@@ -52,6 +67,7 @@ def read_lines(
     *,
     allow_truncate: bool,
     report_all: bool,
+    record_type: RecordType | None = None,
 ) -> None:
     """Take lines numbered from `first_number`; `opening_number` is the first line of the input."""
     for line_number, line in enumerate(lines, first_number):
@@ -59,14 +75,37 @@ def read_lines(
             record = parse_line(line, intake.limits)
         except ClientError as error:
             if line_number == opening_number and not line.lstrip().startswith((b"{", b"[")):
-                error.hint = _NOT_NDJSON_HINT
+                error.hint = UNMARKED_UTF16_HINT if looks_like_unmarked_utf16(line) else _NOT_NDJSON_HINT
             intake.problems.add(with_line_number(error, line_number), line_number, unreadable_line=line)
         else:
-            if record is not None:
+            if record is not None and record_type is not None:
+                _take_typed(intake, record_type, line_number, record)
+            elif record is not None:
                 take_record(intake, line_number, record, allow_truncate=allow_truncate)
         if not report_all and (intake.problems.collected or not line_number % _CHECK_EVERY_LINES):
             intake.flush()
             intake.problems.raise_first()
+
+
+def _take_whole_block(intake: Intake, block: bytes, first_number: int, record_type: RecordType | None) -> bool:
+    if record_type is None:
+        return take_block(intake, block, first_number)
+    return not record_type.column_mapping and take_block(intake, block, first_number, record_type.entity_type)
+
+
+def _take_typed(intake: Intake, record_type: RecordType, line_number: int, record: Any) -> None:
+    """Take a record without an envelope; a record with one gets a hint."""
+    entity_type = record_type.entity_type
+    if type(record) is not dict:
+        error = InputError(reason=f"expected one JSON object, got {json_type_name(record)}")
+    elif record_type.is_envelope(record):
+        hint = "give the file without a type, or its records without 'type', 'edge' and 'data'"
+        reason = f"the file is given as {entity_type.name}, but the record names its own type"
+        error = InputError(reason=reason, hint=hint)
+    else:
+        take_typed_record(intake, entity_type, line_number, record_type.with_stored_names(record))
+        return
+    intake.problems.add(with_line_number(error, line_number), line_number, entity_type.name)
 
 
 def parse_line(line: bytes, limits: LoadLimits) -> Any:
@@ -82,12 +121,23 @@ def parse_line(line: bytes, limits: LoadLimits) -> Any:
     except orjson.JSONDecodeError as error:
         if not line.strip(b" \t\r\n"):
             return None
+        _reject_invalid_utf8(line)
         raise InputError(reason=f"malformed JSON: {error.msg} at column {error.colno}") from None
     if record is None:
         raise InputError(reason="expected one JSON object, got null")
     if line.count(b":") != _count_members(record) and not _accounts_for_colons(line, record):
         _reject_duplicate_members(line)
     return record
+
+
+def _reject_invalid_utf8(line: bytes) -> None:
+    """Raise an error that names the first byte that is not UTF-8, because a JSON error would hide it."""
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        column = len(line[: error.start].decode()) + 1
+        reason = f"byte 0x{line[error.start]:02x} at column {column} is not valid UTF-8"
+        raise InputError(reason=reason, hint="save the file as UTF-8") from None
 
 
 def _check_size(line: bytes, limits: LoadLimits) -> None:

@@ -10,10 +10,12 @@ from omnigraph.errors import ClientError, InputError
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import resolve_type
 
+from .edge_endpoints import ENDPOINT_COLUMNS, with_endpoint_members
 from .record_intake import Intake, unknown_property_errors
 
 _NODE_MEMBERS = frozenset({"type", "data"})
 _EDGE_MEMBERS = frozenset({"edge", "from", "to", "data"})
+_STORED_ENDPOINTS = frozenset(ENDPOINT_COLUMNS.values())
 _EMPTY_RECORD: dict[str, Any] = {}
 
 
@@ -21,7 +23,7 @@ def take_record(intake: Intake, line_number: int, record: Any, *, allow_truncate
     """Add a record to the buffer of its type, or record why it is invalid."""
     try:
         if type(record) is not dict:
-            raise InputError(reason=f"expected one JSON object, got {_json_type_name(record)}")
+            raise InputError(reason=f"expected one JSON object, got {json_type_name(record)}")
         if _is_baseline_end(record):
             return
         if "type" in record and "edge" not in record:
@@ -68,6 +70,8 @@ def _take_node(intake: Intake, line_number: int, record: dict[str, Any], allow_t
 def _take_edge(intake: Intake, line_number: int, record: dict[str, Any], allow_truncate: bool) -> None:
     if "edge" not in record or "type" in record:
         raise InputError(reason="a record must have exactly one of 'type' and 'edge'")
+    if not _STORED_ENDPOINTS.isdisjoint(record):
+        record = with_endpoint_members(record)
     type_name = _string_member(record, "edge")
     edge_type = resolve_type(intake.ir.catalog, type_name, "edge", ignore_case=True)
     buffer = intake.buffer_for(edge_type)
@@ -106,12 +110,12 @@ def _record_properties(
     """Return the properties of a record, and the faults in their names or in the id."""
     properties: Any = record.get("data", _EMPTY_RECORD)
     if type(properties) is not dict:
-        raise InputError(reason=f"'data' must be an object, got {_json_type_name(properties)}", member="data")
+        raise InputError(reason=f"'data' must be an object, got {json_type_name(properties)}", member="data")
     faults: list[ClientError] = []
     if not properties.keys() <= property_names:
         faults += unknown_property_errors(entity_type, properties, property_names)
     if "id" in properties and not isinstance(properties["id"], str):
-        reason = f"'id' must be a string, got {_json_type_name(properties['id'])}"
+        reason = f"'id' must be a string, got {json_type_name(properties['id'])}"
         faults.append(InputError(reason=reason, member="id", hint=string_id_hint(properties["id"])))
         properties = {**properties, "id": None}
     return properties, faults
@@ -120,7 +124,7 @@ def _record_properties(
 def _string_member(record: dict[str, Any], member_name: str) -> str:
     value = record.get(member_name)
     if not isinstance(value, str):
-        actual_type = _json_type_name(value) if member_name in record else "nothing"
+        actual_type = json_type_name(value) if member_name in record else "nothing"
         reason = f"'{member_name}' must be a string, got {actual_type}"
         raise InputError(reason=reason, member=member_name, hint=string_id_hint(value))
     return value
@@ -142,7 +146,12 @@ def _record_id(record: dict[str, Any]) -> str | None:
     return entity_id if isinstance(entity_id, str) else None
 
 
-def _json_type_name(value: Any) -> str:
+def json_type_name(value: Any) -> str:
+    """Return the name of a JSON value's type, with an article.
+
+    >>> json_type_name([]), json_type_name(None)
+    ('an array', 'null')
+    """
     container_names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
     scalar_names = {int: "a number", float: "a number", type(None): "null"}
     return (container_names | scalar_names).get(type(value), type(value).__name__)

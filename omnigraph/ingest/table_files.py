@@ -1,4 +1,4 @@
-"""Read tables from Parquet and CSV files, whole or in batches, with columns renamed.
+"""Read tables from Parquet files in batches, with columns renamed.
 
 This is the only module that reads a load's Parquet input. The column types of the file are kept;
 `frames` casts them to those of the schema. Callers add the file name to errors.
@@ -6,35 +6,18 @@ This is the only module that reads a load's Parquet input. The column types of t
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 
 TableSource = Path | IO[bytes]
-TABLE_FORMATS = ("csv", "parquet")
 _BATCH_ROWS = 65_536
 
 
-def read_table(source: TableSource, table_format: str, column_mapping: Mapping[str, str]) -> pa.Table:
-    """Read a whole file."""
-    if table_format == "csv":
-        return rename_columns(_read_csv(source), column_mapping)
-    import pyarrow.parquet as pq
-
-    return rename_columns(pq.read_table(source), column_mapping)
-
-
 def iter_tables(
-    source: TableSource,
-    table_format: str,
-    column_mapping: Mapping[str, str],
-    first_group: int = 0,
-    end_group: int | None = None,
+    source: TableSource, column_mapping: Mapping[str, str], first_group: int = 0, end_group: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of the given row groups of a Parquet file in batches; a CSV file is one batch."""
-    if table_format == "csv":
-        yield rename_columns(_read_csv(source), column_mapping)
-        return
+    """Yield the rows of the given row groups of a Parquet file in batches."""
     import pyarrow.parquet as pq
 
     parquet_file = pq.ParquetFile(source)
@@ -58,7 +41,7 @@ def count_rows(source: TableSource) -> int:
     return int(pq.read_metadata(source).num_rows)
 
 
-def rename_columns(table: pa.Table, column_mapping: Mapping[str, str]) -> pa.Table:
+def rename_columns(table: Any, column_mapping: Mapping[str, str]) -> Any:
     """Rename the columns that the mapping contains; all others keep their names.
 
     >>> rename_columns(pa.table({"a": [1], "b": [2]}), {"a": "x"}).column_names
@@ -66,10 +49,5 @@ def rename_columns(table: pa.Table, column_mapping: Mapping[str, str]) -> pa.Tab
     """
     if not column_mapping:
         return table
-    return table.rename_columns([column_mapping.get(name, name) for name in table.column_names])
-
-
-def _read_csv(source: TableSource) -> pa.Table:
-    import pyarrow.csv
-
-    return pyarrow.csv.read_csv(source)
+    arrow_table = table if isinstance(table, pa.Table) else pa.table(table)
+    return arrow_table.rename_columns([column_mapping.get(name, name) for name in arrow_table.column_names])

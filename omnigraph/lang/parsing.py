@@ -11,6 +11,7 @@ from typing import Any
 from omnigraph.errors import ParseError
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.records.frozen import record
+from omnigraph.values.byte_order_mark import encoding_from_mark
 
 from . import coarse_scan
 
@@ -62,19 +63,26 @@ class ParsedDeclarations:
 
 
 def decode_source(encoded: bytes, source_name: str) -> SourceText:
-    """Return the source text in the bytes of a file; raise `ParseError` unless it is UTF-8 text.
+    """Return the source text in the bytes of a file; raise `ParseError` unless it is Unicode text.
+
+    The text is UTF-8, or UTF-16 or UTF-32 with a byte order mark.
 
     >>> decode_source(b"node A {}", "a.pg").text
     'node A {}'
     """
     try:
+        marked_encoding = encoding_from_mark(encoded)
+        if marked_encoding not in (None, "utf-8-sig"):
+            encoded = encoded.decode(marked_encoding).encode()
         source = SourceText(source_name, encoded.decode("utf-8").removeprefix(_BYTE_ORDER_MARK))
     except UnicodeDecodeError as decode_error:
         readable_source = SourceText(
-            source_name, encoded[: decode_error.start].decode("utf-8").removeprefix(_BYTE_ORDER_MARK)
+            source_name,
+            encoded[: decode_error.start].decode(decode_error.encoding, "ignore").removeprefix(_BYTE_ORDER_MARK),
         )
         offset = decode_error.start
-        message = f"byte 0x{encoded[offset]:02x} at offset {offset} is not valid UTF-8"
+        encoding_name = decode_error.encoding.upper()
+        message = f"byte 0x{encoded[offset]:02x} at offset {offset} is not valid {encoding_name}"
         hint = "save the file as UTF-8 text"
         encoding_error = Diagnostic.at_span(
             readable_source, Span(len(readable_source.text), len(readable_source.text)), message, hint=hint

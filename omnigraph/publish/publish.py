@@ -12,7 +12,8 @@ This is the only module that makes a write visible. Safety depends on the order 
    manifest back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,7 @@ def publish(
     metadata: CommitMetadata | None = None,
     conditions: Sequence[Requirement] = (),
     identity: tuple[str, int] | None = None,
+    takes_turns: bool = False,
 ) -> Commit | None:
     """Prepare a write on the newest state and publish it, all tables at once.
 
@@ -54,9 +56,12 @@ def publish(
     to write. `conditions` are what the caller based its decision on; they are checked on every base,
     and a failure is final. If a plan's own requirements fail, a new plan is prepared.
     `identity` is the (commit id, creation time) that an intent recorded earlier. A recovered operation
-    keeps its commit id, so that it can be found in the log and is never published twice.
+    keeps its commit id, so that it can be found in the log and is never published twice. With
+    `takes_turns`, the processes of this machine take turns; this is for short writes that must be
+    planned again after every lost race.
     """
-    commit = _publish_with_retries(branch_state, prepare, metadata, conditions, identity)
+    turn = branch_state.machine_queue.turn if takes_turns else _race
+    commit = _publish_with_retries(branch_state, prepare, metadata, conditions, identity, turn)
     if commit is not None:
         # Housekeeping comes last, and its failures are only logged, because the write has already landed.
         try:
@@ -73,6 +78,7 @@ def _publish_with_retries(
     metadata: CommitMetadata | None,
     conditions: Sequence[Requirement],
     identity: tuple[str, int] | None,
+    turn: Callable[[], AbstractContextManager[bool]],
 ) -> Commit | None:
     # All attempts share one commit id, so that a late swap from an earlier attempt is recognized in the
     # log as this same write, which can then never be published twice.
@@ -89,7 +95,10 @@ def _publish_with_retries(
         branch_state.writer_slot(),
         missing_files_context,
         as_storage_errors("none"),
+        turn() as waited,
     ):
+        if waited:  # another process has probably published
+            branch_state.refresh()
         deadline = clock_and_ids.monotonic() + PREPARATION_BUDGET_SECONDS
         for lost_attempts in range(MAX_PREPARATIONS):
             txn = replace(txn, base=branch_state.last_known(), is_retry=lost_attempts > 0)
@@ -100,6 +109,11 @@ def _publish_with_retries(
                 break
             branch_state.back_off(lost_attempts)
         raise ConcurrentCommit(f"branch {branch_state.name} was too busy; nothing was written")
+
+
+def _race() -> AbstractContextManager[bool]:
+    """Return the turn of a write that does not wait for other processes."""
+    return nullcontext(False)
 
 
 class _PrepareAgain:

@@ -1,30 +1,98 @@
 """The read set of a caller: the content of each table it has read, on which strict writes are based.
 
 A strict write (update, delete, overwrite) is based on what its caller has read. Maintenance after
-the read is ignored, but a logical change is a conflict.
+the read is ignored. A logical change is a conflict if the write depends on a changed row; an
+overwrite depends on all rows.
 """
 
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
+from omnigraph.errors import StorageError, VersionConflict
 from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.publish.conflicting_commit import find_conflicting_commit
 from omnigraph.publish.requirements import SameContent
+from omnigraph.publish.unread_changes import (
+    IncomparableVersionsError,
+    RowFilter,
+    TableReads,
+    UnreadStep,
+    find_changed_ids,
+    read_changes,
+)
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.values.table_key import TableKey
+
+MAX_NAMED_IDS = 5  # entities that a conflict names
+
+
+@dataclass(frozen=True, slots=True)
+class UnchangedTable:
+    """The requirement that no row of a table that a write depends on has changed since it was read.
+
+    Without a filter, the write depends on all rows.
+    """
+
+    table_key: TableKey
+    reads: TableReads
+    row_filter: RowFilter | None = None
+
+    def to_json(self) -> list[Any]:
+        """Return the requirement that no row has changed at all, which another process can check."""
+        read_entry = self.reads.read_entry
+        return SameContent(self.table_key, read_entry.content_id, read_entry.version).to_json()
+
+    def check(self, txn: WriteTxn) -> tuple[UnreadStep, ...]:
+        """Return the steps between what was read and the base; raise `VersionConflict` if one is in conflict."""
+        base_entry = txn.table_entry(self.table_key)
+        if base_entry is None:
+            self._raise_conflict(txn, None)
+        return tuple(self._check_step(txn, step) for step in self.reads.steps_to(base_entry))
+
+    def _check_step(self, txn: WriteTxn, step: UnreadStep) -> UnreadStep:
+        if self.row_filter is None:
+            self._raise_conflict(txn, step)
+        try:
+            changes, kept_step = read_changes(txn, self.table_key, step, self.row_filter)
+            changed_ids = find_changed_ids(txn, changes, self.row_filter)
+        except (IncomparableVersionsError, FileNotFoundError):
+            # The schema changed, or cleanup removed the version that was read: any row may have changed.
+            self._raise_conflict(txn, step)
+        except StorageError as error:
+            if error.kind != "not_found":
+                raise
+            self._raise_conflict(txn, step)
+        if changed_ids:
+            self._raise_conflict(txn, step, changed_ids)
+        return kept_step
+
+    def _raise_conflict(self, txn: WriteTxn, step: UnreadStep | None, changed_ids: Iterable[str] = ()) -> NoReturn:
+        base_entry, entity_ids = txn.table_entry(self.table_key), list(changed_ids)
+        commit = find_conflicting_commit(txn, self.table_key, step, entity_ids) if step is not None else None
+        raise VersionConflict(
+            type_key=self.table_key,
+            expected=self.reads.read_entry.version,
+            actual=base_entry.version if base_entry else None,
+            changed_ids=tuple(entity_ids[:MAX_NAMED_IDS]) or None,
+            more_changes=max(0, len(entity_ids) - MAX_NAMED_IDS) or None,
+            commit_id=commit.id if commit else None,
+            actor=commit.actor if commit else None,
+        )
 
 
 @dataclass(slots=True)
 class UnchangedReads:
-    """The requirement of a strict write that the tables still have the content that was read.
+    """The requirement of a strict write that the rows it depends on are as they were read.
 
-    The base of the last check is recorded, because the read set may advance past the write only for
-    tables in which that base had no unread changes.
+    The base of the last check is recorded, because the read set advances past the write, but not
+    past the unread changes on which the write was applied.
     """
 
-    contents: tuple[SameContent, ...] = ()
-    base_content_ids: dict[TableKey, str] = field(default_factory=dict)
+    contents: tuple[UnchangedTable, ...] = ()
+    base_entries: Mapping[TableKey, TableEntry] = field(default_factory=dict)
+    checked_steps: dict[TableKey, tuple[UnreadStep, ...]] = field(default_factory=dict)
     commit_id: str | None = None
 
     def to_json(self) -> list[Any]:
@@ -36,21 +104,28 @@ class UnchangedReads:
         """Build the requirement from the arguments of its JSON form."""
         return cls(
             tuple(
-                SameContent(TableKey(table_key), content_id, version)
+                UnchangedTable(key := TableKey(table_key), TableReads(TableEntry(key, "", version, 0, content_id, 0)))
                 for _, table_key, content_id, version in encoded_contents
             )
         )
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare the current content ids with those that were read, and record the base."""
-        for content in self.contents:
-            content.check(txn)
-        self.base_content_ids = {table_key: entry.content_id for table_key, entry in txn.base.state.tables.items()}
+        """Check every table, and record the base."""
+        self.checked_steps = {content.table_key: content.check(txn) for content in self.contents}
+        self.base_entries = txn.base.state.tables
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
         """Return whether this write published the commit; False for a commit found by its idempotency key."""
         return self.commit_id == commit.id
+
+    def reads_after_write(self, table_key: TableKey, reads: TableReads, new_entry: TableEntry) -> TableReads:
+        """Return what has been read of a table after this write made a new version of it."""
+        base_entry = self.base_entries.get(table_key)
+        if base_entry is None:  # dropped by others and created again: nothing of it was read
+            return reads
+        is_checked = any(content.table_key == table_key and content.reads is reads for content in self.contents)
+        return reads.after_own_write(base_entry, new_entry, self.checked_steps[table_key] if is_checked else None)
 
 
 class ReadSet:
@@ -58,26 +133,29 @@ class ReadSet:
 
     def __init__(self, tables: Mapping[TableKey, TableEntry]) -> None:
         self._lock = threading.Lock()
-        self._tables = dict(tables)
+        self._tables = {table_key: TableReads(entry) for table_key, entry in tables.items()}
 
     def record_read(self, tables: Mapping[TableKey, TableEntry]) -> None:
         """Record that these tables were read; the entries of other tables stay unchanged."""
         with self._lock:
-            self._tables = {**self._tables, **tables}
+            self._tables |= {table_key: TableReads(entry) for table_key, entry in tables.items()}
 
-    def require_unchanged(self, table_keys: Iterable[TableKey] = ()) -> UnchangedReads:
-        """Return the requirement that these tables have not changed since they were read."""
+    def require_unchanged(
+        self, table_keys: Iterable[TableKey] | Mapping[TableKey, RowFilter | None] = ()
+    ) -> UnchangedReads:
+        """Return the requirement that these tables, or these rows of them, are as they were read."""
+        row_filters = table_keys if isinstance(table_keys, Mapping) else dict.fromkeys(table_keys)
         with self._lock:
             return UnchangedReads(
                 tuple(
-                    SameContent(table_key, entry.content_id, entry.version)
-                    for table_key in table_keys
-                    if (entry := self._tables.get(table_key)) is not None
+                    UnchangedTable(table_key, reads, row_filter)
+                    for table_key, row_filter in row_filters.items()
+                    if (reads := self._tables.get(table_key)) is not None
                 )
             )
 
     def record_write(self, commit: Commit, requirement: UnchangedReads) -> None:
-        """Advance past a write by the same caller, except where it was applied on top of an unread change.
+        """Advance past a write by the same caller, but not past the unread changes that it was applied to.
 
         An earlier commit found by its idempotency key is skipped, because it was applied to a base that
         was not checked against this requirement, and it may be older than what has been read since.
@@ -86,13 +164,14 @@ class ReadSet:
             return
         with self._lock:
             for table_key, entry in commit.tables.items():
-                read_entry = self._tables.get(table_key)
-                base_content_id = requirement.base_content_ids.get(table_key)
-                if (read_entry and read_entry.content_id) == base_content_id:
-                    self._replace_entry(table_key, entry)
+                self._record_own_version(table_key, entry, requirement)
 
-    def _replace_entry(self, table_key: TableKey, entry: TableEntry | None) -> None:
-        if entry is None:  # dropped
-            self._tables.pop(table_key, None)
-        else:
-            self._tables[table_key] = entry
+    def _record_own_version(self, table_key: TableKey, entry: TableEntry | None, requirement: UnchangedReads) -> None:
+        reads, base_entry = self._tables.get(table_key), requirement.base_entries.get(table_key)
+        if entry is None:  # dropped; unread rows may have been dropped, too
+            if reads is not None and base_entry is not None and not reads.steps_to(base_entry):
+                del self._tables[table_key]
+        elif reads is not None:
+            self._tables[table_key] = requirement.reads_after_write(table_key, reads, entry)
+        elif base_entry is None:  # created by this write
+            self._tables[table_key] = TableReads(entry)

@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from omnigraph.errors import ClientError
 from omnigraph.ingest.frames import take_table
-from omnigraph.ingest.input_pieces import InputPiece, first_position, read_piece_blocks, read_piece_tables
+from omnigraph.ingest.input_pieces import InputPiece, first_position, read_piece
 from omnigraph.ingest.load import LoadMode
 from omnigraph.ingest.load_limits import LoadLimits
-from omnigraph.ingest.ndjson import read_blocks
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.record_intake import Intake, TypeBuffer
 from omnigraph.ingest.unchanged_rows import without_unchanged
@@ -120,17 +119,10 @@ def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches])
 
 
 def _load_piece(load_job: LoadJob, piece: InputPiece) -> ReportBatches:
-    if piece.input_file.file_format != "ndjson":
-        table_key = table_key_of(load_job.schema_ir, piece.input_file.type_name or "")
-        yield from _load_tables(load_job, piece.number, table_key, read_piece_tables(piece))
-        return
     loader = PieceLoader(load_job)
     start_position = end_position = first_position(piece.number)
-    blocks = read_piece_blocks(piece, load_job.limits.line_bytes)
     truncating = load_job.mode == "overwrite"
-    for block_end in read_blocks(
-        loader.intake, blocks, allow_truncate=truncating, report_all=True, first_number=start_position
-    ):
+    for block_end in read_piece(loader.intake, piece, allow_truncate=truncating, report_all=True):
         end_position = block_end
         yield from loader.drain()
     yield from loader.finish()

@@ -112,7 +112,7 @@ def test_retry_awaits_again_after_a_conflict(graph: Graph) -> None:
         nonlocal calls
         calls += 1
         if calls == 1:
-            other.insert("Person", {"name": f"late at {other.head.id}"})
+            other.update("Person", where='name = "ann"', set={"age": 100 + len(other.refresh().log())})
         await there.update("Person", where='name = "ann"', set={"age": 77})
         return "changed"
 

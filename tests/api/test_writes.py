@@ -187,12 +187,14 @@ def test_edges_require_existing_endpoints(graph: Graph) -> None:
         graph.connect_nodes("Likes", [("bob", "ann")])
 
 
-def test_strict_write_requires_the_shown_state(graph: Graph) -> None:
+def test_strict_write_requires_the_shown_rows(graph: Graph) -> None:
     other = omnigraph.open(graph.uri, durability="os")
-    other.insert("Person", {"name": "eve"})
+    other.update("Person", where="name = 'ann'", set={"age": 5})
     with pytest.raises(VersionConflict):
         graph.update("Person", where="name = 'ann'", set={"age": 1})
-    assert graph["Person", "ann"].age == 30  # a read shows the newest state
+    with pytest.raises(VersionConflict):  # a failed write shows nothing
+        graph.update("Person", where="name = 'ann'", set={"age": 1})
+    assert graph["Person", "ann"].age == 5  # a read shows the newest state
     assert graph.update("Person", where="name = 'ann'", set={"age": 1})
     assert graph.update("Person", where="name = 'ann'", set={"age": 2})  # own writes are known
     graph.insert("Firm", {"name": "new"})

@@ -20,6 +20,7 @@ PAGES = (
     "docs/how-to/operate.md",
     "docs/how-to/erase.md",
     "docs/how-to/follow-changes.md",
+    "docs/how-to/load-files.md",
     "docs/reference/json.md",
     "docs/reference/python.md",
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from omnigraph.ingest.fast_ndjson import take_block
 from omnigraph.ingest.files import cut_blocks, iter_blocks
+from omnigraph.ingest.frames import RecordType
 from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.ndjson import read_blocks, read_lines
 from omnigraph.ingest.problem import ProblemCollector
@@ -18,6 +19,7 @@ from omnigraph.ingest.record_intake import Intake
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.assign_identity import new_identity
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.values.clock_and_ids import is_ulid
 
 SCHEMA = """
@@ -92,18 +94,19 @@ def _edge(weight: str, given: bool) -> str:
     return f'{{"edge":"R","from":"a","to":"b","data":{{{data}}}}}'
 
 
-def seen(ir: SchemaIR, text: bytes, quick: bool, **limits: Any) -> Any:
+def seen(ir: SchemaIR, text: bytes, quick: bool, record_type: RecordType | None = None, **limits: Any) -> Any:
     """All that is left of a text: rows, places, counts, problems."""
     problems, made = ProblemCollector(), LoadLimits(**limits)
     intake = Intake(ir, problems, made)
     failed = None
     try:
         if quick:
-            for _ in read_blocks(intake, [text], allow_truncate=True, report_all=True, first_number=5):
+            rules: Any = {"allow_truncate": True, "report_all": True, "record_type": record_type}
+            for _ in read_blocks(intake, [text], first_number=5, **rules):
                 pass
         else:
             lines = (one[: made.line_bytes + 1] for one in text.split(b"\n"))
-            read_lines(intake, lines, 5, 5, allow_truncate=True, report_all=True)
+            read_lines(intake, lines, 5, 5, allow_truncate=True, report_all=True, record_type=record_type)
         intake.flush()
     except Exception as error:  # compared below
         failed = (type(error), str(error))
@@ -156,14 +159,58 @@ def test_invalid_utf8_is_reported_alike(ir: SchemaIR, text: bytes) -> None:
 
 @pytest.mark.parametrize("limits", [{"rows": 1}, {"rows": 2}, {"line_bytes": 20}, {"slots": 5},
                                     {"value_bytes": 2}])  # fmt: skip
-def test_limits_are_reported_alike(ir: SchemaIR, limits: dict[str, int]) -> None:
+def test_limits_are_reported_alike(ir: SchemaIR, limits: dict[str, Any]) -> None:
     text = b"\n".join([b'{"type":"B","data":{"s":"abcdefghi"}}'] * 2)
     assert seen(ir, text, True, **limits) == seen(ir, text, False, **limits)
 
 
-def taken(ir: SchemaIR, *lines: str) -> bool:
+TYPED = [
+    "", "{", "[]", "5", '{"k": "a"}', '{"k": "a", "k": "b"}', '{"type": "A", "data": {"k": "a"}}', '{"k": 5}',
+    '{"k": "a", "edge": "R"}', '{"from": "a", "to": "b"}', '{"src": "a", "dst": "b", "w": 1}', '{"src": "a"}',
+    '{"from": "a", "src": "a", "to": "b"}', '{"from": "a"}', '{"from": null, "to": "b"}', '{"from": 5, "to": "b"}',
+    '{"from": "a", "to": "b", "id": "e"}', '{"from": "a", "to": "b", "w": "x"}', '{"k": "from", "s": "src"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("type_name", ["A", "R", "S"])
+def test_records_without_an_envelope_are_parsed_alike(ir: SchemaIR, type_name: str) -> None:
+    record_type = RecordType(resolve_type(ir.catalog, type_name))
+    usual = '{"k": "x", "n": 1}' if type_name == "A" else '{"from": "x", "to": "y"}'
+    for line in TYPED:
+        for text in (f"{usual}\n{line}\n{usual}", line, f"{line}\n{line}"):
+            quick, slow = (seen(ir, text.encode(), quick, record_type) for quick in (True, False))
+            assert quick == slow
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(VALUES), max_size=3), min_size=1, max_size=4))
+def test_random_records_without_an_envelope_are_parsed_alike(ir: SchemaIR, records: list[dict[str, str]]) -> None:
+    record_type = RecordType(resolve_type(ir.catalog, "A"))
+    lines = [
+        "{" + ", ".join(f'"{name}": {value}' for name, value in {"k": '"a"', **one}.items()) + "}" for one in records
+    ]
+    text = "\n".join(lines).encode()
+    assert seen(ir, text, True, record_type) == seen(ir, text, False, record_type)
+
+
+@pytest.mark.parametrize("ends", [("from", "to"), ("src", "dst"), ("from", "dst")])
+def test_both_names_of_endpoints_are_parsed_alike(ir: SchemaIR, ends: tuple[str, str]) -> None:
+    line = f'{{"edge": "R", "{ends[0]}": "a", "{ends[1]}": "b", "data": {{"w": 0.5}}}}'
+    shelves, problems, failed = seen(ir, line.encode(), True)
+    assert (problems, failed) == ([], None)
+    assert "'src': 'a', 'dst': 'b'" in shelves["edge:R"][0]
+    assert seen(ir, line.encode(), True) == seen(ir, line.encode(), False)
+
+
+def test_endpoint_given_twice_is_rejected(ir: SchemaIR) -> None:
+    line = b'{"edge": "R", "from": "a", "src": "a", "to": "b"}'
+    _, problems, _ = seen(ir, line, True)
+    assert [one[4] for one in problems] == ["line 5: 'from' and 'src' name the same endpoint, and both are given"]
+
+
+def taken(ir: SchemaIR, *lines: str, type_name: str | None = None) -> bool:
     intake = Intake(ir, ProblemCollector(), LoadLimits())
-    done = take_block(intake, "\n".join(lines).encode(), 1)
+    entity_type = None if type_name is None else resolve_type(ir.catalog, type_name)
+    done = take_block(intake, "\n".join(lines).encode(), 1, entity_type)
     assert done == bool(intake.buffers)
     return done
 
@@ -176,6 +223,9 @@ def test_usual_blocks_use_the_fast_path(ir: SchemaIR) -> None:
     assert taken(ir, _node(full), _node({"k": '"b"'}), '{"type":"B","data":{"s":"a"}}')
     assert taken(ir, _node({"k": '"b"', "s": "null", "n": "1"}), _edge("null", False))
     assert taken(ir, _edge("0.5", False), _edge("1", True) + "\r")
+    assert taken(ir, '{"edge":"R","src":"a","dst":"b","data":{"w":0.5}}')
+    assert taken(ir, '{"from":"a","to":"b","w":0.5}', '{"from":"b","to":"b"}', type_name="R")
+    assert taken(ir, '{"k":"a","i":1,"n":1}', '{"k":"b","n":1}', type_name="A")
     assert not taken(ir, _node({"k": '"b"', "s": "null"}))  # is it null that n was given?
     assert not taken(ir, '{"type":"B","data":{"s":"a"}}', "")
 

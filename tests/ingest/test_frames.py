@@ -115,7 +115,7 @@ def test_unsupported_inputs_are_rejected(quiet: World, data: Any) -> None:
 
 def test_edge_tables_accept_both_endpoint_column_names(world: World) -> None:
     world.load({"Follows": pa.table({"from": ["bob"], "to": ["ann"]})})
-    with pytest.raises(InputError, match="'src' is given twice"):
+    with pytest.raises(InputError, match="'from' and 'src' name the same endpoint"):
         world.load({"Follows": pa.table({"from": ["bob"], "src": ["x"], "to": ["ann"]})})
     with pytest.raises(InputError, match="'to' must be a string, got nothing"):
         world.load({"Follows": pa.table({"src": ["bob"]})})

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import ClientError, InputError, ResourceLimitExceeded
 from omnigraph.ingest.files import iter_lines
+from omnigraph.ingest.input_parts import find_input_files
+from omnigraph.ingest.input_pieces import cut_into_pieces, read_piece_blocks
 from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.ndjson import parse_line
 
@@ -64,7 +67,7 @@ def test_duplicate_member_is_found_at_any_depth(value: dict[str, Any]) -> None:
         (b'{"a":NaN}', "malformed"),
         (b'{"a":1e999}', "malformed"),
         (b'{"a":"\\ud800"}', "malformed"),
-        (b'{"a":"\xff"}', "malformed"),
+        (b'{"a":"\xff"}', "byte 0xff at column 7 is not valid UTF-8"),
         (b"null", "null"),
         (b"[" * 2000 + b"]" * 2000, "malformed"),
         (b'{"a":{"b":[{"c":1,"c":2}]}}', "'c' is given twice"),
@@ -122,3 +125,14 @@ def test_text_streams_and_long_lines_are_read() -> None:
     assert list(iter_lines(io.StringIO("ä\r\nb"), 100)) == ["ä\r".encode(), b"b"]
     long = b"x" * 3_000_000 + b"\ny"
     assert [len(one) for one in iter_lines(long, 2_000_000)] == [2_000_001, 1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_files_in_pieces_yield_the_same_lines(tmp_path: Path, encoding: str) -> None:
+    lines = [f'{{"ä": {number}}}' for number in range(50)]
+    path = tmp_path / "a.ndjson"
+    path.write_text("\n".join(lines), encoding=encoding)
+    pieces = cut_into_pieces(find_input_files(path), 40)
+    assert (len(pieces) > 5) == encoding.startswith("utf-8")
+    read = [line for piece in pieces for block in read_piece_blocks(piece, 100) for line in block.split(b"\n")]
+    assert [line.decode() for line in read] == lines

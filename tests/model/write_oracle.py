@@ -217,7 +217,8 @@ def _loaded(catalog: Catalog, record: Mapping[str, Any], fresh: Iterator[str]) -
             raise Refused("InputError")
         return key, own, properties, True
     if isinstance(kind, EdgeType):
-        properties = {"from": record["from"], "to": record["to"]} | properties
+        ends = {"from": record.get("from", record.get("src")), "to": record.get("to", record.get("dst"))}
+        properties = ends | properties
     return key, given or next(fresh), properties, False
 
 

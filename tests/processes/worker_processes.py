@@ -27,9 +27,9 @@ class Hand:
         """Let it begin; `result` waits for the end."""
         self._pipe.send((deed, args))
 
-    def result(self) -> Any:
+    def result(self, patience: float = PATIENCE) -> Any:
         """What the deed gave; what it raised is raised here."""
-        if not self._pipe.poll(PATIENCE):
+        if not self._pipe.poll(patience):
             raise TimeoutError("the other process does not answer")
         done, value, trace = self._pipe.recv()
         if done:
@@ -48,11 +48,13 @@ class Hand:
         self._process.join(PATIENCE)
 
 
-def all_at_once(hands: Sequence[Hand], deed: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+def all_at_once(
+    hands: Sequence[Hand], deed: Callable[..., Any], args: Sequence[Any], patience: float = PATIENCE
+) -> list[Any]:
     """The same deed on each hand, each with its own arguments; the results in that order."""
     for hand, own in zip(hands, args, strict=True):
         hand.begin(deed, *own)
-    return [hand.result() for hand in hands]
+    return [hand.result(patience) for hand in hands]
 
 
 def _serve(pipe: Connection) -> None:

@@ -1,7 +1,11 @@
 """The read set of a handle follows its own writes and nothing else."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from omnigraph.errors import VersionConflict
@@ -9,7 +13,7 @@ from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.publish.plan_json import requirement_from_json
 from omnigraph.publish.publish import publish
-from omnigraph.publish.read_set import ReadSet
+from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from tests.rig.independent_writers import apart, held
@@ -113,3 +117,52 @@ def test_confirmed_plan_keeps_its_read_set(root: Path) -> None:
     told = plan_to_json(replace(staged, requirements=(watch,)))
     (again,) = plan_from_json(told, txn).requirements
     assert again.to_json() == watch.to_json()
+
+
+@dataclass(frozen=True)
+class Ids:
+    """A filter of rows by id, in all columns."""
+
+    ids: tuple[str, ...]
+    columns: None = None
+
+    def matches(self, _: WriteTxn, rows: pa.Table) -> Any:
+        return pc.is_in(rows["id"], value_set=pa.array(self.ids)).to_numpy()
+
+
+def change(line: BranchState, shown: ReadSet, *names: str) -> tuple[Commit, UnchangedReads]:
+    """A strict update of some rows, which is not recorded yet."""
+    watch = shown.require_unchanged({PERSON: Ids(names)})
+    made = write(line, update(dict.fromkeys(names, 5)), conditions=[watch])
+    assert made is not None
+    return made, watch
+
+
+def test_own_writes_recorded_in_another_order_count_as_seen(root: Path) -> None:
+    line, other = apart(root), apart(root)
+    write(line, append({"b": 0, "c": 0, "d": 0}))
+    other.refresh()
+    shown = ReadSet(line.last_known().state.tables)
+    first = change(line, shown, "a")
+    write(other, update({"c": 1}))
+    line.refresh()
+    second = change(line, shown, "b")
+    shown.record_write(*second)
+    shown.record_write(*first)  # another thread was slower
+    shown.record_write(*change(line, shown, "a"))
+    shown.record_write(*change(line, shown, "b", "d"))
+    with pytest.raises(VersionConflict) as conflict:
+        change(line, shown, "c")
+    assert conflict.value.changed_ids == ("c",)
+
+
+def test_requirement_with_unread_changes_conflicts_as_json(root: Path) -> None:
+    """Another process cannot evaluate a filter, so for it every change counts."""
+    line, other = apart(root), apart(root)
+    shown = ReadSet(line.last_known().state.tables)
+    write(other, append({"b": 0}))
+    line.refresh()
+    shown.record_write(*change(line, shown, "a"))
+    again = requirement_from_json(shown.require_unchanged({PERSON: Ids(("a",))}).to_json())
+    with pytest.raises(VersionConflict):
+        again.check(WriteTxn(line.store, "main", line.last_known(), "", 0))

@@ -9,6 +9,7 @@ import omnigraph
 from omnigraph.api.load_routing import EngineOptions, resolve_load_source, run_load
 from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import OmnigraphError
+from omnigraph.ingest.input_files import FileOptions
 
 ENGINES = ("local", "spark")
 
@@ -39,10 +40,11 @@ class Engines:
 
     def on(self, engine: Any, data: Any, mode: Any, form: Any = None, mapping: Any = None, **how: Any) -> Any:
         """Load on one engine."""
+        files = FileOptions(form, mapping or {}, how.pop("csv", None) or omnigraph.CsvOptions())
         graph = self.graphs[engine].refresh()
         way = EngineOptions(engine, self.spark, on_error="report", **how)
         try:
-            source = resolve_load_source(data, form, mapping or {}, way)
+            source = resolve_load_source(data, files, way)
             if source is None:
                 source = Files(data)
             done = run_load(graph._handle.branch_state, source, mode, way, WriteOptions().commit_metadata(), ())
@@ -59,7 +61,7 @@ class Engines:
 
 
 def Files(data: Any) -> Any:
-    from omnigraph.ingest.input_files import find_input_files
+    from omnigraph.ingest.input_parts import find_input_files
     from omnigraph.ingest.input_pieces import InputFiles
 
     return InputFiles(find_input_files(data))

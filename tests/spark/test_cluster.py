@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from omnigraph.ingest.input_files import find_input_files, open_input_file
+from omnigraph.ingest.input_files import open_input_file
+from omnigraph.ingest.input_parts import find_input_files
 from tests.spark.cluster_cases import CASES, Site
 from tests.spark.cluster_rig import CHECKOUT, cluster
 

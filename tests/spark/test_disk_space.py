@@ -12,7 +12,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.ingest.disk_space import estimate_input, require_disk_space
-from omnigraph.ingest.input_files import find_input_files
+from omnigraph.ingest.input_parts import find_input_files
 
 Usage = namedtuple("Usage", "total used free")
 

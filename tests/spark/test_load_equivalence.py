@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from omnigraph import CsvOptions
 from tests.engine.writes.conftest import DATA, SCHEMA
 from tests.model import random_writes
 from tests.model.engine_cases import Case, all_cases
@@ -163,6 +164,35 @@ def test_parquet_csv_folders_and_patterns_are_loaded(tmp_path: Path, spark: Any)
     pq.write_table(pa.table({"login": ["x"], "nick": ["y"]}), folder / "bad.parquet")
     assert both.load({"User": str(folder / "bad.parquet")}, "append")[0] == "InputError"
     assert both.load({"Ghost": str(folder / "bad.parquet")}, "append")[0] == "InputError"
+
+
+def test_text_formats_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = Engines(tmp_path, spark, SCHEMA, DATA.decode())
+    csv, typed, rest = (str(tmp_path / name) for name in ("u.csv", "f.ndjson", "rest.ndjson"))
+    Path(csv).write_text('login;age;bio\r\nda;1;"two\nlines"\r\ndb;;\r\n', encoding="utf-16")
+    Path(typed).write_text('{"src": "da", "dst": "db"}\n{"from": "db", "to": "dc"}\n', encoding="utf-8-sig")
+    Path(rest).write_text(lines(*(user(f"d{chr(97 + at)}") for at in range(2, 20))), encoding="utf-8-sig")
+    mixed = [{"User": csv, "Follows": typed}, rest]
+    assert both.load(mixed, "append", piece_bytes=SMALL) == ({"User": 20}, {"Follows": 2}, True)
+    bad = tmp_path / "bad.csv"
+    bad.write_bytes(
+        b'login,age,joined\nea,1,2024-01-01T00:00:00Z\neb,x,\n"e\nc",2,3,4\ned,\xff,\nee,151,\n"ef,1,\n',
+    )
+    Path(typed).write_text(
+        '{"from": "ann", "src": "ann", "to": "bob"}\n{"edge": "Follows", "from": "ann", "to": "bob"}\n'
+    )
+    assert both.load({"User": str(bad), "Follows": typed}, "append") == {
+        ("bad.csv", 3, "User", "eb", "PropertyValueError"): 1,
+        ("bad.csv", 4, "User", None, "InputError"): 1,
+        ("bad.csv", 6, "User", None, "InputError"): 1,
+        ("bad.csv", 7, "User", "ee", "ConstraintViolation"): 1,
+        ("bad.csv", 8, "User", None, "InputError"): 1,
+        ("f.ndjson", 1, "Follows", None, "InputError"): 1,
+        ("f.ndjson", 2, "Follows", None, "InputError"): 1,
+    }
+    bad.write_text("login;age\nx;1\n")
+    name, message = both.load({"User": str(bad)}, "append", csv=CsvOptions(delimiter=","))
+    assert (name, f"{bad}: line 1: " in message) == ("InputError", True)
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path, spark: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import Conflict, OmnigraphError, RecoveryRequired, ServerError, StorageError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.ingest.input_files import find_input_files
+from omnigraph.ingest.input_parts import find_input_files
 from omnigraph.publish import intent, long_operations, recover
 from omnigraph.spark.load import BulkLoad, load_on_spark
 from omnigraph.spark.session import running_tasks, translate_spark_errors

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from omnigraph.api.builders.predicates import parameter_declaration, translate_predicate
+from omnigraph.api.builders.predicates import parameter_declaration, property_in_queries, translate_predicate
 from omnigraph.api.builders.type_lookup import require_node_type
 from omnigraph.api.results.lazy_result import LazyResult
 from omnigraph.api.results.result import Result
@@ -239,6 +239,7 @@ class EntitySet(LazyResult):
             raise UsageError(reason=f"{operation} must come before limit and offset")
 
     def _require_property(self, property_name: str) -> str:
+        property_name = property_in_queries(property_name, self.properties)
         if property_name not in self.properties:
             raise InputError(
                 f"{self.type_name} has no property '{property_name}'",
@@ -248,7 +249,8 @@ class EntitySet(LazyResult):
         return property_name
 
     def _require_readable(self, property_name: str) -> str:
-        if self.properties[self._require_property(property_name)].scalar is ScalarType.BLOB:
+        property_name = self._require_property(property_name)
+        if self.properties[property_name].scalar is ScalarType.BLOB:
             message = f"{self.type_name}.{property_name} is a blob and cannot be selected or used for sorting"
             raise InputError(message, reason="blob property")
         return property_name

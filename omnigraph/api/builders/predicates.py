@@ -25,6 +25,7 @@ _ESCAPE_PATTERN = re.compile(r"""\\.|\"""", re.DOTALL)
 _INFIX_OPERATORS = frozenset({"contains", "starts_with"})
 _KEYWORDS = _INFIX_OPERATORS | {"and", "or", "not", "in", "is", "null", "true", "false"}
 _COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "in", *_INFIX_OPERATORS})
+_ENDPOINT_ALIASES = {"src": "from", "dst": "to"}
 _RESERVED_NAME = re.compile(r"[nep][0-9]+")
 
 PredicateToken = tuple[str, str]
@@ -59,7 +60,10 @@ def translate_predicate(
             reason=f"a predicate must be a string, not {type(predicate_text).__name__}",
             hint='pass a string such as "age > 30", or "id != \'\'" to match every entity',
         )
-    raw_tokens = [(match.lastgroup or "other", match.group()) for match in _TOKEN_PATTERN.finditer(predicate_text)]
+    raw_tokens = [
+        (match.lastgroup or "other", property_in_queries(match.group(), properties))
+        for match in _TOKEN_PATTERN.finditer(predicate_text)
+    ]
     normalized_tokens = _rewrite_in_lists(
         _rewrite_prefix_calls([raw_token for raw_token in raw_tokens if raw_token[0] != "space"])
     )
@@ -69,6 +73,16 @@ def translate_predicate(
         for token_index in range(len(normalized_tokens))
     ]
     return TranslatedPredicate(_join_words(output_words), parameter_types)
+
+
+def property_in_queries(property_name: str, properties: Iterable[str]) -> str:
+    """Return the name that queries use for a property: `from` and `to` for the endpoints `src` and `dst`.
+
+    >>> property_in_queries("src", ["id", "from", "to"]), property_in_queries("src", ["src"])
+    ('from', 'src')
+    """
+    query_name = _ENDPOINT_ALIASES.get(property_name, property_name)
+    return query_name if query_name in properties else property_name
 
 
 def _translate_token(

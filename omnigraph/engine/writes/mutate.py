@@ -21,10 +21,12 @@ from omnigraph.ingest.stage import stage, stage_tables
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
+from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
 from omnigraph.publish.requirements import Requirement, SameSchema
+from omnigraph.publish.unread_changes import RowFilter
 from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.check_delta import check_delta
@@ -36,7 +38,8 @@ from omnigraph.values import clock_and_ids
 from omnigraph.values.coerce import ParameterMode
 from omnigraph.values.table_key import TableKey
 
-from .overlay import Overlay
+from .overlay import Overlay, ParamValues
+from .row_dependencies import RowDependencies
 from .statements import IdGenerator, WriteStats, run_statement
 
 
@@ -55,20 +58,32 @@ WriteOperation = Callable[[Overlay, WriteStats, IdGenerator], None]
 """A step of a write, which changes an overlay. It may run several times, each time on a different base."""
 
 
-def mutation_operation(
-    query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard"
-) -> WriteOperation:
-    """Return the operation for a mutation query; its timestamp is the current time."""
+@dataclass(frozen=True, slots=True)
+class BoundMutation:
+    """The statements of a mutation with the values of its parameters; its timestamp is the time of binding."""
+
+    statements: Sequence[plan.WriteStatement]
+    params: ParamValues
+
+    def run(self, overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
+        """Run the statements in order; this is a `WriteOperation`."""
+        for statement in self.statements:
+            run_statement(overlay, statement, self.params, write_stats, id_generator)
+
+    def row_filters(self, catalog: Catalog) -> dict[TableKey, RowFilter | None]:
+        """Return the rows that the updates and deletes depend on, by table."""
+        dependencies = RowDependencies()
+        dependencies.add_mutation(self.statements, self.params, catalog)
+        return dependencies.row_filters()
+
+
+def bind_mutation(query: CompiledQuery, params: Mapping[str, Any], mode: ParameterMode = "standard") -> BoundMutation:
+    """Bind the parameters of a mutation query."""
     write_plan = query.plan
     if not isinstance(write_plan, plan.WritePlan):
         raise InputError(reason=f"query `{query.name}` only reads; expected a mutation")
     bound_params = bind_parameters(query.parameters, params, mode, clock_and_ids.now_millis())
-
-    def run_statements(overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
-        for statement in write_plan.statements:
-            run_statement(overlay, statement, bound_params, write_stats, id_generator)
-
-    return run_statements
+    return BoundMutation(write_plan.statements, bound_params)
 
 
 def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
@@ -104,29 +119,18 @@ def run_mutation(  # noqa: PLR0913 - all but three are keyword-only
     """Run a mutation query as one commit, or without a commit if nothing matched.
 
     `conditions` are the caller's requirements; they are checked on every base and never retried.
-    Without conditions, an update or delete requires its tables to match this process's last known
+    Without conditions, an update or delete requires its rows to match this process's last known
     state. `schema_hash` identifies the schema that the query was compiled with.
     """
-    operation = mutation_operation(query, params, mode)
+    mutation = bind_mutation(query, params, mode)
     if conditions is None:
-        read_set = ReadSet(branch_state.last_known().state.tables)
-        table_keys = strict_table_keys(query)
-        conditions = (read_set.require_unchanged(table_keys),) if table_keys else ()
+        state = branch_state.last_known().state
+        catalog = read_schema(branch_state.store, state.schema).ir.catalog
+        row_filters = mutation.row_filters(catalog)
+        conditions = (ReadSet(state.tables).require_unchanged(row_filters),) if row_filters else ()
     return run_operations(
-        branch_state, [operation], "mutate", metadata=metadata, conditions=conditions, schema_hash=schema_hash
+        branch_state, [mutation.run], "mutate", metadata=metadata, conditions=conditions, schema_hash=schema_hash
     )
-
-
-def strict_table_keys(query: CompiledQuery) -> tuple[TableKey, ...]:
-    """Return the tables whose content determines what the updates and deletes of a mutation change."""
-    table_keys: dict[TableKey, None] = {}
-    for statement in query.plan.statements if isinstance(query.plan, plan.WritePlan) else ():
-        if isinstance(statement, plan.UpdateRows):
-            table_keys[TableKey.node(statement.type_name)] = None
-        elif isinstance(statement, plan.DeleteRows):
-            table_keys[TableKey.of(statement.kind, statement.type_name)] = None
-            table_keys |= dict.fromkeys(TableKey.edge(edge_type) for edge_type in statement.cascades)
-    return tuple(table_keys)
 
 
 def run_operations(  # noqa: PLR0913 - all but three are keyword-only
@@ -155,7 +159,7 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
             operation(overlay, attempt_stats, id_generator)
         return _stage_overlay(overlay, operation_name)
 
-    commit = publish(branch_state, prepare, metadata, conditions)
+    commit = publish(branch_state, prepare, metadata, conditions, takes_turns=True)
     if commit is not None and commit.id not in stats_by_commit:
         return WriteOutcome(commit, replayed=True)
     if commit is None:  # the operations cancelled each other out or changed nothing

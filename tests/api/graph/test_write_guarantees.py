@@ -193,6 +193,6 @@ def test_strict_update_ignores_indexes_built_by_others(graph: Graph, other: Grap
     assert other.maintenance.ensure_indices()
     assert graph.update("Person", where='name = "ann"', set={"age": 31}).nodes == {"Person": 1}
     assert other.query("match { $p: Person  $p.age = 31 } return { $p.name }").scalar() == "ann"
-    other.insert("Person", {"name": "eve"})
+    other.update("Person", where='name = "ann"', set={"age": 33})
     with pytest.raises(VersionConflict):
         graph.update("Person", where='name = "ann"', set={"age": 32})

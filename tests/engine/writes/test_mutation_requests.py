@@ -1,11 +1,16 @@
 """S3 requests of mutations and loads, counted exactly."""
 
 import re
+from typing import Any
+
+import pytest
 
 import omnigraph
+from omnigraph.engine.writes import mutate
 from omnigraph.engine.writes.mutate import run_mutation
 from omnigraph.history.branch_state import BranchState
 from omnigraph.ingest.load import load
+from omnigraph.ingest.stage import stage
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.values.clock_and_ids import deterministic_ids
@@ -53,3 +58,46 @@ def test_requests_of_writes_match_the_golden_file(s3: S3) -> None:
     # Reads of one lookup may overlap, so only their number is the same every time.
     lines = [re.sub(r", \d+ one after another", "", one) for one in bill.lines]
     assert lines == golden("mutate.txt", lines)
+
+
+def test_requests_of_updates_beside_another_writer_match_the_golden_file(
+    s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an update reads to find out that another writer changed other nodes, and what a lost race adds."""
+    bill = Bill(s3.proxy)
+    with deterministic_ids():
+        graph = omnigraph.init(s3.url, SCHEMA)
+        graph.insert("User", [{"login": f"u{n}"} for n in range(40)])
+        other = omnigraph.open(s3.url, durability="os")
+        assert other._handle.branch_state is not graph._handle.branch_state
+        for handle, login in ((graph, "u0"), (other, "u1"), (graph, "u0"), (other, "u1")):
+            _set_age(handle, login)
+        with bill.item("update a node, warm"):
+            _set_age(other, "u1")
+        for count in (1, 4):
+            for number in range(count):
+                _set_age(other, f"u{number + 1}")
+            with bill.item(f"update a node after {count} commit{'s' if count > 1 else ''} of another writer"):
+                _set_age(graph, "u0")
+        _after_staging(monkeypatch, lambda: _set_age(other, "u1"))
+        with bill.item("update a node, and lose the race against an update of another node, both writers"):
+            _set_age(graph, "u0")
+    lines = [re.sub(r", \d+ one after another", "", line) for line in bill.lines]
+    assert lines == golden("updates-beside-writers.txt", lines)
+
+
+def _set_age(graph: omnigraph.Graph, login: str) -> None:
+    graph.update("User", where="login = $login", set={"age": 1}, login=login)
+
+
+def _after_staging(monkeypatch: pytest.MonkeyPatch, rival: Any) -> None:
+    """Let another writer publish after the next mutation is staged, before it lands."""
+    rivals = [rival]
+
+    def stage_and_lose(*arguments: Any) -> Any:
+        staged = stage(*arguments)
+        if rivals:
+            rivals.pop()()
+        return staged
+
+    monkeypatch.setattr(mutate, "stage", stage_and_lose)

@@ -1,0 +1,218 @@
+"""The stored rows that mutations and queries depend on, as row filters by table.
+
+A statement depends on the rows that match its predicate, in the columns that it reads or writes; a
+delete writes all columns of its rows, and depends on the edges of its nodes. A query depends on rows
+that match the filters of its scans, in the columns that it reads. Where this is not provable (for
+example for traversals and rankings), a query depends on all rows of the types it reads.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.expressions.evaluate import TableSource, true_mask
+from omnigraph.engine.operators.fetch import columns_read
+from omnigraph.lang.query import plan
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.plan_variables import operands_of, variables_of
+from omnigraph.lang.schema.catalog import Catalog, EdgeType
+from omnigraph.publish.unread_changes import RowFilter, RowMask
+from omnigraph.publish.write_txn import WriteTxn
+from omnigraph.rules.delta import as_single_array
+from omnigraph.storage.find_rows import find
+from omnigraph.values.table_key import TableKey
+
+ParamValues = Mapping[str, Any]
+
+# Expressions whose value for a row depends on nothing else. Every other kind makes a query depend on whole types.
+_EXACT_EXPRESSIONS = (
+    plan.Constant
+    | plan.Parameter
+    | plan.PropertyValue
+    | plan.SystemValue
+    | plan.Entity
+    | plan.Aggregate
+    | plan.Compare
+    | plan.TextTest
+    | plan.InList
+    | plan.IsNull
+    | plan.And
+    | plan.Or
+    | plan.Not
+)
+
+# The parts of a query plan that are considered here. Any other part makes a query depend on whole types.
+_KNOWN_PARTS = frozenset(
+    {"operators", "columns", "variables", "aggregated", "distinct", "order", "ranking", "limit", "offset"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPredicate:
+    """Predicates of one row that must all be true, with the values of their parameters."""
+
+    predicates: tuple[plan.Predicate, ...]
+    params: ParamValues
+
+    def matches(self, rows: pa.Table) -> RowMask:
+        """Return a mask of the matching rows."""
+        is_match = np.ones(rows.num_rows, np.bool_)
+        for predicate in self.predicates:
+            is_match &= true_mask(TableSource(rows, self.params), predicate)
+        return is_match
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns that the predicates read."""
+        return {column_name for _, column_name in columns_read(*self.predicates)}
+
+
+@dataclass(slots=True)
+class TableDependency:
+    """The rows of one table that match a predicate, and the edges of the nodes that a delete matches.
+
+    All predicates share the columns, because a row that one statement changes may be tested by the
+    next one.
+    """
+
+    predicates: list[BoundPredicate] = field(default_factory=list)
+    endpoints: list[tuple[str, TableKey]] = field(default_factory=list)
+    nodes: Mapping[TableKey, "TableDependency"] = field(default_factory=dict, repr=False)
+    column_names: set[str] = field(default_factory=lambda: {"id"})
+    reads_all_columns: bool = False
+
+    @property
+    def columns(self) -> frozenset[str] | None:
+        """The columns whose values matter, or None for all columns."""
+        return None if self.reads_all_columns else frozenset(self.column_names)
+
+    def matches(self, txn: WriteTxn, rows: pa.Table) -> RowMask:
+        """Return a mask of the rows that match a predicate or belong to a matching node."""
+        is_match = np.zeros(rows.num_rows, np.bool_)
+        for predicate in self.predicates:
+            is_match |= predicate.matches(rows)
+        for endpoint_column, node_key in self.endpoints:
+            is_match |= self._has_matching_node(txn, rows, endpoint_column, node_key)
+        return is_match
+
+    def _has_matching_node(self, txn: WriteTxn, rows: pa.Table, endpoint_column: str, node_key: TableKey) -> RowMask:
+        """Return a mask of the edges with a matching node at one end, as the nodes are on the base."""
+        endpoint_ids = as_single_array(rows[endpoint_column])
+        node_columns = sorted({"id"}.union(*(predicate.columns for predicate in self.nodes[node_key].predicates)))
+        nodes = find(txn.table(node_key), {"id": endpoint_ids.unique()}, node_columns)
+        matching_nodes = nodes.filter(pa.array(self.nodes[node_key].matches(txn, nodes)))
+        is_match: RowMask = pc.is_in(endpoint_ids, value_set=as_single_array(matching_nodes["id"])).to_numpy(
+            zero_copy_only=False
+        )
+        return is_match
+
+
+@dataclass(slots=True)
+class RowDependencies:
+    """What a mutation or a transaction depends on, collected statement by statement and query by query."""
+
+    tables: dict[TableKey, TableDependency] = field(default_factory=dict)
+    whole_tables: set[TableKey] = field(default_factory=set)
+
+    def row_filters(self) -> dict[TableKey, RowFilter | None]:
+        """Return the filter of each table; None stands for all rows."""
+        return {**self.tables, **dict.fromkeys(self.whole_tables)}
+
+    def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, catalog: Catalog) -> None:
+        """Add the rows that updates and deletes match; inserts depend on nothing that a caller has read."""
+        for statement in statements:
+            if isinstance(statement, plan.UpdateRows):
+                dependency = self._add_predicate(TableKey.node(statement.type_name), (statement.where,), params)
+                dependency.column_names |= {assignment.name for assignment in statement.assignments}
+                assigned_values = (assignment.value for assignment in statement.assignments)
+                dependency.column_names |= {column_name for _, column_name in columns_read(*assigned_values)}
+            elif isinstance(statement, plan.DeleteRows):
+                table_key = TableKey.of(statement.kind, statement.type_name)
+                self._add_predicate(table_key, (statement.where,), params).reads_all_columns = True
+                for edge_name in statement.cascades:
+                    self._add_cascade(catalog.edge(edge_name), table_key)
+
+    def add_query(self, query: CompiledQuery, params: ParamValues) -> None:
+        """Add the rows that a query depends on."""
+        read_plan = query.plan
+        if not isinstance(read_plan, plan.ReadPlan) or not _depends_on_rows_alone(read_plan):
+            self.whole_tables |= {TableKey.of(read.kind, read.type_name) for read in query.operation.reads}
+            return
+        filters = [operator.predicate for operator in read_plan.operators if isinstance(operator, plan.Filter)]
+        read_columns = columns_read(*_expressions_of(read_plan))
+        whole_entities = _returned_entities(read_plan)
+        for scan in read_plan.operators:
+            if isinstance(scan, plan.NodeScan):
+                own_filters = [predicate for predicate in filters if variables_of(predicate) == {scan.variable}]
+                predicates = (*scan.filters, *own_filters)
+                dependency = self._add_predicate(TableKey.node(scan.type_name), predicates, params)
+                dependency.column_names |= {column for variable, column in read_columns if variable == scan.variable}
+                dependency.reads_all_columns |= scan.variable in whole_entities
+
+    def _add_predicate(
+        self, table_key: TableKey, predicates: tuple[plan.Predicate, ...], params: ParamValues
+    ) -> TableDependency:
+        dependency = self.tables.setdefault(table_key, TableDependency(nodes=self.tables))
+        bound_predicate = BoundPredicate(predicates, params)
+        dependency.predicates.append(bound_predicate)
+        dependency.column_names |= bound_predicate.columns
+        return dependency
+
+    def _add_cascade(self, edge_type: EdgeType | None, node_key: TableKey) -> None:
+        if edge_type is None:
+            return
+        dependency = self.tables.setdefault(TableKey.edge(edge_type.name), TableDependency(nodes=self.tables))
+        dependency.reads_all_columns = True
+        for endpoint_column, endpoint_type in (("src", edge_type.source), ("dst", edge_type.target)):
+            if endpoint_type == node_key.type_name and (endpoint_column, node_key) not in dependency.endpoints:
+                dependency.endpoints.append((endpoint_column, node_key))
+
+
+def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
+    """Return whether a query's result is determined by the rows that pass the filters of its scans.
+
+    A time of the request would have to be the same on the base, rankings depend on statistics of the
+    whole type, and interfaces and text searches cannot be tested on a single row.
+    """
+    unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
+    if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):
+        return False
+    for operator in read_plan.operators:
+        if not isinstance(operator, plan.NodeScan | plan.Filter):
+            return False
+        if isinstance(operator, plan.NodeScan) and operator.implementers:
+            return False
+    return all(_is_exact(expression) for expression in _expressions_of(read_plan))
+
+
+def _is_exact(expression: plan.Value | plan.Predicate | plan.Ranking) -> bool:
+    if not isinstance(expression, _EXACT_EXPRESSIONS):
+        return False
+    if isinstance(expression, plan.Parameter) and expression.name == plan.NOW_PARAMETER:
+        return False
+    return all(_is_exact(operand) for operand in operands_of(expression))
+
+
+def _expressions_of(read_plan: plan.ReadPlan) -> list[plan.Value | plan.Predicate]:
+    """Return the predicates, columns and sort keys of a query without traversals."""
+    expressions: list[plan.Value | plan.Predicate] = [column.value for column in read_plan.columns]
+    expressions += (sort_key.value for sort_key in read_plan.order)
+    for operator in read_plan.operators:
+        if isinstance(operator, plan.NodeScan):
+            expressions += operator.filters
+        elif isinstance(operator, plan.Filter):
+            expressions.append(operator.predicate)
+    return expressions
+
+
+def _returned_entities(read_plan: plan.ReadPlan) -> set[str]:
+    """Return the variables whose whole entities a query returns; counting entities reads only their ids."""
+    values = (column.value for column in read_plan.columns)
+    arguments = (
+        value.argument if isinstance(value, plan.Aggregate) and value.function != "count" else value for value in values
+    )
+    return {argument.variable for argument in arguments if isinstance(argument, plan.Entity)}

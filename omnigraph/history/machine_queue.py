@@ -1,0 +1,108 @@
+"""Turns of the processes on one machine that update the same branch.
+
+Without turns, the process that has just published has the newest state in memory and wins again and
+again, and the others starve. Turns are byte-range locks on one file in the temporary directory: the
+system releases them when a process ends, and nothing in the root changes. Only speed depends on
+turns, never correctness, so a process that has waited long enough writes without one.
+"""
+
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from omnigraph.values import clock_and_ids
+
+try:
+    import fcntl
+
+    _HAS_LOCKS = True
+except ImportError:  # not on this platform: processes race for the swap
+    _HAS_LOCKS = False
+
+MAX_TURN_SECONDS = 5.0  # how long the first process in line waits for the turn of another process to end
+MAX_LINE_SECONDS = 60.0  # how long a process waits to be the first in line
+_SKIP_SECONDS = 30.0  # after a turn that did not end, a process takes no turns for this long
+_SHORTEST_POLL, _LONGEST_POLL = 0.001, 0.008  # seconds between two attempts to get a lock
+
+_lock_file: tuple[int, int] | None = None  # process id and file descriptor
+_open_guard = threading.Lock()
+
+
+class MachineQueue:
+    """The queue of one branch, shared by all processes of a user on this machine.
+
+    Two locks form a turnstile. The next process in line holds the first one while it waits for the
+    second one, so the process that gives up the second one cannot take it again at once.
+    """
+
+    def __init__(self, root_identity: str, branch_ulid: str) -> None:
+        digest = hashlib.sha256(f"{root_identity}\0{branch_ulid}".encode()).digest()
+        self._next_offset = int.from_bytes(digest[:6], "big") * 2
+        self._turn_offset = self._next_offset + 1
+        self._skip_until = 0.0
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Wait for a turn, and end it afterwards; yields whether there was a wait, so others may have written."""
+        file_descriptor = _open_lock_file() if clock_and_ids.monotonic() >= self._skip_until else None
+        if file_descriptor is None:
+            yield False
+            return
+        is_first, waited = _wait_for_lock(file_descriptor, self._next_offset, MAX_LINE_SECONDS)
+        has_turn, waited_for_turn = False, False
+        if is_first:
+            has_turn, waited_for_turn = _wait_for_lock(file_descriptor, self._turn_offset, MAX_TURN_SECONDS)
+            _unlock(file_descriptor, self._next_offset)
+            if not has_turn:
+                self._skip_until = clock_and_ids.monotonic() + _SKIP_SECONDS
+        try:
+            yield waited or waited_for_turn
+        finally:
+            if has_turn:
+                _unlock(file_descriptor, self._turn_offset)
+
+
+def _open_lock_file() -> int | None:
+    """Return the descriptor of the lock file, which stays open, because closing it would release all locks."""
+    global _lock_file  # noqa: PLW0603
+    if not _HAS_LOCKS:
+        return None
+    with _open_guard, suppress(OSError):
+        if _lock_file is None or _lock_file[0] != os.getpid():
+            path = Path(tempfile.gettempdir(), f"omnigraph-{os.getuid()}.lock")
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            _lock_file = (os.getpid(), os.open(path, flags, 0o600))
+        return _lock_file[1]
+    return None
+
+
+def _wait_for_lock(file_descriptor: int, offset: int, max_seconds: float) -> tuple[bool, bool]:
+    """Lock one byte, or give up after some time; return whether it is locked, and whether there was a wait."""
+    deadline = clock_and_ids.monotonic() + max_seconds
+    poll_seconds, waited = _SHORTEST_POLL, False
+    while not _try_lock(file_descriptor, offset):
+        waited = True
+        if clock_and_ids.monotonic() > deadline:
+            return False, waited
+        threading.Event().wait(poll_seconds)
+        poll_seconds = min(_LONGEST_POLL, poll_seconds * 2)
+    return True, waited
+
+
+def _try_lock(file_descriptor: int, offset: int) -> bool:
+    try:
+        fcntl.lockf(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def _unlock(file_descriptor: int, offset: int) -> None:
+    with suppress(OSError):
+        fcntl.lockf(file_descriptor, fcntl.LOCK_UN, 1, offset)

@@ -1,0 +1,204 @@
+"""CSV files of one type: their records become columns, parsed by the schema cell by cell.
+
+Arrow splits a block of regular records into cells. Any other block is split record by record, which
+finds the records that are malformed. Both ways produce the same columns; memory holds one block.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import ClientError, InputError
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.rules.delta import Positions
+
+from .casts import cast_column
+from .csv_dialect import ColumnNames, CsvLayout, find_layout
+from .csv_options import CsvOptions
+from .csv_records import CsvBlock, cut_records, split_cells
+from .frames import column_or_default, take_columns
+from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder
+from .text_cells import parse_cells
+
+_SAMPLE_BYTES = 1 << 16
+_ENCODING_HINT = "pass the encoding, for example --csv-encoding cp1252 or CsvOptions(encoding='cp1252')"
+_EMPTY_TEXT_HINT = 'an empty cell is null; write "" for an empty string'
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSource:
+    """How to read a CSV file: the caller's options, the names of its columns, and its own name."""
+
+    options: CsvOptions = field(default_factory=CsvOptions)
+    column_mapping: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+
+
+def read_csv(
+    intake: Intake,
+    entity_type: NodeType | EdgeType,
+    pieces: Iterator[bytes],
+    source: CsvSource,
+    first_number: int = 1,
+) -> Iterator[int]:
+    """Take the records of a file whose lines are numbered from `first_number`; yield the next number per block."""
+    buffer = intake.buffer_for(entity_type)
+    sample, pieces = _take_sample(_with_newlines(pieces))
+    if not sample.strip(b"\r\n"):
+        return
+    layout = _find_layout(sample, source, entity_type)
+    is_header_ahead = source.options.has_header(entity_type.name)
+    for block in cut_records(pieces, layout.dialect, intake.limits):
+        records = block.without_blank()
+        if is_header_ahead and len(records.starts):
+            records, is_header_ahead = records.without_first(), False
+        if len(records.starts):
+            _take_block(buffer, records, layout, source.options, first_number - 1)
+        yield first_number - 1 + block.end_line
+
+
+def _find_layout(sample: bytes, source: CsvSource, entity_type: NodeType | EdgeType) -> CsvLayout:
+    """Determine the layout; an error names the file and the line of the first record."""
+    try:
+        return find_layout(sample, source.options, ColumnNames(entity_type, source.column_mapping))
+    except InputError as error:
+        blank_bytes = len(sample) - len(sample.lstrip(b"\r\n"))
+        line_number = sample[:blank_bytes].count(b"\n") + 1
+        file_prefix = "" if source.name is None else f"{source.name}: "
+        file_detail = {} if source.name is None else {"file": source.name}
+        details = {**error.details, "line": line_number, "type_name": entity_type.name, **file_detail}
+        raise InputError(f"{file_prefix}line {line_number}: {error.message}", hint=error.hint, **details) from None
+
+
+def _take_sample(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the beginning of a text, and all its pieces."""
+    first_pieces: list[bytes] = []
+    while sum(map(len, first_pieces)) < _SAMPLE_BYTES and (piece := next(pieces, b"")):
+        first_pieces.append(piece)
+    sample = b"".join(first_pieces)
+    is_whole = len(sample) < _SAMPLE_BYTES
+    complete_sample = sample if is_whole else sample[:_SAMPLE_BYTES].rpartition(b"\n")[0] or sample[:_SAMPLE_BYTES]
+    return complete_sample, chain([sample], pieces)
+
+
+def _with_newlines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Replace the line ends of files in which only carriage returns end lines."""
+    first_piece = next(pieces, b"")
+    all_pieces = chain([first_piece], pieces)
+    if b"\r" in first_piece and b"\n" not in first_piece:
+        return (piece.replace(b"\r", b"\n") for piece in all_pieces)
+    return all_pieces
+
+
+def _take_block(
+    buffer: TypeBuffer, records: CsvBlock, layout: CsvLayout, options: CsvOptions, number_before: int
+) -> None:
+    row_numbers = records.line_numbers + number_before
+    cells_by_column = _split_with_arrow(records, layout, options)
+    if cells_by_column is None:
+        cells_by_column, row_numbers = _split_one_by_one(buffer, records, layout, options, number_before)
+    faults: RecordFaults = {}
+    columns = {
+        prop.name: _property_column(buffer, prop, cells_by_column.get(prop.name), options, faults, len(row_numbers))
+        for prop in buffer.entity_type.properties
+    }
+    _name_renamed_columns(faults, layout)
+    others = {name: cells for name, cells in cells_by_column.items() if name not in columns}
+    take_columns(buffer, columns, others, faults, row_numbers)
+
+
+def _name_renamed_columns(faults: RecordFaults, layout: CsvLayout) -> None:
+    """Name the column of the file in the hint of each fault whose property has another name."""
+    file_columns = dict(zip(layout.stored_columns, layout.file_columns, strict=True))
+    for error in (error for errors in faults.values() for error in errors):
+        property_name = getattr(error, "property", None)
+        file_column = file_columns.get(property_name, property_name) if isinstance(property_name, str) else None
+        if file_column != property_name:
+            error.hint = f"the value is in the column '{file_column}' of the file"
+
+
+def _property_column(
+    buffer: TypeBuffer, prop: Any, cells: pa.Array | None, options: CsvOptions, faults: RecordFaults, row_count: int
+) -> pa.Array:
+    type_name, limits = buffer.entity_type.name, buffer.limits
+    if cells is None:
+        values = column_or_default(None, row_count, buffer.defaults[prop.name])
+        return cast_column(prop, values, type_name, fault_recorder(faults), limits)
+
+    def report_fault(position: int, error: ClientError) -> None:
+        if getattr(error, "actual", None) == "null" and "" in options.null_texts:
+            error.hint = _EMPTY_TEXT_HINT
+        faults.setdefault(position, []).append(error)
+
+    return parse_cells(prop, cells, options.null_texts, type_name, report_fault, limits)
+
+
+def _split_with_arrow(records: CsvBlock, layout: CsvLayout, options: CsvOptions) -> dict[str, pa.Array] | None:
+    """Split all records with Arrow; return None unless Arrow is certain to split them as we do."""
+    import pyarrow.csv as arrow_csv
+
+    if not records.is_regular or records.unterminated:
+        return None
+    names, dialect = layout.stored_columns, layout.dialect
+    text = pa.py_buffer(records.terminated_text())
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(text),
+            arrow_csv.ReadOptions(use_threads=False, block_size=text.size + 1, column_names=names),
+            arrow_csv.ParseOptions(
+                delimiter=dialect.delimiter, quote_char=dialect.quote or False, newlines_in_values=True
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                null_values=list(options.null_texts),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowException:
+        return None
+    if table.num_rows != len(records.starts):
+        return None
+    return {name: table[name].combine_chunks() for name in names}
+
+
+def _split_one_by_one(
+    buffer: TypeBuffer, records: CsvBlock, layout: CsvLayout, options: CsvOptions, number_before: int
+) -> tuple[dict[str, pa.Array], Positions]:
+    """Split each record; records that are malformed become problems."""
+    rows, row_numbers = list[Sequence[str | None]](), list[int]()
+    null_texts = frozenset(options.null_texts)
+    for position, line_number in enumerate(records.line_numbers.tolist()):
+        record = records.record(position)
+        try:
+            rows.append(_decode_record(record, layout, null_texts))
+            row_numbers.append(line_number + number_before)
+        except InputError as error:
+            number = line_number + number_before
+            details = {**error.details, "line": number}
+            located_error = InputError(hint=error.hint, **details)
+            buffer.record_count += 1
+            buffer.problems.add(located_error, number, buffer.entity_type.name, unreadable_line=record)
+    cells = zip(*rows, strict=True) if rows else ([] for _ in layout.stored_columns)
+    arrays = {name: pa.array(column, pa.string()) for name, column in zip(layout.stored_columns, cells, strict=True)}
+    return arrays, np.array(row_numbers, np.int64)
+
+
+def _decode_record(record: bytes, layout: CsvLayout, null_texts: frozenset[str]) -> list[str | None]:
+    cells = split_cells(record, layout.dialect)
+    if len(cells) != len(layout.file_columns):
+        reason = f"expected {len(layout.file_columns)} cells, got {len(cells)}"
+        raise InputError(reason=reason, hint=f"quote cells that contain the delimiter {layout.dialect.delimiter!r}")
+    values: list[str | None] = []
+    for column_name, (text, is_quoted) in zip(layout.file_columns, cells, strict=True):
+        try:
+            value = text.decode()
+        except UnicodeDecodeError as error:
+            reason = f"byte 0x{text[error.start]:02x} in column '{column_name}' is not valid UTF-8"
+            raise InputError(reason=reason, hint=_ENCODING_HINT) from None
+        values.append(None if not is_quoted and value in null_texts else value)
+    return values

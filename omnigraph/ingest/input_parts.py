@@ -1,0 +1,87 @@
+"""The parts of a load's input: paths with and without a type, open files, and records in memory.
+
+This module decides whether an input contains files, and lists its parts in order. A list holds
+untyped paths and mappings by type; a mapping assigns files, tables or records to a type. A list of
+records is not an input of files, and is left to `frames`.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from omnigraph.errors import InputError
+
+from .input_files import FileOptions, InputFile, resolve_path
+
+_RECORD_MEMBERS = frozenset({"type", "edge"})
+Part = tuple[str | None, Any]  # the type of a part, and the part
+
+
+def has_files(data: Any) -> bool:
+    """Return whether an input names at least one file, or has an open file of a known type.
+
+    >>> has_files("people.ndjson"), has_files([{"Person": "p.csv"}, "rest.ndjson"]), has_files([{"type": "Person"}])
+    (True, True, False)
+    """
+    if isinstance(data, str | os.PathLike):
+        return True
+    if isinstance(data, list | tuple):
+        return bool(data) and all(map(_is_list_part, data)) and any(map(has_files, data))
+    return isinstance(data, Mapping) and any(_is_file(part) for _, part in _iter_parts(data))
+
+
+def are_paths(data: Any) -> bool:
+    """Return whether an input consists only of paths, which every engine can read."""
+    return has_files(data) and all(isinstance(part, str | os.PathLike) for _, part in _iter_parts(data))
+
+
+def find_input_files(data: Any, options: FileOptions | None = None) -> list[InputFile]:
+    """Return all parts of an input in order: the files of its paths, open files, and records in memory."""
+    options = options or FileOptions()
+    input_files = [
+        input_file for type_name, part in _iter_parts(data) for input_file in _resolve_part(type_name, part, options)
+    ]
+    if not input_files:
+        raise InputError("there are no files to load", reason="no input")
+    return input_files
+
+
+def _is_list_part(item: Any) -> bool:
+    is_record = isinstance(item, Mapping) and not _RECORD_MEMBERS.isdisjoint(item)
+    return isinstance(item, str | os.PathLike) or (isinstance(item, Mapping) and not is_record)
+
+
+def _is_file(part: Any) -> bool:
+    return isinstance(part, str | os.PathLike | bytes) or hasattr(part, "read")
+
+
+def _iter_parts(data: Any) -> Iterator[Part]:
+    if isinstance(data, list | tuple):
+        for item in data:
+            yield from _iter_parts(item)
+    elif isinstance(data, Mapping):
+        for type_name, type_input in data.items():
+            is_file_list = isinstance(type_input, list | tuple) and any(map(_is_file, type_input))
+            for part in type_input if is_file_list else [type_input]:
+                yield str(type_name), part
+    else:
+        yield None, data
+
+
+def _resolve_part(type_name: str | None, part: Any, options: FileOptions) -> Iterator[InputFile]:
+    if isinstance(part, str | os.PathLike):
+        yield from resolve_path(os.fspath(part), type_name, options)
+        return
+    column_mapping = dict(options.column_mappings.get(type_name or "", {}))
+    if not _is_file(part):
+        yield InputFile("", "frame", type_name, column_mapping, content=part)
+        return
+    stream_name = getattr(part, "name", None)
+    yield InputFile(
+        stream_name if isinstance(stream_name, str) else "",
+        options.file_format or "ndjson",  # type: ignore[arg-type]
+        type_name,
+        column_mapping,
+        csv_options=options.csv_options,
+        content=part,
+    )

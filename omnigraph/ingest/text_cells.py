@@ -1,0 +1,157 @@
+"""Cells of text as property values: each cell is read by the type of its property.
+
+A whole column is converted at once if every cell has the plain form of its type. Otherwise, each
+cell becomes the value that JSON would hold, so `columns` finds the cells that do not fit.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.lang.schema.catalog import PropertyDefinition
+from omnigraph.storage.arrow import arrow_type
+from omnigraph.values import PropertyType, ScalarType
+from omnigraph.values.dates import FIRST_MILLIS, LAST_MILLIS
+
+from .columns import FaultCallback, build_column, check_value_size
+from .load_limits import LoadLimits
+from .record_intake import RecordFaults, fault_recorder
+
+_INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,40}(?:\.0*)?")
+_FLOAT_TEXT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BOOL_TEXTS = {"true": True, "t": True, "yes": True, "y": True, "1": True} | {
+    "false": False, "f": False, "no": False, "n": False, "0": False
+}  # fmt: skip
+_PLAIN_INTEGER_BYTES, _PLAIN_FLOAT_BYTES = b"-0123456789", b"+-.0123456789eE"
+_PLAIN_INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,3})?Z$"
+_WHITESPACE = " \t"
+
+
+def parse_cells(
+    prop: PropertyDefinition,
+    cells: pa.Array,
+    null_texts: Sequence[str],
+    type_name: str,
+    report_fault: FaultCallback,
+    limits: LoadLimits,
+) -> pa.Array:
+    """Convert a column of cells to the column of a property; report cells that do not fit to `report_fault`.
+
+    A cell of a String property is its value, even if it is empty. For any other type, surrounding
+    spaces are ignored, and an empty cell or a null text means null even if it is quoted.
+    """
+    if not _is_text(prop.type):
+        cells = _normalize_cells(cells, (*null_texts, ""))
+    column = None if cells.null_count and not prop.type.nullable else _parse_plain_cells(prop, cells, type_name, limits)
+    if column is None:
+        values = [None if cell is None else read_cell(prop.type, cell) for cell in cells.to_pylist()]
+        return build_column(prop, values, type_name, report_fault, limits)
+    check_value_size(column, f"{type_name}.{prop.name}", limits)
+    return column
+
+
+def read_cell(property_type: PropertyType, cell: str) -> Any:
+    """Return the value that a cell holds, in the form that it would have in JSON, or else the cell itself.
+
+    >>> read_cell(PropertyType(ScalarType.I32), "7"), read_cell(PropertyType(ScalarType.I32), "x")
+    (7, 'x')
+    """
+    scalar_type = property_type.scalar
+    if property_type.is_list or property_type.is_vector:
+        return _read_json_array(cell)
+    if property_type.is_integer or scalar_type in (ScalarType.DATE, ScalarType.DATETIME):
+        return int(cell.partition(".")[0]) if _INTEGER_TEXT.fullmatch(cell) else cell
+    if scalar_type.is_float:
+        return float(cell) if _FLOAT_TEXT.fullmatch(cell) else cell
+    return _BOOL_TEXTS.get(cell.lower(), cell) if scalar_type is ScalarType.BOOL else cell
+
+
+def _read_json_array(cell: str) -> Any:
+    try:
+        items = orjson.loads(cell) if cell.startswith("[") else cell
+    except orjson.JSONDecodeError:
+        return cell
+    return items
+
+
+def _is_text(property_type: PropertyType) -> bool:
+    return property_type.scalar is ScalarType.STRING and not property_type.is_list
+
+
+def _normalize_cells(cells: pa.Array, null_texts: Sequence[str]) -> pa.Array:
+    cells = pc.utf8_trim(cells, _WHITESPACE)
+    is_null = pc.is_in(cells, value_set=pa.array(null_texts, pa.string()))
+    return pc.if_else(is_null, pa.scalar(None, pa.string()), cells) if pc.any(is_null).as_py() else cells
+
+
+def _parse_plain_cells(
+    prop: PropertyDefinition, cells: pa.Array, type_name: str, limits: LoadLimits
+) -> pa.Array | None:
+    """Convert a column whose cells all have the plain form of their type; otherwise return None."""
+    property_type, scalar_type = prop.type, prop.type.scalar
+    if property_type.is_list or property_type.is_vector:
+        return None
+    if scalar_type is ScalarType.STRING:
+        return cells
+    if property_type.is_integer:
+        return _cast(cells, arrow_type(property_type)) if _has_only(cells, _PLAIN_INTEGER_BYTES) else None
+    if scalar_type.is_float:
+        return _parse_floats(cells, scalar_type) if _has_only(cells, _PLAIN_FLOAT_BYTES) else None
+    if scalar_type is ScalarType.DATETIME:
+        instants = _parse_instants(cells, arrow_type(property_type))
+        if instants is not None:
+            return instants
+    return _parse_distinct(prop, cells, type_name, limits)
+
+
+def _has_only(cells: pa.Array, allowed_bytes: bytes) -> bool:
+    """Return whether no cell contains any other byte."""
+    if len(cells) == cells.null_count:
+        return True
+    _, offsets, text_buffer = cells.buffers()
+    ends = np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1]
+    text = np.frombuffer(text_buffer, np.uint8)[ends[0] : ends[-1]] if text_buffer is not None else ends[:0]
+    is_allowed = np.zeros(256, bool)
+    is_allowed[np.frombuffer(allowed_bytes, np.uint8)] = True
+    return bool(is_allowed[text].all())
+
+
+def _cast(cells: pa.Array, target_type: pa.DataType) -> pa.Array | None:
+    try:
+        return cells.cast(target_type)
+    except pa.ArrowException:
+        return None
+
+
+def _parse_floats(cells: pa.Array, scalar_type: ScalarType) -> pa.Array | None:
+    numbers = _cast(cells, pa.float64())
+    if numbers is not None and scalar_type is ScalarType.F32:
+        numbers = numbers.cast(pa.float32(), safe=False)
+    is_finite = numbers is not None and pc.all(pc.is_finite(numbers)).as_py()
+    return numbers if is_finite or (numbers is not None and numbers.null_count == len(numbers)) else None
+
+
+def _parse_instants(cells: pa.Array, stored_type: pa.DataType) -> pa.Array | None:
+    if len(cells) == cells.null_count or not pc.all(pc.match_substring_regex(cells, _PLAIN_INSTANT)).as_py():
+        return None
+    instants = _cast(pc.utf8_rtrim(cells, "Z"), pa.timestamp("ms"))
+    if instants is None:
+        return None
+    value_range = pc.min_max(instants.cast(pa.int64()))
+    if value_range["min"].as_py() < FIRST_MILLIS or value_range["max"].as_py() > LAST_MILLIS:
+        return None
+    return instants.cast(pa.int64()).cast(stored_type)
+
+
+def _parse_distinct(prop: PropertyDefinition, cells: pa.Array, type_name: str, limits: LoadLimits) -> pa.Array | None:
+    """Convert every distinct cell once; return None if one does not fit."""
+    encoded = cells.dictionary_encode()
+    faults: RecordFaults = {}
+    values = [read_cell(prop.type, cell) for cell in encoded.dictionary.to_pylist()]
+    converted = build_column(prop, values, type_name, fault_recorder(faults), limits)
+    return None if faults else converted.take(encoded.indices)

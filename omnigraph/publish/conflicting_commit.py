@@ -1,0 +1,65 @@
+"""Name the commit behind a conflict: the newest one by another writer that changed the conflicting rows.
+
+This is only used to explain an error. If the log or an old version cannot be read, no commit is
+named, and the conflict is reported all the same.
+"""
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import CommitNotFound, HistoryReclaimed, StorageError
+from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.history.commit_log import HistoryLog
+from omnigraph.history.diff import diff_tables
+from omnigraph.publish.unread_changes import UnreadStep
+from omnigraph.publish.write_txn import WriteTxn
+from omnigraph.storage.table import open_table
+from omnigraph.values.table_key import TableKey
+
+_MAX_COMMITS = 256  # commits of the log that are searched
+_MAX_COMPARISONS = 8  # commits whose changes are compared with the conflicting rows
+
+
+def find_conflicting_commit(
+    txn: WriteTxn, table_key: TableKey, step: UnreadStep, entity_ids: Collection[str] = ()
+) -> Commit | None:
+    """Return the newest commit of a step that changed one of these entities, or else the type."""
+    try:
+        changes_to_table = list(_commits_of_step(txn, table_key, step))
+        for commit, older_entry, newer_entry in islice(changes_to_table, _MAX_COMPARISONS) if entity_ids else ():
+            if _changes_any(txn, older_entry, newer_entry, entity_ids):
+                return commit
+    except (CommitNotFound, HistoryReclaimed, StorageError, OSError):
+        return None
+    return changes_to_table[0][0] if changes_to_table else None
+
+
+def _commits_of_step(
+    txn: WriteTxn, table_key: TableKey, step: UnreadStep
+) -> Iterator[tuple[Commit, TableEntry, TableEntry]]:
+    """Yield the commits by others that changed the table, newest first, with the versions around each."""
+    state = txn.base.state
+    commits = islice(HistoryLog(txn.store, state).first_parents(state.head.commit_id), _MAX_COMMITS)
+    pending: tuple[Commit, TableEntry] | None = None
+    for commit in commits:
+        entry = commit.tables.get(table_key)
+        is_end = commit.id == step.older.content_id
+        older_entry = step.older if is_end else entry
+        if older_entry is not None and pending is not None:
+            yield *pending[:1], older_entry, pending[1]
+            pending = None
+        if is_end:
+            return
+        if entry is not None and entry.content_id == commit.id and commit.id not in step.own_commits:
+            pending = (commit, entry)
+
+
+def _changes_any(txn: WriteTxn, older_entry: TableEntry, newer_entry: TableEntry, entity_ids: Collection[str]) -> bool:
+    older_table, newer_table = (
+        open_table(txn.store, entry.location, entry.lance_version) for entry in (older_entry, newer_entry)
+    )
+    changes = diff_tables(txn.store, newer_entry.key, older_table, newer_table)
+    return bool(pc.any(pc.is_in(changes.ids, value_set=pa.array(entity_ids, pa.string()))).as_py())
