@@ -99,6 +99,7 @@ class ConflictLog:
     _decisions: dict[SchemaConflict, Side | None] = field(default_factory=dict)
     _structural: list[SchemaConflict] = field(default_factory=list)
     _slots: list[SchemaConflict] = field(default_factory=list)
+    _unresolvable: list[SchemaConflict] = field(default_factory=list)
 
     def start_pass(self) -> None:
         """Forget the conflicts between slots, because the slots are about to be merged again."""
@@ -115,12 +116,15 @@ class ConflictLog:
 
     def add_unresolvable(self, conflict: SchemaConflict) -> None:
         """Record a conflict that neither side can win."""
-        self._decisions[conflict] = None
-        self._structural.append(conflict)
+        self._unresolvable.append(conflict)
 
     def open_conflicts(self) -> tuple[SchemaConflict, ...]:
-        """Return the conflicts without a decision."""
-        return tuple(conflict for conflict in self._all_conflicts() if self._decisions[conflict] is None)
+        """Return the conflicts without a decision.
+
+        What the checker refuses matters only after all decisions, because it may result from a provisional one.
+        """
+        undecided = [conflict for conflict in self._all_conflicts() if self._decisions[conflict] is None]
+        return tuple(undecided or dict.fromkeys(self._unresolvable))
 
     def decided_conflicts(self) -> tuple[tuple[SchemaConflict, Side], ...]:
         """Return the conflicts with a decision, and the side that won."""

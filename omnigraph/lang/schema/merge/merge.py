@@ -29,6 +29,7 @@ from .structure import (
     find_broken_reference,
     find_contradicted_drop,
     find_name_conflict,
+    find_unlike_addition,
     merged_column_name,
 )
 
@@ -151,9 +152,9 @@ class _SchemaMerger:
         sides = MergeSides(self._base.slots, self._ours.slots, self._theirs.slots)
         while True:
             self._log.start_pass()
-            drop = find_contradicted_drop(sides)
-            if drop is not None:
-                sides = drop.settle(self._log, sides)
+            contradiction = find_contradicted_drop(sides) or find_unlike_addition(sides)
+            if contradiction is not None:
+                sides = contradiction.settle(self._log, sides)
                 continue
             merged = merge_types(self._log, sides.base, sides.ours, sides.theirs)
             structural = find_broken_reference(sides, merged) or find_name_conflict(sides, merged)

@@ -1,4 +1,4 @@
-"""Find conflicts about what exists: contradicted drops, references to dropped things, and names used twice.
+"""Find conflicts about what exists: contradicted drops, unlike additions, broken references, names used twice.
 
 Each of these conflicts concerns several slots at once, so its decision edits one side, and the slots are then merged
 again. This module finds one such conflict at a time; `settle` applies its decision.
@@ -7,12 +7,20 @@ again. This module finds one such conflict at a time; `settle` applies its decis
 from collections.abc import Iterator
 from dataclasses import replace
 
+from omnigraph.lang.schema.migrate.properties import can_hold_values
 from omnigraph.records.frozen import record
 
 from .conflicts import ConflictLog, SchemaConflict, Side
-from .edit_slots import EntityReference, describe_entity, remove_entity, rename_entity, restore_entity
+from .edit_slots import (
+    EntityReference,
+    adopt_definition,
+    describe_entity,
+    remove_entity,
+    rename_entity,
+    restore_entity,
+)
 from .merge_constraints import describe_details
-from .merge_properties import describe_property
+from .merge_properties import describe_property, have_same_definition
 from .print_slots import print_declaration
 from .slots import ColumnReference, SchemaSlots, TypeSlots, group_columns
 
@@ -64,6 +72,28 @@ class DropConflict:
         if log.choose(conflict, structural=True, provisional=self.dropped_by) == self.dropped_by:
             return sides.with_side(keeper, remove_entity(sides.of(keeper), sides.base, self.entity))
         return sides.with_side(self.dropped_by, restore_entity(sides.of(self.dropped_by), sides.base, self.entity))
+
+
+@record
+class AdditionConflict:
+    """Both sides added a property with the same name and owner, but with another definition."""
+
+    entity: EntityReference
+
+    def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
+        """Return the sides after the decision: the losing side has the definition of the winning one."""
+        type_id, property_id = self.entity.type_id, self.entity.property_id or 0
+        ours, theirs = (schema[type_id].properties[property_id] for schema in (sides.ours, sides.theirs))
+        subject = describe_entity(sides.ours, self.entity)
+        conflict = SchemaConflict(
+            "added_differently", subject, None, describe_property(ours), describe_property(theirs)
+        )
+        winner = log.choose(conflict, structural=True)
+        loser = other_side(winner)
+        are_alike = can_hold_values(ours.type, theirs.type) or can_hold_values(theirs.type, ours.type)
+        definition = ours if winner == "ours" else theirs
+        adopted = adopt_definition(sides.of(loser), self.entity, definition, keep_constraints=are_alike)
+        return sides.with_side(loser, adopted)
 
 
 @record
@@ -131,6 +161,18 @@ def _describe_property_change(base_type: TypeSlots, kept_type: TypeSlots, proper
         added_details = set(content) - set(base_type.constraints.get(group, {}))
         if added_details and property_id in group_columns(group, content):
             return describe_details(group, added_details, kept_type)
+    return None
+
+
+def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
+    """Return a property that both sides added with another type, default or embedding."""
+    for type_id in sorted(sides.ours.keys() & sides.theirs.keys()):
+        our_properties, their_properties = sides.ours[type_id].properties, sides.theirs[type_id].properties
+        base_type = sides.base.get(type_id)
+        base_properties = {} if base_type is None else base_type.properties
+        for property_id in sorted(our_properties.keys() & their_properties.keys() - base_properties.keys()):
+            if not have_same_definition(our_properties[property_id], their_properties[property_id]):
+                return AdditionConflict(EntityReference(type_id, property_id))
     return None
 
 
