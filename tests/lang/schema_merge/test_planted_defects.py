@@ -13,8 +13,8 @@ from omnigraph.lang.schema.merge import (
     merged_source,
     numbering,
 )
+from omnigraph.lang.schema.merge.drop_conflicts import DropConflict
 from omnigraph.lang.schema.merge.slots import BODY
-from omnigraph.lang.schema.merge.structure import DropConflict
 
 from . import test_merge_cases, test_merged_text, test_numbers
 from .cases import read_merge_cases

@@ -114,6 +114,10 @@ class ConflictLog:
             self._decisions[conflict] = self._ask(conflict)
         return self._decisions[conflict] or provisional
 
+    def has_open_structural(self) -> bool:
+        """Return whether a conflict about what exists has no decision, so that what follows is provisional."""
+        return any(self._decisions[conflict] is None for conflict in self._structural)
+
     def add_unresolvable(self, conflict: SchemaConflict) -> None:
         """Record a conflict that neither side can win."""
         self._unresolvable.append(conflict)

@@ -12,8 +12,8 @@ from omnigraph.lang.schema.catalog import Catalog, PropertyDefinition
 from omnigraph.lang.schema.ir import CatalogType, SchemaIR, TypeIdentity, catalog_types, ordered_key_columns
 
 from .conflicts import SchemaConflict
+from .merge_sides import MergeSides
 from .slots import SchemaSlots, TypeSlots
-from .structure import MergeSides
 
 
 @dataclass(slots=True)

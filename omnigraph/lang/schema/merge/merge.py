@@ -16,22 +16,17 @@ from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.ir_soundness import find_unsoundness
 
 from .conflicts import ConflictLog, Decide, SchemaConflict, SchemaMerge, SchemaVersion, SourcedSchema
+from .drop_conflicts import find_broken_reference, find_contradicted_drop
 from .identity import MergedIdentity, find_key_order_conflicts
+from .merge_sides import MergeSides, merged_column_name
 from .merge_types import merge_types
 from .merged_source import WrittenSchema, column_names, compose_source
+from .name_conflicts import find_name_conflict, find_unlike_addition
 from .numbering import CommonNumbering, number_like_ours, renumber_ir, separate_numbers
 from .print_slots import PrintedDeclaration, print_declaration
 from .read_slots import declared_body_constraints, implied_body_constraints, read_slots
 from .slots import ColumnReference, SchemaSlots
 from .source_parts import read_source_parts
-from .structure import (
-    MergeSides,
-    find_broken_reference,
-    find_contradicted_drop,
-    find_name_conflict,
-    find_unlike_addition,
-    merged_column_name,
-)
 
 
 class _EveryName:
@@ -150,7 +145,7 @@ class _SchemaMerger:
     def _settle_conflicts(self) -> tuple[MergeSides, SchemaSlots]:
         """Merge the slots again after each decision about what exists, until there is none left."""
         sides = MergeSides(self._base.slots, self._ours.slots, self._theirs.slots)
-        while True:
+        for _ in range(_pass_limit(sides)):
             self._log.start_pass()
             contradiction = find_contradicted_drop(sides) or find_unlike_addition(sides)
             if contradiction is not None:
@@ -161,6 +156,7 @@ class _SchemaMerger:
             if structural is None:
                 return sides, merged
             sides = structural.settle(self._log, sides)
+        raise InternalError(reason="the decisions about a schema merge do not end")
 
     def _compile(self, printed: dict[int, PrintedDeclaration]) -> Catalog | None:
         """Return the catalog of the merged schema; what the checker refuses becomes a conflict."""
@@ -191,6 +187,13 @@ class _SchemaMerger:
             self._log.decided_conflicts(),
             _changed_numbers(self._numbering.their_numbers),
         )
+
+
+def _pass_limit(sides: MergeSides) -> int:
+    """Return more passes than decisions can be needed: each one drops, restores or renames one thing on one side."""
+    schemas = (sides.base, sides.ours, sides.theirs)
+    entity_count = sum(1 + len(slots.properties) for schema in schemas for slots in schema.values())
+    return 4 * entity_count + 1
 
 
 def _read_schema(source: str, ir: SchemaIR) -> WrittenSchema:
