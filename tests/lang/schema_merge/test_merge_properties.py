@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import LanguageError
 from omnigraph.lang.schema import compile_schema
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.merge import SchemaVersion, merge_schemas
+from tests.lang.schema_properties.random_trees import noisy
 
 from .random_changes import Change, Editor, change_lists, first_models
-from .slot_model import ModelConflictError, ModelSchema, merge_models, names_of, reuses_name, write_text
-from .versions import assert_sound, catalog_of, first_version, mirrored, next_version, states
+from .slot_model import ModelConflictError, ModelSchema, merge_models, names_of, pair_additions, reuses_name, write_text
+from .versions import States, assert_sound, catalog_of, first_version, mirrored, next_version, states
 
 _laws = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], deadline=None)
 
@@ -88,13 +90,25 @@ def check_prediction(model: ModelSchema, our_changes: list[list[Change]], their_
     assert (expected is None) == bool(merge.conflicts), merge.conflicts
     if expected is not None:
         assert merge.ir.catalog == catalog_of(write_text(expected))
+        _assert_numbers_follow(
+            _numbers(expected, merge.ir),
+            _numbers(our_model, ours.ir),
+            _numbers(pair_additions(model, our_model, their_model), merge.their_ir),
+        )
         if base.source not in (ours.source, theirs.source):
             assert "@rename_from" not in merge.source
             _assert_comments_survive(expected, merge.source)
     swapped = merge_schemas(base, theirs, ours)
-    assert Counter(map(states, swapped.conflicts)) == Counter(map(mirrored, merge.conflicts))
+    _assert_mirrored(Counter(map(states, swapped.conflicts)), Counter(map(mirrored, merge.conflicts)))
     if not merge.conflicts:
         assert swapped.ir.catalog == merge.ir.catalog
+
+
+def _assert_mirrored(swapped: Counter[States], expected: Counter[States]) -> None:
+    """The conflicts are the same, except for those that only follow from an open one."""
+    differences = (swapped - expected) + (expected - swapped)
+    assert {kind for kind, *_ in differences} <= {"name_taken", "dropped_and_changed"}
+    assert swapped & expected or not differences
 
 
 def _predict(base: ModelSchema, ours: ModelSchema, theirs: ModelSchema) -> ModelSchema | None:
@@ -105,6 +119,27 @@ def _predict(base: ModelSchema, ours: ModelSchema, theirs: ModelSchema) -> Model
     except (ModelConflictError, LanguageError):
         return None
     return merged
+
+
+def _numbers(model: ModelSchema, ir: SchemaIR) -> dict[tuple[str, ...], int]:
+    """Return the number of everything in a model, with inherited properties."""
+    numbers: dict[tuple[str, ...], int] = {}
+    for type_id in model.types():
+        kind, name = model.slots["type", type_id], model.of_type(type_id, "name")
+        numbers[type_id,] = ir.type_id(kind, name)
+        for column, column_name in model.columns(type_id).items():
+            numbers[type_id, column] = ir.property_id(kind, name, column_name)
+    return numbers
+
+
+def _assert_numbers_follow(
+    merged: dict[tuple[str, ...], int], ours: dict[tuple[str, ...], int], theirs: dict[tuple[str, ...], int]
+) -> None:
+    """Everything keeps the number that the side has from which it comes; no two things share one."""
+    for entity, number in merged.items():
+        assert number == ours.get(entity, number)
+        assert number == theirs.get(entity, number)
+    assert len(set(merged.values())) == len(merged)
 
 
 def _assert_comments_survive(merged: ModelSchema, source: str) -> None:
@@ -131,3 +166,19 @@ def test_decisions_leave_only_unresolvable_conflicts(
     assert {decision for _, decision in merge.resolved} <= {side}
     undecided = merge_schemas(base, ours, theirs)
     assert bool(undecided.conflicts) == bool(merge.conflicts or merge.resolved)
+
+
+@_laws
+@given(first_models(), change_lists, change_lists, st.data())
+def test_comments_and_spaces_anywhere_change_nothing(
+    model: ModelSchema, our_changes: list[list[Change]], their_changes: list[list[Change]], data: st.DataObject
+) -> None:
+    base = _first(model)
+    ours, _ = _evolve(base, model, our_changes, "ours")
+    theirs, _ = _evolve(base, model, their_changes, "theirs")
+    noisy_base, noisy_ours, noisy_theirs = (
+        SchemaVersion(data.draw(noisy(side.source)), side.ir) for side in (base, ours, theirs)
+    )
+    plain, noisy_merge = merge_schemas(base, ours, theirs), merge_schemas(noisy_base, noisy_ours, noisy_theirs)
+    assert (noisy_merge.ir, noisy_merge.conflicts) == (plain.ir, plain.conflicts)
+    assert catalog_of(noisy_merge.source) == noisy_merge.ir.catalog

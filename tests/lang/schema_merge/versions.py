@@ -11,6 +11,7 @@ from omnigraph.lang.schema.merge import SchemaConflict, SchemaMerge, SchemaVersi
 from omnigraph.lang.schema.migrate.properties import can_hold_values
 from omnigraph.values import PropertyType
 
+States = tuple[str, str | None, str | None, str | None]
 DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 
 
@@ -31,12 +32,12 @@ def catalog_of(text: str) -> Catalog:
     return canonicalize(compile_schema(text))
 
 
-def mirrored(conflict: SchemaConflict) -> tuple[str, str | None, str | None, str | None]:
+def mirrored(conflict: SchemaConflict) -> States:
     """Return what a conflict must look like, apart from its subject, when the sides are swapped."""
     return conflict.kind, conflict.base, conflict.theirs, conflict.ours
 
 
-def states(conflict: SchemaConflict) -> tuple[str, str | None, str | None, str | None]:
+def states(conflict: SchemaConflict) -> States:
     """Return a conflict without its subject."""
     return conflict.kind, conflict.base, conflict.ours, conflict.theirs
 

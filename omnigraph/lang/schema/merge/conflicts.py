@@ -118,6 +118,11 @@ class ConflictLog:
         """Return whether a conflict about what exists has no decision, so that what follows is provisional."""
         return any(self._decisions[conflict] is None for conflict in self._structural)
 
+    def has_open_rename(self) -> bool:
+        """Return whether two renames of the same thing have no decision, so that its name is provisional."""
+        renames = (conflict for conflict in self._slots if conflict.kind == "renamed_differently")
+        return any(self._decisions[conflict] is None for conflict in renames)
+
     def add_unresolvable(self, conflict: SchemaConflict) -> None:
         """Record a conflict that neither side can win."""
         self._unresolvable.append(conflict)

@@ -54,12 +54,8 @@ class NameConflict:
         return sides.with_side(loser, rename_entity(losing_schema, entity, base_name))
 
     def _choose_winner(self, log: ConflictLog, sides: MergeSides) -> Side:
-        keeps_name = any(
-            entity_name(sides.base, entity) == entity_name(side, entity)
-            for side, entity in ((sides.ours, self.our_entity), (sides.theirs, self.their_entity))
-        )
-        if keeps_name and log.has_open_structural():
-            return "ours"  # follows from a provisional decision, so there is nothing to decide yet
+        if self._follows_from_open_conflict(log, sides):
+            return "ours"
         conflict = SchemaConflict(
             "name_taken",
             describe_entity(sides.ours, self.our_entity),
@@ -68,6 +64,17 @@ class NameConflict:
             _describe_claim(sides.base, sides.theirs, self.their_entity),
         )
         return log.choose(conflict, structural=True)
+
+    def _follows_from_open_conflict(self, log: ConflictLog, sides: MergeSides) -> bool:
+        """Return whether the name results from a provisional decision, so that there is nothing to decide yet."""
+        for own_schema, entity in ((sides.ours, self.our_entity), (sides.theirs, self.their_entity)):
+            base_name = entity_name(sides.base, entity)
+            if base_name == entity_name(own_schema, entity) and log.has_open_structural():
+                return True
+            side_names = {entity_name(sides.ours, entity), entity_name(sides.theirs, entity)}
+            if len(side_names - {None, base_name}) > 1 and log.has_open_rename():
+                return True
+        return False
 
 
 def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
