@@ -16,7 +16,8 @@ from .random_changes import Change, Editor, change_lists, first_models
 from .slot_model import ModelConflictError, ModelSchema, merge_models, names_of, pair_additions, reuses_name, write_text
 from .versions import States, assert_sound, catalog_of, first_version, mirrored, next_version, states
 
-_laws = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], deadline=None)
+_unchecked = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+_laws = settings(suppress_health_check=_unchecked, deadline=None, max_examples=30)
 
 
 def _evolve(
@@ -70,7 +71,7 @@ def test_the_model_predicts_the_merge(
 
 
 @pytest.mark.full
-@settings(_laws, max_examples=2000)
+@settings(_laws, max_examples=400)
 @given(first_models(), change_lists, change_lists)
 def test_the_model_predicts_many_merges(
     model: ModelSchema, our_changes: list[list[Change]], their_changes: list[list[Change]]

@@ -9,11 +9,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from omnigraph.errors import InternalError
-from omnigraph.lang.schema import diagnose_schema, parse_schema
+from omnigraph.errors.diagnostics import SourceText
+from omnigraph.lang.schema import diagnose_schema
 from omnigraph.lang.schema.canonical_shape import canonicalize
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.check import check
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.ir_soundness import find_unsoundness
+from omnigraph.lang.schema.parse import parse
 
 from .conflicts import ConflictLog, Decide, SchemaConflict, SchemaMerge, SchemaVersion, SourcedSchema
 from .drop_conflicts import find_broken_reference, find_contradicted_drop
@@ -198,12 +201,13 @@ def _pass_limit(sides: MergeSides) -> int:
 
 def _read_schema(source: str, ir: SchemaIR) -> WrittenSchema:
     """Return the slots and the text of a schema; a text that does not match the accepted form is printed anew."""
-    source_catalog, _ = diagnose_schema(source, existing_names=_EveryName())
-    if source_catalog is None or canonicalize(source_catalog) != ir.catalog:
+    parsed_schema = parse(SourceText("schema.pg", source))
+    source_catalog, errors = check(parsed_schema, _EveryName())
+    if parsed_schema.diagnostics or errors or canonicalize(source_catalog) != ir.catalog:
         source, source_catalog = _print_catalog(ir), ir.catalog
-    tree = parse_schema(source)
-    slots = read_slots(ir, declared_body_constraints(tree), source_catalog)
-    return WrittenSchema(source, slots, read_source_parts(source, tree))
+        parsed_schema = parse(SourceText("schema.pg", source))
+    slots = read_slots(ir, declared_body_constraints(parsed_schema.declarations), source_catalog)
+    return WrittenSchema(source, slots, read_source_parts(source, parsed_schema.declarations))
 
 
 def _print_catalog(ir: SchemaIR) -> str:

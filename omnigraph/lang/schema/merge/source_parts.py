@@ -5,10 +5,11 @@ separates from the next declaration stands alone. This module only cuts text; it
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
-from omnigraph.errors.diagnostics import Span
+from omnigraph.errors.diagnostics import SourceText, Span
 from omnigraph.lang import coarse_scan
 from omnigraph.lang.schema import model
 from omnigraph.lang.schema.parse import parse
@@ -56,9 +57,8 @@ class SourceParts:
     closing_comments: tuple[str, ...]
 
 
-def read_source_parts(source_text: str, tree: model.SchemaFile) -> SourceParts:
-    """Cut a valid schema file into its parts."""
-    declarations = sorted(tree.declarations, key=lambda declaration: declaration.span.start)
+def read_source_parts(source_text: str, declarations: Sequence[model.Declaration]) -> SourceParts:
+    """Cut a valid schema file into its parts; `declarations` are its syntax trees in order."""
     comments = _CommentReader(source_text)
     spans = [declaration.span for declaration in declarations]
     items, closing_spans = comments.attach(spans, Span(0, len(source_text)))
@@ -93,8 +93,8 @@ def declared_members(declaration: model.Declaration) -> tuple[model.DeclarationM
 
 def remove_rename_hints(source_text: str) -> str:
     """Return a valid schema without `@rename_from`: after a merge, the renames have already happened."""
-    from omnigraph.errors.diagnostics import SourceText
-
+    if "rename_from" not in source_text:
+        return source_text
     parsed_schema = parse(SourceText("merged.pg", source_text))
     hint_spans = [
         annotation.span
@@ -113,24 +113,30 @@ class _CommentReader:
     def __init__(self, source_text: str) -> None:
         self._text = source_text
         self._comments = coarse_scan.find_comments(source_text)
+        self._starts = [comment.start for comment in self._comments]
 
     def attach(self, spans: Sequence[Span], region: Span) -> tuple[list[tuple[SourceItem, list[Span]]], list[Span]]:
         """Return each item with the comments above it, and the comments after the last item."""
-        loose = [
-            comment
-            for comment in self._comments
-            if region.start <= comment.start < region.end
-            and not any(span.start <= comment.start < span.end for span in spans)
-        ]
+        loose = self._comments_between(spans, region)
         items = []
         for span in spans:
-            above = [comment for comment in loose if comment.start < span.start]
-            loose = loose[len(above) :]
+            first_below = bisect_left(loose, span.start, key=lambda comment: comment.start)
+            above, loose = loose[:first_below], loose[first_below:]
             behind = loose.pop(0) if loose and self._is_behind(span, loose[0]) else None
             behind_text = "" if behind is None else self._read(behind)
             text = self._text[span.start : span.end]
             items.append((SourceItem(text, self.read_blocks(above), behind_text), above))
         return items, loose
+
+    def _comments_between(self, spans: Sequence[Span], region: Span) -> list[Span]:
+        """Return the comments of a region that are not inside one of the items."""
+        first, last = (bisect_left(self._starts, offset) for offset in (region.start, region.end))
+        between = []
+        for comment in self._comments[first:last]:
+            position = bisect_right(spans, comment.start, key=lambda span: span.start)
+            if position == 0 or comment.start >= spans[position - 1].end:
+                between.append(comment)
+        return between
 
     def split_free(self, spans: list[Span], item_start: int) -> tuple[list[Span], list[Span]]:
         """Split the comments above an item into those that stand alone and those that belong to it."""
