@@ -14,7 +14,6 @@ from omnigraph.evolve.proposal import SchemaPlan
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.schemas import COPY_DATA_HINT, StoredSchema, schemas_agree
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.derived_ids import is_derived
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.merge import SchemaConflict, SchemaMerge, merge_schemas
 from omnigraph.lang.schema.migrate.plan import MigrationPlan
@@ -90,8 +89,8 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
         source,
         lambda conflict: decide(describe_conflict(conflict, merge_inputs)),
     )
-    if any(not is_derived(old_number) for old_number, _ in combined.their_numbers):
-        raise _counted_ids_error(merge_inputs)
+    if combined.their_numbers:  # a later merge could not tell which ids mean the same
+        raise _renumbered_error(merge_inputs)
     conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
     merged = MergedSchema(target, combined, conflicts, len(combined.resolved))
     refusal = None if conflicts else merged.migration_plan(merge_inputs).migration.refusal()
@@ -123,12 +122,12 @@ def _no_single_base_error(merge_inputs: MergeInputs) -> SchemaMismatch:
     )
 
 
-def _counted_ids_error(merge_inputs: MergeInputs) -> SchemaMismatch:
-    """Return the error for branches that an earlier release changed, whose new ids mean different things."""
+def _renumbered_error(merge_inputs: MergeInputs) -> SchemaMismatch:
+    """Return the error for additions that have the same name or number on both branches, but not the same meaning."""
     source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
     return SchemaMismatch(
-        f"the schemas of branches '{source}' and '{target}' were both changed by an earlier release",
+        f"branches '{source}' and '{target}' added properties that cannot be stored as one property",
         source=source,
         target=target,
-        hint=COPY_DATA_HINT.format(source=source, target=target),
+        hint=f"rename one of the added properties, or {COPY_DATA_HINT.format(source=source, target=target)}",
     )

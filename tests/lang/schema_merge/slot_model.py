@@ -145,6 +145,19 @@ def names_of(schema: ModelSchema) -> dict[str, str]:
     return names
 
 
+def reuses_name(before: ModelSchema, after: ModelSchema) -> bool:
+    """Return whether one change gives an old name to something else; the product would keep the old identity."""
+    old_owners, new_owners = _owners_of_names(before), _owners_of_names(after)
+    return any(old_owners[name] != new_owners[name] for name in old_owners.keys() & new_owners.keys())
+
+
+def _owners_of_names(schema: ModelSchema) -> dict[tuple[str, str], str]:
+    owners = {(schema.slots["type", number], schema.of_type(number, "name")): number for number in schema.types()}
+    for type_id in schema.types():
+        owners |= {(type_id, name): number for number, name in schema.columns(type_id).items()}
+    return owners
+
+
 def pair_additions(base: ModelSchema, ours: ModelSchema, theirs: ModelSchema) -> ModelSchema:
     """Return their schema in which additions with the owner and name of one of ours have our ids."""
     numbers: dict[str, str] = {}

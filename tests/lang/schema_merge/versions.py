@@ -6,9 +6,12 @@ from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity
 from omnigraph.lang.schema.canonical_shape import canonicalize
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.ir import SchemaIR, catalog_types
 from omnigraph.lang.schema.merge import SchemaConflict, SchemaMerge, SchemaVersion
+from omnigraph.lang.schema.migrate.properties import can_hold_values
+from omnigraph.values import PropertyType
 
+States = tuple[str, str | None, str | None, str | None]
 DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 
 
@@ -29,12 +32,12 @@ def catalog_of(text: str) -> Catalog:
     return canonicalize(compile_schema(text))
 
 
-def mirrored(conflict: SchemaConflict) -> tuple[str, str | None, str | None, str | None]:
+def mirrored(conflict: SchemaConflict) -> States:
     """Return what a conflict must look like, apart from its subject, when the sides are swapped."""
     return conflict.kind, conflict.base, conflict.theirs, conflict.ours
 
 
-def states(conflict: SchemaConflict) -> tuple[str, str | None, str | None, str | None]:
+def states(conflict: SchemaConflict) -> States:
     """Return a conflict without its subject."""
     return conflict.kind, conflict.base, conflict.ours, conflict.theirs
 
@@ -50,6 +53,9 @@ def assert_sound(base: SchemaVersion, ours: SchemaVersion, theirs: SchemaVersion
     assert accepted_again.ir == merge.ir
     _assert_same_owner(ours.ir, merge.ir)
     _assert_same_owner(merge.their_ir, merge.ir)
+    if not merge.conflicts:
+        _assert_values_fit(base.ir, ours.ir, merge.ir)
+        _assert_values_fit(base.ir, merge.their_ir, merge.ir)
     _assert_shared_ids_stay(base.ir, theirs.ir, merge.their_ir)
 
 
@@ -58,6 +64,22 @@ def _assert_same_owner(side: SchemaIR, merged: SchemaIR) -> None:
     side_roles, merged_roles = _roles(side), _roles(merged)
     for number in side_roles.keys() & merged_roles.keys():
         assert side_roles[number] == merged_roles[number]
+
+
+def _assert_values_fit(base: SchemaIR, side: SchemaIR, merged: SchemaIR) -> None:
+    """An addition has the same id in the merge only if its values can be stored there."""
+    side_types, merged_types = _property_types(side), _property_types(merged)
+    for number in side_types.keys() & merged_types.keys():
+        if number >= base.next_identity_id:
+            assert can_hold_values(merged_types[number], side_types[number])
+
+
+def _property_types(ir: SchemaIR) -> dict[int, PropertyType]:
+    return {
+        ir.property_id(declared_type.kind, declared_type.name, definition.name): definition.type
+        for declared_type in catalog_types(ir.catalog)
+        for definition in declared_type.properties
+    }
 
 
 def _roles(ir: SchemaIR) -> dict[int, tuple[object, ...]]:

@@ -4,8 +4,17 @@ Changes are compared slot by slot and by identity, never by name; what cannot be
 package is pure: it reads no data and changes nothing. Start with `merge`; `slots` defines what is compared.
 """
 
-from .conflicts import SchemaConflict, SchemaMerge, SchemaVersion, SourcedSchema
+from .conflicts import Decide, SchemaConflict, SchemaMerge, SchemaVersion, Side, SourcedSchema
 from .merge import merge_schemas
 from .numbering import renumber_ir
 
-__all__ = ["SchemaConflict", "SchemaMerge", "SchemaVersion", "SourcedSchema", "merge_schemas", "renumber_ir"]
+__all__ = [
+    "Decide",
+    "SchemaConflict",
+    "SchemaMerge",
+    "SchemaVersion",
+    "Side",
+    "SourcedSchema",
+    "merge_schemas",
+    "renumber_ir",
+]

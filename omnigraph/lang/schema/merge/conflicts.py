@@ -99,6 +99,7 @@ class ConflictLog:
     _decisions: dict[SchemaConflict, Side | None] = field(default_factory=dict)
     _structural: list[SchemaConflict] = field(default_factory=list)
     _slots: list[SchemaConflict] = field(default_factory=list)
+    _unresolvable: list[SchemaConflict] = field(default_factory=list)
 
     def start_pass(self) -> None:
         """Forget the conflicts between slots, because the slots are about to be merged again."""
@@ -113,14 +114,26 @@ class ConflictLog:
             self._decisions[conflict] = self._ask(conflict)
         return self._decisions[conflict] or provisional
 
+    def has_open_structural(self) -> bool:
+        """Return whether a conflict about what exists has no decision, so that what follows is provisional."""
+        return any(self._decisions[conflict] is None for conflict in self._structural)
+
+    def has_open_rename(self) -> bool:
+        """Return whether two renames of the same thing have no decision, so that its name is provisional."""
+        renames = (conflict for conflict in self._slots if conflict.kind == "renamed_differently")
+        return any(self._decisions[conflict] is None for conflict in renames)
+
     def add_unresolvable(self, conflict: SchemaConflict) -> None:
         """Record a conflict that neither side can win."""
-        self._decisions[conflict] = None
-        self._structural.append(conflict)
+        self._unresolvable.append(conflict)
 
     def open_conflicts(self) -> tuple[SchemaConflict, ...]:
-        """Return the conflicts without a decision."""
-        return tuple(conflict for conflict in self._all_conflicts() if self._decisions[conflict] is None)
+        """Return the conflicts without a decision.
+
+        What the checker refuses matters only after all decisions, because it may result from a provisional one.
+        """
+        undecided = [conflict for conflict in self._all_conflicts() if self._decisions[conflict] is None]
+        return tuple(undecided or dict.fromkeys(self._unresolvable))
 
     def decided_conflicts(self) -> tuple[tuple[SchemaConflict, Side], ...]:
         """Return the conflicts with a decision, and the side that won."""

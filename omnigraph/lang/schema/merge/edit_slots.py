@@ -67,6 +67,27 @@ def _remove_inherited(side: SchemaSlots, base: SchemaSlots, removed_ids: Collect
     return side
 
 
+def adopt_definition(
+    side: SchemaSlots, entity: EntityReference, definition: PropertySlots, *, keep_constraints: bool
+) -> SchemaSlots:
+    """Return the side with the other side's definition of an added property.
+
+    Constraints for a property of an unlike type make no sense, except that a key stays a key.
+    """
+    owner, property_id = side[entity.type_id], entity.property_id
+    if property_id is None:
+        return side
+    own_slots = owner.properties[property_id]
+    adopted = replace(own_slots, type=definition.type, default=definition.default, embed=definition.embed)
+    constraints = {
+        group: content
+        for group, content in owner.constraints.items()
+        if keep_constraints or group[0] == "key" or property_id not in group_columns(group, content)
+    }
+    properties = {**owner.properties, property_id: adopted}
+    return side | {entity.type_id: replace(owner, properties=properties, constraints=constraints)}
+
+
 def rename_entity(side: SchemaSlots, entity: EntityReference, name: str) -> SchemaSlots:
     """Return the side with another name for a type or property."""
     owner = side[entity.type_id]

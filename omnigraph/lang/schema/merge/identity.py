@@ -20,8 +20,8 @@ from omnigraph.lang.schema.ir import (
 )
 
 from .conflicts import SchemaConflict
+from .merge_sides import MergeSides
 from .slots import SchemaSlots, TypeSlots
-from .structure import MergeSides
 
 
 @dataclass(slots=True)
@@ -106,22 +106,16 @@ class MergedIdentity:
                 self.conflicts.append(SchemaConflict("unresolvable", f"{slots.label}.{definition.name}", reason=reason))
 
 
-def find_key_order_conflicts(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> Iterator[SchemaConflict]:
+def find_key_order_conflicts(sides: MergeSides, ours: SchemaIR, theirs: SchemaIR) -> Iterator[SchemaConflict]:
     """Yield the node types that both sides added with the same key columns in another order.
 
     The id of an entity lists the key values in the order of the property ids, so the same key would have two ids.
+    `ours` and `theirs` are the schemas in their own numbering.
     """
-    base_ids = set(assigned_ids(base))
-    our_new_nodes = {
-        identity.name
-        for identity in ours.type_identities
-        if identity.kind == "node" and identity.type_id not in base_ids
-    }
-    for identity in theirs.type_identities:
-        if identity.kind != "node" or identity.type_id in base_ids or identity.name not in our_new_nodes:
-            continue
-        our_order, their_order = (ordered_key_columns(ir, identity.name) for ir in (ours, theirs))
+    for type_id in sides.ours.keys() & sides.theirs.keys() - sides.base.keys():
+        node_type = sides.ours[type_id]
+        our_order, their_order = (ordered_key_columns(ir, node_type.name) for ir in (ours, theirs))
         if our_order != their_order and set(our_order) == set(their_order):
             orders = f"{', '.join(our_order)} on our side and {', '.join(their_order)} on theirs"
             reason = f"the columns of the key have the order {orders}"
-            yield SchemaConflict("unresolvable", f"node:{identity.name}", reason=reason)
+            yield SchemaConflict("unresolvable", node_type.label, reason=reason)

@@ -8,28 +8,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from omnigraph.errors import InternalError
-from omnigraph.lang.schema import diagnose_schema, parse_schema
+from omnigraph.errors.diagnostics import SourceText
+from omnigraph.lang.schema import diagnose_schema
 from omnigraph.lang.schema.canonical_shape import canonicalize
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.check import check
 from omnigraph.lang.schema.ir import SchemaIR, assigned_ids
 from omnigraph.lang.schema.ir_soundness import find_unsoundness
+from omnigraph.lang.schema.parse import parse
 
-from .conflicts import ConflictLog, Decide, SchemaConflict, SchemaMerge, SourcedSchema
+from .conflicts import ConflictLog, Decide, SchemaConflict, SchemaMerge, SchemaVersion, SourcedSchema
+from .drop_conflicts import find_broken_reference, find_contradicted_drop
 from .identity import MergedIdentity, find_key_order_conflicts
+from .merge_sides import MergeSides, merged_column_name
 from .merge_types import merge_types
 from .merged_source import WrittenSchema, column_names, compose_source
-from .numbering import match_additions, renumber_ir, separate_numbers
+from .name_conflicts import find_name_conflict, find_unlike_addition
+from .numbering import CommonNumbering, number_like_ours, renumber_ir, separate_numbers
 from .print_slots import PrintedDeclaration, print_declaration
 from .read_slots import declared_body_constraints, implied_body_constraints, read_slots
 from .slots import ColumnReference, SchemaSlots
 from .source_parts import read_source_parts
-from .structure import (
-    MergeSides,
-    find_broken_reference,
-    find_contradicted_drop,
-    find_name_conflict,
-    merged_column_name,
-)
 
 
 class _EveryName:
@@ -44,9 +43,10 @@ def merge_schemas(
 ) -> SchemaMerge:
     """Return the merge of two schemas with a common base; never raise for schemas that cannot be merged.
 
-    Types and properties are matched by id: ids below the base's `next_identity_id` mean the same thing in all three
-    schemas, and ids that a side assigned later are its own. `decide` is called with each conflict and returns `ours`,
-    `theirs` or None to leave it open.
+    Types and properties are matched by id: ids of the base and derived ids mean the same thing in all three schemas.
+    What an earlier release added on a branch has counted ids, which are renumbered (`SchemaMerge.their_numbers`).
+
+    `decide` is called with each conflict and returns `ours`, `theirs` or None to leave it open.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity
@@ -63,21 +63,26 @@ def merge_schemas(
         color: String?
     }
     """
-    if _same_schema(theirs, base):
-        return SchemaMerge(ours.source, ours.ir, theirs.ir)
-    if _same_schema(ours, base):
-        numbers = match_additions(base.ir, ours.ir, theirs.ir)
-        their_ir = renumber_ir(theirs.ir, numbers, _next_free_id(ours.ir, theirs.ir, numbers))
-        return SchemaMerge(theirs.source, their_ir, their_ir, their_numbers=_changed_numbers(numbers))
-    return _SchemaMerger(base, ours, theirs, ConflictLog(decide)).merge()
+    numbering = number_like_ours(base.ir, ours.ir, theirs.ir)
+    our_version = SchemaVersion(ours.source, ours.ir)
+    base_version, their_version = (
+        SchemaVersion(base.source, numbering.base),
+        SchemaVersion(theirs.source, numbering.theirs),
+    )
+    if _same_schema(their_version, base_version):
+        return _take_side(our_version, numbering)
+    if _same_schema(our_version, base_version):
+        return _take_side(their_version, numbering)
+    return _SchemaMerger((base_version, our_version, their_version), theirs.ir, numbering, ConflictLog(decide)).merge()
+
+
+def _take_side(version: SchemaVersion, numbering: CommonNumbering) -> SchemaMerge:
+    ir = replace(version.ir, next_identity_id=numbering.theirs.next_identity_id)
+    return SchemaMerge(version.source, ir, numbering.theirs, their_numbers=_changed_numbers(numbering.their_numbers))
 
 
 def _changed_numbers(numbers: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted((old_number, number) for old_number, number in numbers.items() if old_number != number))
-
-
-def _next_free_id(ours: SchemaIR, theirs: SchemaIR, numbers: Mapping[int, int]) -> int:
-    return max(ours.next_identity_id, theirs.next_identity_id, *(number + 1 for number in numbers.values()))
 
 
 def _same_schema(first: SourcedSchema, second: SourcedSchema) -> bool:
@@ -88,17 +93,18 @@ def _same_schema(first: SourcedSchema, second: SourcedSchema) -> bool:
 class _SchemaMerger:
     """One merge: the three schemas in the same numbering, and the log of conflicts."""
 
-    def __init__(self, base: SourcedSchema, ours: SourcedSchema, theirs: SourcedSchema, log: ConflictLog) -> None:
+    def __init__(
+        self,
+        versions: tuple[SchemaVersion, SchemaVersion, SchemaVersion],
+        their_original_ir: SchemaIR,
+        numbering: CommonNumbering,
+        log: ConflictLog,
+    ) -> None:
+        self._our_version = versions[1]
         self._log = log
-        self._base_ir = base.ir
-        self._our_schema = ours
-        self._their_original_ir = theirs.ir
-        self._numbers = match_additions(base.ir, ours.ir, theirs.ir)
-        self._next_id = _next_free_id(ours.ir, theirs.ir, self._numbers)
-        self._their_ir = renumber_ir(theirs.ir, self._numbers, self._next_id)
-        self._base = _read_schema(base.source, base.ir)
-        self._ours = _read_schema(ours.source, ours.ir)
-        self._theirs = _read_schema(theirs.source, self._their_ir)
+        self._numbering = numbering
+        self._their_original_ir = their_original_ir
+        self._base, self._ours, self._theirs = (_read_schema(version.source, version.ir) for version in versions)
 
     def merge(self) -> SchemaMerge:
         sides, merged = self._settle_conflicts()
@@ -106,13 +112,13 @@ class _SchemaMerger:
         catalog = self._compile(printed)
         if catalog is None:
             return self._keep_ours()
-        taken_ids = frozenset({*assigned_ids(self._our_schema.ir), *assigned_ids(self._their_ir)})
-        identity = MergedIdentity(sides, merged, self._our_schema.ir.identity_domain, taken_ids)
+        taken_ids = frozenset({*assigned_ids(self._our_version.ir), *assigned_ids(self._numbering.theirs)})
+        identity = MergedIdentity(sides, merged, self._our_version.ir.identity_domain, taken_ids)
         ir = identity.assign(catalog)
         unsoundness = find_unsoundness(ir)
         if unsoundness is not None:
             identity.conflicts.append(SchemaConflict("unresolvable", "schema", reason=unsoundness))
-        identity.conflicts += find_key_order_conflicts(self._base_ir, self._our_schema.ir, self._their_original_ir)
+        identity.conflicts += find_key_order_conflicts(sides, self._our_version.ir, self._their_original_ir)
         for conflict in identity.conflicts:
             self._log.add_unresolvable(conflict)
         if identity.conflicts:
@@ -120,31 +126,33 @@ class _SchemaMerger:
         return self._outcome(self._compose_source(printed, catalog), self._separate_numbers(ir))
 
     def _separate_numbers(self, ir: SchemaIR) -> SchemaIR:
-        separated = separate_numbers(ir, self._our_schema.ir, self._their_ir, self._base_ir)
-        next_id = max(ir.next_identity_id, *(number + 1 for number in separated.theirs.values()), self._next_id)
-        numbers = match_additions(self._base_ir, self._our_schema.ir, self._their_original_ir)
-        their_ids = assigned_ids(self._their_original_ir)
-        self._numbers = {
-            their_id: separated.theirs.get(numbers.get(their_id, their_id), numbers.get(their_id, their_id))
-            for their_id in their_ids
+        """Give different numbers to additions of both sides whose types cannot be one property."""
+        numbering = self._numbering
+        separated = separate_numbers(ir, numbering.base, self._our_version.ir, numbering.theirs)
+        next_id = max(ir.next_identity_id, numbering.theirs.next_identity_id)
+        next_id = max(next_id, *(number + 1 for number in separated.theirs.values()), 0)
+        their_numbers = {
+            their_id: separated.theirs.get(number, number) for their_id, number in numbering.their_numbers.items()
         }
-        self._their_ir = renumber_ir(self._their_original_ir, self._numbers, next_id)
+        their_ir = renumber_ir(numbering.theirs, separated.theirs, next_id)
+        self._numbering = CommonNumbering(numbering.base, their_ir, their_numbers)
         return renumber_ir(ir, separated.merged, next_id)
 
     def _settle_conflicts(self) -> tuple[MergeSides, SchemaSlots]:
         """Merge the slots again after each decision about what exists, until there is none left."""
         sides = MergeSides(self._base.slots, self._ours.slots, self._theirs.slots)
-        while True:
+        for _ in range(_pass_limit(sides)):
             self._log.start_pass()
-            drop = find_contradicted_drop(sides)
-            if drop is not None:
-                sides = drop.settle(self._log, sides)
+            contradiction = find_contradicted_drop(sides) or find_unlike_addition(sides)
+            if contradiction is not None:
+                sides = contradiction.settle(self._log, sides)
                 continue
             merged = merge_types(self._log, sides.base, sides.ours, sides.theirs)
             structural = find_broken_reference(sides, merged) or find_name_conflict(sides, merged)
             if structural is None:
                 return sides, merged
             sides = structural.settle(self._log, sides)
+        raise InternalError(reason="the decisions about a schema merge do not end")
 
     def _compile(self, printed: dict[int, PrintedDeclaration]) -> Catalog | None:
         """Return the catalog of the merged schema; what the checker refuses becomes a conflict."""
@@ -163,28 +171,38 @@ class _SchemaMerger:
         return source
 
     def _keep_ours(self) -> SchemaMerge:
-        return self._outcome(self._our_schema.source, replace(self._our_schema.ir, next_identity_id=self._next_id))
+        next_id = self._numbering.theirs.next_identity_id
+        return self._outcome(self._our_version.source, replace(self._our_version.ir, next_identity_id=next_id))
 
     def _outcome(self, source: str, ir: SchemaIR) -> SchemaMerge:
-        next_id = max(ir.next_identity_id, self._next_id)
+        known_irs = (ir, self._our_version.ir, self._numbering.theirs)
+        next_id = max(known_ir.next_identity_id for known_ir in known_irs)
         return SchemaMerge(
             source,
             replace(ir, next_identity_id=next_id),
-            replace(self._their_ir, next_identity_id=next_id),
+            replace(self._numbering.theirs, next_identity_id=next_id),
             self._log.open_conflicts(),
             self._log.decided_conflicts(),
-            _changed_numbers(self._numbers),
+            _changed_numbers(self._numbering.their_numbers),
         )
+
+
+def _pass_limit(sides: MergeSides) -> int:
+    """Return more passes than decisions can be needed: each one drops, restores or renames one thing on one side."""
+    schemas = (sides.base, sides.ours, sides.theirs)
+    entity_count = sum(1 + len(slots.properties) for schema in schemas for slots in schema.values())
+    return 4 * entity_count + 1
 
 
 def _read_schema(source: str, ir: SchemaIR) -> WrittenSchema:
     """Return the slots and the text of a schema; a text that does not match the accepted form is printed anew."""
-    source_catalog, _ = diagnose_schema(source, existing_names=_EveryName())
-    if source_catalog is None or canonicalize(source_catalog) != ir.catalog:
+    parsed_schema = parse(SourceText("schema.pg", source))
+    source_catalog, errors = check(parsed_schema, _EveryName())
+    if parsed_schema.diagnostics or errors or canonicalize(source_catalog) != ir.catalog:
         source, source_catalog = _print_catalog(ir), ir.catalog
-    tree = parse_schema(source)
-    slots = read_slots(ir, declared_body_constraints(tree), source_catalog)
-    return WrittenSchema(source, slots, read_source_parts(source, tree))
+        parsed_schema = parse(SourceText("schema.pg", source))
+    slots = read_slots(ir, declared_body_constraints(parsed_schema.declarations), source_catalog)
+    return WrittenSchema(source, slots, read_source_parts(source, parsed_schema.declarations))
 
 
 def _print_catalog(ir: SchemaIR) -> str:

@@ -41,21 +41,17 @@ def _each(states: tuple[PropertySlots, PropertySlots, PropertySlots], attribute:
 
 
 def _merge_added_property(log: ConflictLog, subject: str, ours: PropertySlots, theirs: PropertySlots) -> PropertySlots:
-    definition = ours
-    if _definition(ours) != _definition(theirs):
-        conflict = SchemaConflict(
-            "added_differently", subject, None, describe_property(ours), describe_property(theirs)
-        )
-        definition = ours if log.choose(conflict) == "ours" else theirs
+    """Merge the annotations of an addition; unlike definitions were settled before."""
     return replace(
-        definition,
+        ours,
         annotations=merge_annotations(log, subject, {}, ours.annotations, theirs.annotations),
         allowed_findings=merge_allowed_findings((), ours.allowed_findings, theirs.allowed_findings),
     )
 
 
-def _definition(slots: PropertySlots) -> tuple[PropertyType, str | None, EmbedSlot | None]:
-    return slots.type, slots.default, slots.embed
+def have_same_definition(first: PropertySlots, second: PropertySlots) -> bool:
+    """Return whether two properties have the same type, default and embedding."""
+    return (first.type, first.default, first.embed) == (second.type, second.default, second.embed)
 
 
 def describe_property(slots: PropertySlots) -> str:

@@ -57,14 +57,17 @@ def compose_source(
     composer = _Composer(base, ours, theirs)
     first, second = (theirs, ours) if ours.source == base.source else (ours, theirs)
     type_order = list(dict.fromkeys([*first.type_order(), *second.type_order(), *merged]))
-    chunks: list[str] = []
+    text = ""
     for type_id in type_order:
         own_declaration = first.declaration(type_id)
-        chunks += [] if own_declaration is None else own_declaration.free_comments
+        declaration = own_declaration or second.declaration(type_id)
+        for comment_block in () if own_declaration is None else own_declaration.free_comments:
+            text += f"\n\n{comment_block}\n\n"
         if type_id in merged:
-            chunks.append(composer.compose_declaration(type_id, merged[type_id]))
-    chunks += first.parts.closing_comments
-    return format_schema(remove_rename_hints("\n\n".join(chunks)), "merged.pg")
+            separator = "\n" if declaration is not None and declaration.joined else "\n\n"
+            text += separator + composer.compose_declaration(type_id, merged[type_id])
+    closing_text = "\n\n".join(first.parts.closing_comments)
+    return format_schema(remove_rename_hints(f"{text}\n\n{closing_text}"), "merged.pg")
 
 
 class _Composer:

@@ -54,13 +54,13 @@ def read_slots(ir: SchemaIR, body_constraints: BodyConstraints, source_catalog: 
     return type_slots
 
 
-def declared_body_constraints(tree: model.SchemaFile) -> BodyConstraints:
-    """Return the constraints in the body of each declaration, from the syntax tree of a valid schema."""
+def declared_body_constraints(declarations: Iterable[model.Declaration]) -> BodyConstraints:
+    """Return the constraints in the body of each declaration of a valid schema."""
     return {
         declaration_reference(declaration): tuple(
             read_constraint(member) for member in declaration.members if isinstance(member, model.Constraint)
         )
-        for declaration in tree.declarations
+        for declaration in declarations
         if not isinstance(declaration, model.InterfaceDeclaration)
     }
 

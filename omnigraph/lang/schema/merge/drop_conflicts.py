@@ -1,45 +1,20 @@
-"""Find conflicts about what exists: contradicted drops, references to dropped things, and names used twice.
+"""Find drops that contradict what the other side does: it changed, or newly refers to, what is dropped.
 
-Each of these conflicts concerns several slots at once, so its decision edits one side, and the slots are then merged
-again. This module finds one such conflict at a time; `settle` applies its decision.
+Such a conflict concerns several slots at once, so its decision edits one side, and the slots are then merged again.
+This module finds one conflict at a time; `settle` applies its decision.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from omnigraph.records.frozen import record
 
 from .conflicts import ConflictLog, SchemaConflict, Side
-from .edit_slots import EntityReference, describe_entity, remove_entity, rename_entity, restore_entity
+from .edit_slots import EntityReference, describe_entity, remove_entity, restore_entity
 from .merge_constraints import describe_details
 from .merge_properties import describe_property
+from .merge_sides import SIDES, MergeSides, has_entity, merged_column_name, other_side
 from .print_slots import print_declaration
 from .slots import ColumnReference, SchemaSlots, TypeSlots, group_columns
-
-
-@record
-class MergeSides:
-    """The three schemas of a merge, with the same ids."""
-
-    base: SchemaSlots
-    ours: SchemaSlots
-    theirs: SchemaSlots
-
-    def of(self, side: Side) -> SchemaSlots:
-        """Return the schema of a side."""
-        return self.ours if side == "ours" else self.theirs
-
-    def with_side(self, side: Side, schema: SchemaSlots) -> "MergeSides":
-        """Return the same merge with another schema on one side."""
-        return replace(self, ours=schema) if side == "ours" else replace(self, theirs=schema)
-
-
-SIDES: tuple[Side, Side] = ("ours", "theirs")
-
-
-def other_side(side: Side) -> Side:
-    """Return the opposite side."""
-    return "theirs" if side == "ours" else "ours"
 
 
 @record
@@ -64,31 +39,6 @@ class DropConflict:
         if log.choose(conflict, structural=True, provisional=self.dropped_by) == self.dropped_by:
             return sides.with_side(keeper, remove_entity(sides.of(keeper), sides.base, self.entity))
         return sides.with_side(self.dropped_by, restore_entity(sides.of(self.dropped_by), sides.base, self.entity))
-
-
-@record
-class NameConflict:
-    """Both sides use one name for different things."""
-
-    our_entity: EntityReference
-    their_entity: EntityReference
-
-    def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Return the sides after the decision: the losing side undoes its rename or its addition."""
-        conflict = SchemaConflict(
-            "name_taken",
-            describe_entity(sides.ours, self.our_entity),
-            None,
-            _describe_claim(sides.base, sides.ours, self.our_entity),
-            _describe_claim(sides.base, sides.theirs, self.their_entity),
-        )
-        loser = other_side(log.choose(conflict, structural=True))
-        entity = self.our_entity if loser == "ours" else self.their_entity
-        base_name = _entity_name(sides.base, entity)
-        losing_schema = sides.of(loser)
-        if base_name is None or base_name == _entity_name(losing_schema, entity):
-            return sides.with_side(loser, remove_entity(losing_schema, sides.base, entity))
-        return sides.with_side(loser, rename_entity(losing_schema, entity, base_name))
 
 
 def find_contradicted_drop(sides: MergeSides) -> DropConflict | None:
@@ -190,9 +140,9 @@ def _dropped_entity(
     for keeper in SIDES:
         dropper = other_side(keeper)
         keeper_schema = sides.of(keeper)
-        if not _has_entity(keeper_schema, entity) or _has_entity(sides.of(dropper), entity):
+        if not has_entity(keeper_schema, entity) or has_entity(sides.of(dropper), entity):
             continue
-        if not _has_entity(sides.base, entity):
+        if not has_entity(sides.base, entity):
             continue
         described_use = use
         if described_use is None and user_id in keeper_schema:
@@ -200,83 +150,14 @@ def _dropped_entity(
         yield DropConflict(entity, dropper, described_use or "")
 
 
-def find_name_conflict(sides: MergeSides, merged: SchemaSlots) -> NameConflict | None:
-    """Return two entities of the merged schema that the two sides give the same name."""
-    owners: dict[tuple[str, str], EntityReference] = {}
-    for type_id, merged_type in merged.items():
-        shown_name = merged_type.name.lower() if merged_type.kind == "edge" else merged_type.name
-        entity = EntityReference(type_id)
-        other = owners.setdefault((merged_type.kind, shown_name), entity)
-        conflict = _name_conflict(sides, merged, other, entity)
-        if conflict is not None:
-            return conflict
-        property_owners: dict[str, EntityReference] = {}
-        for property_id, slots in merged_type.properties.items():
-            entity = EntityReference(type_id, property_id)
-            other = property_owners.setdefault(slots.name, entity)
-            conflict = _name_conflict(sides, merged, other, entity)
-            if conflict is not None:
-                return conflict
-    return None
-
-
-def _name_conflict(
-    sides: MergeSides, merged: SchemaSlots, first: EntityReference, second: EntityReference
-) -> NameConflict | None:
-    if first == second:
-        return None
-    for our_entity, their_entity in ((first, second), (second, first)):
-        if _entity_name(sides.ours, our_entity) == _entity_name(merged, our_entity) and _entity_name(
-            sides.theirs, their_entity
-        ) == _entity_name(merged, their_entity):
-            return NameConflict(our_entity, their_entity)
-    return None
-
-
-def merged_column_name(sides: MergeSides, merged: SchemaSlots, type_id: int, column: ColumnReference) -> str | None:
-    """Return the name of a column in the merged schema, or None if it does not exist."""
-    if isinstance(column, str):
-        return column
-    merged_type = merged[type_id]
-    if column in merged_type.properties:
-        return merged_type.properties[column].name
-    for side_schema in (sides.ours, sides.theirs):
-        owner = side_schema.get(type_id)
-        for satisfied_id in () if owner is None else owner.satisfied_ids.get(column, ()):
-            for interface_id in merged_type.implements:
-                interface = merged.get(interface_id)
-                if interface is not None and satisfied_id in interface.properties:
-                    return interface.properties[satisfied_id].name
-    return None
-
-
-def _has_entity(schema: SchemaSlots, entity: EntityReference) -> bool:
-    owner = schema.get(entity.type_id)
-    return owner is not None and (entity.property_id is None or entity.property_id in owner.properties)
-
-
-def _entity_name(schema: SchemaSlots, entity: EntityReference) -> str | None:
-    if not _has_entity(schema, entity):
-        return None
-    owner = schema[entity.type_id]
-    return owner.name if entity.property_id is None else owner.properties[entity.property_id].name
-
-
 def _describe_state(schema: SchemaSlots, entity: EntityReference) -> str | None:
-    if not _has_entity(schema, entity):
+    if not has_entity(schema, entity):
         return None
     owner = schema[entity.type_id]
     if entity.property_id is None:
         return _describe_type(schema, owner)
     slots = owner.properties[entity.property_id]
     return f"{slots.name}: {describe_property(slots)}"
-
-
-def _describe_claim(base: SchemaSlots, side: SchemaSlots, entity: EntityReference) -> str:
-    base_name, name = _entity_name(base, entity), _entity_name(side, entity)
-    if base_name is None:
-        return f"{name} is added"
-    return f"{base_name} is renamed to {name}" if base_name != name else f"{name} is kept"
 
 
 def _describe_type(schema: SchemaSlots, type_slots: TypeSlots) -> str:
