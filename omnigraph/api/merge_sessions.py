@@ -16,21 +16,32 @@ from omnigraph.errors import EntityConflict, InputError, MergeConflict, ReadSetC
 from omnigraph.errors.conflict_card import conflict_card
 from omnigraph.errors.merge_conflict import conflict_table
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import diff_snapshots, match_rows_by_id
+from omnigraph.history.diff import diff_table, match_rows_by_id
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_target
+from omnigraph.ingest.defaults import backfill_values
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.merging import conflicts as found_conflicts
 from omnigraph.merging.discarded_changes import DiscardedChange
 from omnigraph.merging.lost_edges import LostEdge
-from omnigraph.merging.merge import MAX_ATTEMPTS, MergeReport, MergeRequest, merge_captured, only_maintained
+from omnigraph.merging.merge import (
+    MAX_ATTEMPTS,
+    MergeReport,
+    MergeRequest,
+    merge_captured,
+    only_maintained,
+    open_planner,
+)
 from omnigraph.merging.offloaded_table import OffloadedDelta
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.planner import MergePlan, MergePlanner
+from omnigraph.merging.schema_alignment import aligned_target_rows
 from omnigraph.merging.strategy import ConflictAnswer, record_answers, resolve_conflicts, withdraw_answer
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find_rows import find
 from omnigraph.storage.store import Store
+from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from omnigraph.merging.decisions import Decision
@@ -156,7 +167,7 @@ class MergeSession(Guarded):
         self._merge_inputs = merge_inputs
         self._request = request
         self._on_merged = on_merged
-        self._planner = MergePlanner(merge_inputs, request.options)
+        self._planner = self._open_planner()
         self._decisions: dict[found_conflicts.EntityKey, Decision] = {}
         self._detected_conflicts: list[found_conflicts.DetectedConflict] = []
         self._merge_plan: MergePlan | None = None
@@ -255,9 +266,17 @@ class MergeSession(Guarded):
                 if not only_maintained(self._merge_inputs):
                     raise
                 self._merge_inputs = recapture_target(self._merge_inputs)
-                self._planner = MergePlanner(self._merge_inputs, request.options)
+                self._planner = self._open_planner()
                 self._merge_plan = None
         return self._run_merge(request)
+
+    def _open_planner(self) -> MergePlanner:
+        """Return a planner; conflicts between schemas cannot be resolved one by one, so they are raised."""
+        planner = open_planner(self._merge_inputs, self._request)
+        if planner.merged_schema is not None and planner.merged_schema.conflicts:
+            hint = "merge with a strategy for schema_conflict, or change one of the schemas"
+            raise MergeConflict(conflicts=planner.merged_schema.conflicts, hint=hint)
+        return planner
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:
         resolved_count = len(self.conflicts) - len(self.open)
@@ -294,16 +313,26 @@ def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str
         return
     for table_key in sorted({*merge_plan.delta.tables, *merge_plan.adopted_tables} - {*excluded_keys}):
         if table_key in merge_plan.adopted_tables:
-            yield from diff_snapshots(merge_inputs.target_snapshot, merge_inputs.source_snapshot, [table_key])
-            continue
-        table_changes = _match_written_rows(merge_inputs, merge_plan.delta.tables[table_key])
+            table_changes = _diff_adopted_table(merge_inputs, table_key)
+        else:
+            table_changes = _match_written_rows(merge_inputs, merge_plan, merge_plan.delta.tables[table_key])
         if not table_changes.is_empty:
             yield table_changes
 
 
-def _match_written_rows(merge_inputs: MergeInputs, table_delta: TableDelta) -> TableChanges:
-    target_table = merge_inputs.target_snapshot.table(table_delta.table_key)
+def _diff_adopted_table(merge_inputs: MergeInputs, table_key: TableKey) -> TableChanges:
+    """Return the changes to an adopted table, in the columns that it has on the source."""
+    source_snapshot = merge_inputs.source_snapshot
+    defaults = backfill_values(type_for_key(source_snapshot.schema.ir.catalog, table_key))
+    return diff_table(merge_inputs.target_snapshot, source_snapshot, table_key, column_defaults=defaults)
+
+
+def _match_written_rows(merge_inputs: MergeInputs, plan: MergePlan, table_delta: TableDelta) -> TableChanges:
     new_rows = table_delta.read_all_rows() if isinstance(table_delta, OffloadedDelta) else table_delta.rows
     affected_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
-    old_rows = find(target_table, {"id": affected_ids}, target_table.schema.names)
+    if plan.merged_schema is not None:
+        old_rows = aligned_target_rows(merge_inputs, plan.merged_schema, table_delta.table_key, affected_ids)
+    else:
+        target_table = merge_inputs.target_snapshot.table(table_delta.table_key)
+        old_rows = find(target_table, {"id": affected_ids}, target_table.schema.names)
     return match_rows_by_id(table_delta.table_key, old_rows, new_rows, new_rows.schema)

@@ -160,14 +160,14 @@ class SchemaApplyDisabled(Conflict):
 
 
 class SchemaMismatch(Conflict):
-    """The branches have different schemas, so their data cannot be merged.
+    """The schemas of the branches cannot be combined, so their data cannot be merged.
 
     >>> print(SchemaMismatch(source="dev", target="main").message)
     the schemas of branches 'dev' and 'main' differ
     """
 
     sentence = "the schemas of branches '{source}' and '{target}' differ"
-    hint = "first apply the same schema changes, in the same order, to the other branch"
+    hint = "make the schemas agree: change one of them, then try again"
     source: str | None = None
     target: str | None = None
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from omnigraph.errors import ReadSetConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit, SchemaRow
-from omnigraph.history.schemas import StoredSchema, write_schema
+from omnigraph.history.schemas import write_schema
 from omnigraph.publish.long_operations import publish_long_operation
 from omnigraph.publish.publish import publish
 from omnigraph.publish.requirements import Requirement, SameContent, SameSchema, check_requirements
@@ -112,10 +112,9 @@ class _SchemaWriter:
         gc_epoch = txn.base.state.head.gc_epoch
         # A garbage collection may have deleted the object since it was written.
         if self.written_row is None or self.written_row[0] != gc_epoch:
-            erased_locations = tuple(
-                sorted({*self.schema_plan.before.erased_directories, *staged_tables.erased_locations})
+            contract = self.schema_plan.before.replaced_by(
+                self.schema_plan.source, self.schema_plan.after, staged_tables.erased_locations
             )
-            contract = StoredSchema(self.schema_plan.source, self.schema_plan.after, erased_locations)
             self.written_row = gc_epoch, write_schema(txn.store, contract)
         return self.written_row[1]
 

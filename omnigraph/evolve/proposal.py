@@ -134,7 +134,13 @@ def propose_schema(
 ) -> SchemaPlan:
     """Plan the change from a branch's schema to the one in `source`; raise a language error if it is invalid."""
     desired_ir = compile_schema(source, source_name, existing_names=_declared_names(base_contract.ir))
-    migration = plan_migration(base_contract.ir, desired_ir, allow_data_loss=allow_data_loss, source_name=source_name)
+    migration = plan_migration(
+        base_contract.ir,
+        desired_ir,
+        allow_data_loss=allow_data_loss,
+        source_name=source_name,
+        retired_ids=base_contract.retired_ids,
+    )
     return SchemaPlan(source, source_name, base_row, base_contract, migration, allow_data_loss)
 
 

@@ -255,10 +255,10 @@ def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: C
 
 
 def _check_property_names(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter) -> None:
-    """Raise an error if property names differ, even if no row changed, because readers may copy by name."""
+    """Raise an error if a property name is gone, even if no row changed, because readers may copy by name."""
     for table_key in sorted(new_snapshot.tables):
         old_key = find_old_key(old_snapshot, new_snapshot, table_key)
-        if old_key not in old_snapshot.tables or _property_names(old_snapshot, old_key) == _property_names(
+        if old_key not in old_snapshot.tables or _property_names(old_snapshot, old_key) <= _property_names(
             new_snapshot, table_key
         ):
             continue

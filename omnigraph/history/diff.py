@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ChangeSchemaBoundary, StorageError
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.arrow import PROPERTY_ID_KEY
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.differing_rows import are_rows_equal, differing_rows, rows_by_id
@@ -87,8 +88,9 @@ def diff_table(
 ) -> TableChanges:
     """Return the changes to one table.
 
-    `compare_all_rows` compares every row by id, as a check on the shortcut. If the type's properties
-    differ, `ChangeSchemaBoundary` is raised. With `column_defaults`, the old rows instead get the new
+    `compare_all_rows` compares every row by id, as a check on the shortcut. Nullable properties that
+    the type gained are null in the old rows; any other difference between its properties raises
+    `ChangeSchemaBoundary`. With `column_defaults`, the old rows instead get the new
     columns, filled with these values where a row had none.
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
@@ -112,7 +114,7 @@ def _diff_table(
         old_table is not None
         and new_table is not None
         and column_defaults is None
-        and not _have_same_properties(old_table, new_table)
+        and not _can_express_rows(new_snapshot, table_key, old_table)
     ):
         type_name = table_key.type_name
         raise ChangeSchemaBoundary(graph_commit_id=new_snapshot.commit_id, type_name=type_name)
@@ -283,9 +285,16 @@ def snapshot_at(context_snapshot: Snapshot, log: HistoryLog, commit_id: str) -> 
     return Snapshot(store, context_snapshot.branch, commit_id, manifest_version, schema, tables, log, True, erased)
 
 
-def _have_same_properties(old_table: Table, new_table: Table) -> bool:
-    """Return whether two tables have the same properties by identity and type; names may differ."""
-    return _property_types(old_table.schema) == _property_types(new_table.schema)
+def _can_express_rows(new_snapshot: Snapshot, table_key: TableKey, old_table: Table) -> bool:
+    """Return whether old rows fit the new columns: only nullable properties were added; names may differ."""
+    new_schema = new_snapshot.table(table_key).schema
+    old_types, new_types = _property_types(old_table.schema), _property_types(new_schema)
+    if not old_types.items() <= new_types.items():
+        return False
+    declared_type = type_for_key(new_snapshot.schema.ir.catalog, table_key)
+    added_names = [field.name for field in new_schema if _property_identity(field) not in old_types]
+    added_properties = [declared_type.property(name) for name in added_names]
+    return all(added is not None and added.type.nullable for added in added_properties)
 
 
 def _property_types(schema: pa.Schema) -> dict[bytes, str]:

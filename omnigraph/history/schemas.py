@@ -5,10 +5,11 @@ and a past commit is read with the schema that it was written with.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from omnigraph.errors import HistoryReclaimed, LanguageError, SchemaMismatch, StorageError, StorageKind
-from omnigraph.lang.schema.ir import SchemaIR, hash_ir
+from omnigraph.errors import HistoryReclaimed, LanguageError, StorageError, StorageKind
+from omnigraph.lang.schema.ir import SchemaIR, assigned_ids, hash_ir
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
@@ -28,12 +29,20 @@ class StoredSchema:
     """A schema as a graph stores it: the user's source text and its compiled form.
 
     `erased_directories` are the directories of tables that were dropped along with their history. Past
-    commits of the branch no longer show these tables.
+    commits of the branch no longer show these tables. `retired_ids` are the ids of dropped types and
+    properties, which are never assigned again.
     """
 
     source: str
     ir: SchemaIR
     erased_directories: tuple[str, ...] = ()
+    retired_ids: frozenset[int] = frozenset()
+
+    def replaced_by(self, source: str, ir: SchemaIR, erased_directories: Iterable[str] = ()) -> "StoredSchema":
+        """Return the schema that replaces this one, with the ids of everything that it drops."""
+        dropped_ids = {*assigned_ids(self.ir)} - {*assigned_ids(ir)}
+        all_erased = tuple(sorted({*self.erased_directories, *erased_directories}))
+        return StoredSchema(source, ir, all_erased, self.retired_ids | dropped_ids)
 
     def __repr__(self) -> str:
         catalog = self.ir.catalog
@@ -55,7 +64,9 @@ def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
     # Encoded as a string, because member order matters in a schema and control objects sort their members.
     encoded_ir = json.dumps(stored_schema.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
     erased_member = {"erased": list(stored_schema.erased_directories)} if stored_schema.erased_directories else {}
-    store.objects.create_json(object_name, {"source": stored_schema.source, "ir": encoded_ir, **erased_member})
+    retired_member = {"retired": sorted(stored_schema.retired_ids)} if stored_schema.retired_ids else {}
+    members = {"source": stored_schema.source, "ir": encoded_ir, **erased_member, **retired_member}
+    store.objects.create_json(object_name, members)
     return SchemaRow(digest, object_name)
 
 
@@ -87,7 +98,8 @@ def _load_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
         raise _unusable_schema_error(store, "is missing", "not_found")
     try:
         ir = SchemaIR.from_json(json.loads(members["ir"]))
-        stored_schema = StoredSchema(members["source"], ir, tuple(members.get("erased", ())))
+        erased_directories, retired_ids = tuple(members.get("erased", ())), frozenset(members.get("retired", ()))
+        stored_schema = StoredSchema(members["source"], ir, erased_directories, retired_ids)
     except (LanguageError, LookupError, TypeError, ValueError) as error:
         raise _unusable_schema_error(store, "cannot be read", "permanent") from error
     if hash_ir(stored_schema.ir) != schema_row.hash:
@@ -126,23 +138,6 @@ COPY_DATA_HINT = (
     "create a new branch from '{target}', and copy the data of '{source}' to it:"
     " omnigraph export, then load --mode merge"
 )
-
-
-def schema_mismatch_error(source_branch: str, target_branch: str, *, same_meaning: bool = False) -> SchemaMismatch:
-    """Return the error for two branches whose schemas disagree, with a hint on how to proceed.
-
-    With `same_meaning`, the schemas declare the same types but number their properties differently,
-    because the same changes were made in a different order. No further schema change can make the numbers equal.
-    """
-    if not same_meaning:
-        return SchemaMismatch(source=source_branch, target=target_branch)
-    return SchemaMismatch(
-        f"the schemas of branches '{source_branch}' and '{target_branch}' declare the same types,"
-        " but reached them by different changes or in a different order",
-        source=source_branch,
-        target=target_branch,
-        hint=COPY_DATA_HINT.format(source=source_branch, target=target_branch),
-    )
 
 
 def _unusable_schema_error(store: Store, problem: str, kind: StorageKind) -> StorageError:

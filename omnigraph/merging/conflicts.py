@@ -45,6 +45,12 @@ class DetectedConflict:
         return (is_edge, conflict.type_name, conflict.entity_id or "", conflict.kind, conflict.message)
 
 
+def schema_conflict(conflict: EntityConflict) -> DetectedConflict:
+    """Return a conflict between schema changes, which involves no entity."""
+    table_key = TableKey.of("edge" if conflict.entity_kind == "edge" else "node", conflict.type_name)
+    return DetectedConflict(conflict, table_key, ())
+
+
 def conflict_of_entity(
     table_key: TableKey, entity: ContestedEntity, our_branch: str, their_branch: str
 ) -> DetectedConflict:

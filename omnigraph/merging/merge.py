@@ -19,17 +19,19 @@ from omnigraph.errors import (
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, capture_merge_inputs
-from omnigraph.history.schemas import COPY_DATA_HINT, schema_mismatch_error, schemas_agree
+from omnigraph.history.schemas import COPY_DATA_HINT
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import Delta
 
+from .conflicts import schema_conflict
 from .decisions import Decisions
 from .discarded_changes import DiscardedChange
 from .lost_edges import LostEdge
+from .merged_schema import combine_schemas
 from .parallel_edges import ParallelEdgePair
 from .planner import MergeOptions, MergePlan, MergePlanner
 from .publish_merge import publish_merge
-from .strategy import Strategy, check_strategy, describe_strategy, resolve_conflicts
+from .strategy import Strategy, answer_conflict, check_strategy, describe_strategy, resolve_conflicts
 
 MAX_ATTEMPTS = 4  # retries keep concurrent maintenance of the target from failing a merge
 
@@ -86,11 +88,6 @@ def open_merge(source_branch: BranchState, target_branch: BranchState, if_commit
     if if_commit is not None and merge_inputs.target_snapshot.commit_id != if_commit:
         head_commit = merge_inputs.target_snapshot.commit_id
         raise PreconditionFailed(branch=target_branch.name, expected=if_commit, actual=head_commit)
-    if merge_inputs.outcome == "already_up_to_date":
-        return merge_inputs
-    if not schemas_agree(merge_inputs.source_snapshot.schema, merge_inputs.target_snapshot.schema):
-        same_catalog = merge_inputs.source_snapshot.schema.ir.catalog == merge_inputs.target_snapshot.schema.ir.catalog
-        raise schema_mismatch_error(source_branch.name, target_branch.name, same_meaning=same_catalog)
     return merge_inputs
 
 
@@ -133,13 +130,12 @@ def merge_captured(
     """Merge the captured branches, reusing a planner and earlier decisions."""
     if merge_inputs.outcome == "already_up_to_date":
         return MergeReport(merge_inputs, merge_inputs.outcome)
-    planner = planner or MergePlanner(merge_inputs, request.options)
+    planner = planner or open_planner(merge_inputs, request)
     if merge_inputs.outcome == "fast_forward":
         # The result is identical to the source, which was validated when it was written.
-        adopted_tables = {
-            key: planner.adopted_entry(key) for key in planner.changed_tables() if not planner.has_same_files(key)
-        }
-        plan = MergePlan((), Delta(), adopted_tables)
+        plan = MergePlan((), Delta(), planner.fast_forward_tables())
+    elif planner.merged_schema is not None and planner.merged_schema.conflicts:
+        plan = MergePlan(tuple(map(schema_conflict, planner.merged_schema.conflicts)), Delta(), {})
     else:
         plan, decided_count = resolve_conflicts(planner, request.strategy, decisions)
         resolved_count += decided_count
@@ -151,8 +147,20 @@ def merge_captured(
     if request.dry_run:
         return report
     commit_details = merge_details(request, report)
-    commit = publish_merge(merge_inputs, plan.delta, plan.adopted_tables, request.commit_metadata, commit_details)
+    commit = publish_merge(merge_inputs, plan, request.commit_metadata, commit_details)
     return replace(report, commit=commit)
+
+
+def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlanner:
+    """Return the planner of a merge, with the combination of both schemas if they differ."""
+    if merge_inputs.outcome != "merged":
+        return MergePlanner(merge_inputs, request.options)
+
+    def decide(conflict: EntityConflict) -> str | None:
+        answer = answer_conflict(request.strategy, conflict)
+        return answer if isinstance(answer, str) else None
+
+    return MergePlanner(merge_inputs, request.options, combine_schemas(merge_inputs, decide))
 
 
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:

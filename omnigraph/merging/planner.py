@@ -17,7 +17,7 @@ from omnigraph.publish.requirements import Requirement
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import Delta, TableDelta
-from omnigraph.rules.lookup import RecordingLookup
+from omnigraph.rules.lookup import Lookup, RecordingLookup
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.version_difference import compare_versions
@@ -28,9 +28,11 @@ from .decisions import DecidedEntity, Decisions, decide_entities, decisions_by_t
 from .discarded_changes import DiscardedChange, find_discarded_changes
 from .lost_edges import LostEdge, find_lost_edges
 from .merge_limits import MergeLimits, check_delta_size
+from .merged_schema import MergedSchema
 from .offloaded_table import OffloadedDelta, OffloadedSides, OffloadEngine, unchanged_sides
 from .parallel_edges import ParallelEdgePair, find_parallel_edges
 from .recursive_base import sides_from_recursive_base
+from .schema_alignment import AlignedLookup, aligned_table_keys, compare_aligned_sides
 from .table_delta import make_table_delta
 from .table_merge import Granularity, TableSides
 
@@ -59,19 +61,33 @@ class MergePlan:
     # Offloaded tables include those that are adopted.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
     discarded_changes: tuple[DiscardedChange, ...] = ()
+    merged_schema: MergedSchema | None = None  # set if the schemas of the sides differ
 
 
 class MergePlanner:
-    """Plans a merge; each table is compared only once, when it is first needed."""
+    """Plans a merge; each table is compared only once, when it is first needed.
 
-    def __init__(self, merge_inputs: MergeInputs, options: MergeOptions | None = None) -> None:
+    If the schemas of the sides differ, `merged_schema` is their combination. Tables then have their
+    keys and columns in the merged schema, and every comparison runs in this process.
+    """
+
+    def __init__(
+        self,
+        merge_inputs: MergeInputs,
+        options: MergeOptions | None = None,
+        merged_schema: MergedSchema | None = None,
+    ) -> None:
         self.merge_inputs = merge_inputs
         self.options = options or MergeOptions()
-        self.catalog = merge_inputs.target_snapshot.schema.ir.catalog
+        self.merged_schema = merged_schema
+        target_catalog = merge_inputs.target_snapshot.schema.ir.catalog
+        self.catalog = target_catalog if merged_schema is None else merged_schema.catalog
         self._sides_by_key: dict[TableKey, TableSides] = {}
 
     def changed_tables(self) -> list[TableKey]:
         """Return the tables that the source changed, in order, without reading any rows."""
+        if self.merged_schema is not None:
+            return aligned_table_keys(self.merge_inputs, self.merged_schema)
         all_keys = sorted({*self.merge_inputs.target_snapshot.tables, *self.merge_inputs.source_snapshot.tables})
         return [key for key in all_keys if self._source_changed(key)]
 
@@ -85,7 +101,10 @@ class MergePlanner:
         """Plan the change to the target under the given decisions, and check it against the rules."""
         target = self.merge_inputs.target_snapshot
         txn = WriteTxn(target.store, target.branch, self.merge_inputs.target_manifest, "", 0)
-        lookup = RecordingLookup(txn)
+        target_lookup = RecordingLookup(txn)
+        lookup: Lookup = (
+            target_lookup if self.merged_schema is None else AlignedLookup(target_lookup, self.merged_schema)
+        )
         edge_pairs = tuple(
             edge_pair for key in self.changed_tables() for edge_pair in find_parallel_edges(self.table_sides(key))
         )
@@ -104,6 +123,9 @@ class MergePlanner:
         }
         for key, offloaded_delta in offloaded_tables.items():
             violations += row_violations(type_for_key(self.catalog, key), offloaded_delta.suspect_rows)
+        if self.merged_schema is not None:  # a side may have added rules that rows of the other side break
+            for key, table_delta in delta.tables.items():
+                violations += row_violations(type_for_key(self.catalog, key), table_delta.rows)
         conflicts = [*self._contested_conflicts(decisions), *self._rule_conflicts(violations)]
         tables_with_dropped_edges = {key for key, _ in dropped_edges}
         adopted_tables = {
@@ -118,17 +140,18 @@ class MergePlanner:
             adopted_tables,
             edge_pairs,
             sum(self.table_sides(key).combined_value_count for key in self.changed_tables()),
-            tuple(lookup.requirements),
+            tuple(target_lookup.requirements),
             find_lost_edges(self.catalog, self.table_sides, decisions),
             offloaded_tables,
             find_discarded_changes(self.table_sides, decided_entities),
+            self.merged_schema,
         )
 
     def _make_table_deltas(
         self,
         decided_entities: Mapping[TableKey, list[DecidedEntity]],
         dropped_edges: Collection[EntityKey],
-        lookup: RecordingLookup,
+        lookup: Lookup,
     ) -> dict[TableKey, TableDelta]:
         engine = self.options.offload_engine
         table_deltas = {
@@ -150,9 +173,18 @@ class MergePlanner:
             return False
         if our_entry.location != their_entry.location:
             return False
-        return compare_versions(
-            self.merge_inputs.target_snapshot.table(table_key), self.merge_inputs.source_snapshot.table(table_key)
-        ).is_empty
+        our_table = self.merge_inputs.target_snapshot.table(table_key)
+        their_table = self.merge_inputs.source_snapshot.table(table_key)
+        # A column that is null everywhere has no file, so equal files do not imply equal columns.
+        has_same_columns = our_table.schema.equals(their_table.schema, check_metadata=True)
+        return has_same_columns and compare_versions(our_table, their_table).is_empty
+
+    def fast_forward_tables(self) -> dict[TableKey, TableEntry]:
+        """Return the source's tables that the target adopts if it has not changed since the base."""
+        return {key: self.adopted_entry(key) for key in self.changed_tables() if self._differs_in_files(key)}
+
+    def _differs_in_files(self, table_key: TableKey) -> bool:
+        return table_key in self.merge_inputs.source_snapshot.tables and not self.has_same_files(table_key)
 
     def adopted_entry(self, table_key: TableKey) -> TableEntry:
         """Return the entry under which the target adopts a table of the source."""
@@ -183,7 +215,7 @@ class MergePlanner:
     @cached_property
     def _offloaded_keys(self) -> frozenset[TableKey]:
         """The keys of the tables that the external engine compares."""
-        if self.options.offload_engine is None:
+        if self.options.offload_engine is None or self.merged_schema is not None:
             return frozenset()
         candidate_keys = [key for key in self.changed_tables() if self._has_one_base(key)]
         return self.options.offload_engine.select_tables(self.merge_inputs, candidate_keys)
@@ -199,6 +231,8 @@ class MergePlanner:
 
     def _compare_sides(self, table_key: TableKey) -> TableSides:
         merge_inputs, granularity = self.merge_inputs, self.options.granularity
+        if self.merged_schema is not None:
+            return compare_aligned_sides(merge_inputs, self.merged_schema, table_key, granularity)
         engine = self.options.offload_engine
         if engine is not None and self._offloaded_keys and self._has_one_base(table_key):
             if table_key in self._offloaded_keys:
@@ -238,6 +272,8 @@ class MergePlanner:
         Adoption requires that the target still has exactly the base version, so that none of its changes are
         lost.
         """
+        if self.merged_schema is not None:
+            return False
         base_entry = self.merge_inputs.base_snapshot.tables.get(table_key)
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         their_entry = self.merge_inputs.source_snapshot.tables.get(table_key)

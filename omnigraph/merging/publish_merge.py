@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from omnigraph.errors import BranchNotFound, ReadSetConflict
-from omnigraph.history.commit import Commit, TableEntry
+from omnigraph.evolve.proposal import SchemaPlan
+from omnigraph.history.commit import Commit
 from omnigraph.history.delete_queue import check_versions_retained
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.refs import find_ref
@@ -17,38 +18,43 @@ from omnigraph.publish.long_operations import publish_long_operation
 from omnigraph.publish.requirements import SameHead
 from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.rules.delta import Delta
-from omnigraph.values.table_key import TableKey
 
+from .merged_schema import MergedSchema
+from .migrated_delta import stage_migrated_delta
 from .offloaded_table import stage_delta
+from .planner import MergePlan
 
 
 def publish_merge(
     merge_inputs: MergeInputs,
-    delta: Delta,
-    adopted: Mapping[TableKey, TableEntry],
+    plan: MergePlan,
     commit_metadata: CommitMetadata,
     details: Mapping[str, Any],
 ) -> Commit:
     """Publish a planned merge; `details` records how conflicts were resolved."""
+    migration = _target_migration(merge_inputs, plan.merged_schema)
 
     def stage(txn: WriteTxn) -> PublishPlan:
         _check_still_captured(merge_inputs, txn)
-        check_versions_retained(txn.store, adopted.values(), merge_inputs.source_snapshot.commit_id)
-        staged_tables = stage_delta(txn, delta)
+        check_versions_retained(txn.store, plan.adopted_tables.values(), merge_inputs.source_snapshot.commit_id)
+        staged = (
+            _stage_fast_forward(merge_inputs, txn, plan)
+            if migration is None
+            else stage_migrated_delta(txn, plan.delta, migration, merge_inputs.source_snapshot.schema)
+        )
         # A merge that fails this check leaves nothing behind; a later failure leaves a refusal in the log.
         _check_still_captured(merge_inputs, replace(txn, base=merge_inputs.target_branch.refresh()))
-        return PublishPlan(
-            "merge",
-            staged_tables,
-            (SameHead(merge_inputs.target_snapshot.commit_id),),
-            adopted_tables=adopted,
+        return replace(
+            staged,
+            requirements=(SameHead(merge_inputs.target_snapshot.commit_id),),
             incoming_commits=merge_inputs.incoming_commits,
             merged_head=merge_inputs.source_snapshot.commit_id,
             details=details,
         )
 
-    table_keys = tuple(sorted({*delta.tables, *adopted}))
+    table_keys = tuple(sorted({*plan.delta.tables, *plan.adopted_tables, *merge_inputs.target_snapshot.tables}))
+    if migration is None:
+        table_keys = tuple(sorted({*plan.delta.tables, *plan.adopted_tables}))
     intent_facts = {"source_commit": merge_inputs.source_snapshot.commit_id}
     if merge_inputs.source_branch is not None:
         intent_facts |= {
@@ -61,6 +67,26 @@ def publish_merge(
     if published is None:  # cannot mean an empty merge, since a merge always publishes its lineage
         raise ReadSetConflict(member="graph_head", expected=merge_inputs.target_snapshot.commit_id)
     return published
+
+
+def _target_migration(merge_inputs: MergeInputs, merged_schema: MergedSchema | None) -> SchemaPlan | None:
+    """Return the change of the target's schema, or None if the schema stays or is adopted with the source's tables."""
+    if merged_schema is None or not merged_schema.changes_target:
+        return None
+    return merged_schema.migration_plan(merge_inputs)
+
+
+def _stage_fast_forward(merge_inputs: MergeInputs, txn: WriteTxn, plan: MergePlan) -> PublishPlan:
+    """Stage the rows; a target that has not changed since the base also adopts the source's schema."""
+    target, source = merge_inputs.target_snapshot, merge_inputs.source_snapshot
+    adopts_schema = merge_inputs.outcome == "fast_forward" and source.schema_row != target.schema_row
+    return PublishPlan(
+        "merge",
+        stage_delta(txn, plan.delta),
+        adopted_tables=plan.adopted_tables,
+        dropped_tables=frozenset({*target.tables} - {*source.tables}) if adopts_schema else frozenset(),
+        schema=source.schema_row if adopts_schema else None,
+    )
 
 
 def _check_still_captured(merge_inputs: MergeInputs, txn: WriteTxn) -> None:

@@ -19,12 +19,14 @@ from omnigraph.values import coerce_parameter
 
 from .conflicts import DetectedConflict, EntityKey
 from .decisions import Decision, PropertyChoices, extend_decision
+from .merged_schema import SCHEMA_CONFLICT
 from .planner import MergePlan, MergePlanner
 from .table_merge import Choice
 
 ConflictAnswer = str | Mapping[str, Any] | None
 Strategy: TypeAlias = str | Mapping[str, str] | Callable[[EntityConflict], ConflictAnswer] | None
 CONFLICT_KINDS = (
+    SCHEMA_CONFLICT,
     "divergent_insert",
     "divergent_update",
     "delete_vs_update",

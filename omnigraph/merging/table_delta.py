@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, TableDelta
-from omnigraph.rules.lookup import RecordingLookup
+from omnigraph.rules.lookup import Lookup
 
 from .conflicts import EntityKey
 from .decisions import DecidedEntity
@@ -19,7 +19,7 @@ def make_table_delta(
     table_sides: TableSides,
     decided_entities: Sequence[DecidedEntity],
     dropped_edges: Iterable[EntityKey],
-    lookup: RecordingLookup,
+    lookup: Lookup,
     engine: OffloadEngine | None,
 ) -> TableDelta:
     """Return the rows to write to and remove from one table of the target."""

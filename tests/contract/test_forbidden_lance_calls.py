@@ -20,6 +20,7 @@ ALLOWED = {
     ("storage/plain_datasets.py", "commit_plain_dataset", "commit"),
     # Arrow rows, before they become a dataset.
     ("storage/manifest_cell.py", "create_cell", "replace_schema_metadata"),
+    ("storage/manifest_cell.py", "swap", "replace_schema_metadata"),
     # The two commits: the strict swap of a cell, and the detached version of a table.
     ("storage/manifest_cell.py", "_commit_strictly", "commit"),
     ("storage/table.py", "_commit_detached", "commit"),

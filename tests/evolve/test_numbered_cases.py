@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.errors import HistoryReclaimed, LanguageError, SchemaMismatch, SchemaUnsupported, StorageError
-from omnigraph.history.schemas import schema_mismatch_error, schemas_agree
+from omnigraph.errors import HistoryReclaimed, LanguageError, SchemaUnsupported, StorageError
+from omnigraph.history.schemas import schemas_agree
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.canonical_shape import shape_hash
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
@@ -123,15 +123,11 @@ def test_schemas_agree_when_the_same_was_applied_to_both() -> None:
         assert not schemas_agree(graph.schema.contract, dev.schema.contract)  # the same names, other numbers
 
 
-def test_branches_whose_schemas_differ_are_not_merged() -> None:
+def test_branches_whose_schemas_differ_are_merged() -> None:
     with new_graph("node A { k: String @key }") as graph:
         dev = graph.branches.create("dev")
         dev.schema.apply("node A { k: String @key  n: I32? }")
         dev.insert("A", {"k": "a", "n": 1})
-        with pytest.raises(SchemaMismatch, match="differ") as caught:
-            graph.merge("dev")
-        assert "apply the same schema changes" in str(caught.value)
         graph.schema.apply("node A { k: String @key  n: I32? }")
-        graph.merge("dev")
+        assert graph.merge("dev").outcome == "merged"
         assert rows_of(graph)["node:A"]["a"]["n"] == 1
-    assert schema_mismatch_error("dev", "main").details == {"source": "dev", "target": "main"}

@@ -180,11 +180,23 @@ def test_changed_type_is_a_schema_boundary(both: Both) -> None:
     both.put("main", {"node:Person": {"a": person("a")}})
     graph = both.on("main")
     start = graph.head.id
-    graph.schema.apply(SCHEMA.replace("node Note {", "node Note { more: String?"))
+    graph.schema.apply(SCHEMA.replace("node Note {", 'node Note { more: String @default("x")'))
     both.put("main", {"node:Person": {"b": person("b")}})
     with pytest.raises(ChangeSchemaBoundary):
         list(graph.diff(start, types="Note"))
     assert [one.id for one in both.on("main").diff(start, types="Person")] == ["b"]
+
+
+def test_added_nullable_property_is_no_boundary(both: Both) -> None:
+    both.put("main", {"node:Note": {"n": {"p": 1, "q": None}, "m": {"p": 2, "q": None}}})
+    graph = both.on("main")
+    start = graph.head.id
+    graph.schema.apply(SCHEMA.replace("node Note {", "node Note { more: String?"))
+    assert list(graph.diff(start)) == []
+    graph.upsert("Note", {"id": "n", "p": 1, "more": "x"})
+    (change,) = graph.diff(start)
+    assert (change.id, change.op, change.changed) == ("n", "update", ("more",))
+    assert (change.before or {})["more"] is None
 
 
 def test_tables_of_the_same_content_are_never_opened(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:

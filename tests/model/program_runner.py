@@ -181,8 +181,8 @@ class Run(Compared):
         hits["several bases"] += wanted.bases > 1
         hits["doubtful"] += wanted.doubtful > 0
         hits["lost edges"] += len(wanted.lost) > 0 and not wanted.conflicts
-        if wanted.outcome == "mismatch":
-            self.mismatched(source, target, how)
+        if wanted.outcome == "mismatch" or wanted.outcome.startswith("schema conflict"):
+            self.refused(source, target, how, wanted)
             return
         try:
             self.merge_both(source, target, how, wanted)
@@ -192,11 +192,18 @@ class Run(Compared):
             assert wanted.bases > 1
             self.agree(target)
 
-    def mismatched(self, source: str, target: str, how: str) -> None:
-        """Branches of other schemas are not merged, and nothing happens."""
-        for dry_run in (True, False):
-            with pytest.raises(SchemaMismatch):
-                self.main.refresh().merge(source, target, dry_run=dry_run, **asked(how))
+    def refused(self, source: str, target: str, how: str, wanted: Merge) -> None:
+        """Schemas that cannot be put together are told, and nothing happens."""
+        if wanted.outcome == "mismatch":
+            for dry_run in (True, False):
+                with pytest.raises(SchemaMismatch):
+                    self.main.refresh().merge(source, target, dry_run=dry_run, **asked(how))
+        elif wanted.outcome.endswith("open") or how not in ("ours", "theirs", "session"):
+            preview = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
+            assert preview.outcome == "conflict"
+            with pytest.raises(MergeConflict) as caught:
+                self.main.refresh().merge(source, target, **asked(how))
+            assert {conflict.kind for conflict in caught.value.conflicts} == {"schema_conflict"}
         self.agree(target)
 
     def merge_both(self, source: str, target: str, how: str, wanted: Merge) -> None:
@@ -214,9 +221,11 @@ class Run(Compared):
         same_discards(result.discarded, wanted.discarded)
         if result.commit is not None:
             before = self.model.graph(target)
-            self.model.commit(target, result.commit.id, wanted.graph, theirs)
+            same_columns = wanted.shape is None or wanted.shape.agrees(self.model.shape(target))
+            self.model.commit(target, result.commit.id, wanted.graph, theirs, wanted.shape)
             self.order.append(result.commit.id)
-            assert changes_of(result.delta) == difference(before, wanted.graph)
+            if same_columns:
+                assert changes_of(result.delta) == difference(before, wanted.graph)
             assert result.stats["merged_properties"] == wanted.combined
             self.credits(target, wanted)
         self.agree(target)
@@ -229,7 +238,8 @@ class Run(Compared):
             result = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
         assert (result.outcome, result.commit, done) == (wanted.outcome, None, [])
         same_conflicts(result.conflicts, wanted.conflicts)
-        if not wanted.conflicts:
+        same_columns = wanted.shape is None or wanted.shape.agrees(self.model.shape(target))
+        if not wanted.conflicts and same_columns:
             assert changes_of(result.delta) == difference(self.model.graph(target), wanted.graph)
             same_discards(result.discarded, wanted.discarded)
 

@@ -65,12 +65,13 @@ _KINDS = (
     *("fork",) * 3,
     *("merge",) * 12,
     *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
-    *("schema", "schema", "optimize", "cleanup"),
+    *("schema", "reshape", "reshape", "reshape", "optimize", "cleanup"),
 )
 _COLUMNS = ("more", "other")  # that a schema may add
 _BEGIN = ("fork", "put", "put")  # what programs begin with, or else with one of these:
 _CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
 _SHAPED = (*("shape_add", "value_main", "cross_fork", "shape_rename"), *("value_p", "value_main", "cross_look"))
+_EVOLVED = ("cross_fork", "reshape", "reshape", "value_main", "value_p", "cross_merge", "reshape", "cross_merge")
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
 _EDITED = ("cross_fork", "edit_main", "edit_p", "cross_merge")
@@ -89,7 +90,9 @@ class Author:
         steps: list[Step] = []
         begin: tuple[str, ...] = _BEGIN
         if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
-            begin = self.dice.choice((_CROSSED, _CROSSED, _SHAPED, _CLEANED, _CLASHED, _EDITED, _EDITED))
+            begin = self.dice.choice(
+                (_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED, _EDITED, _EDITED)
+            )
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
             steps.append(step)
@@ -306,7 +309,7 @@ class _Player:
             return None
         found = self.model.merge(source, target, strategy_of(how), **options_of(how))
         if found.outcome in ("merged", "fast_forward"):
-            self.model.commit(target, self.made, found.graph, self.model.heads[source])
+            self.model.commit(target, self.made, found.graph, self.model.heads[source], found.shape)
         return found
 
     def fault(self, _at: int, _how: str, inner: Step) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from tests.model.row_shapes import Entity, Graph, Row, Shape
+from tests.model.row_shapes import Entity, Graph, Row, Shape, ShapeConflictError, merged_shape
 
 Side = Literal["ours", "theirs"]
 Answer = Side | Mapping[str, Any] | None
@@ -88,6 +88,7 @@ class Merge:
     doubtful: int = 0
     lost: tuple[Entity, ...] = ()
     discarded: tuple[Discarded, ...] = ()
+    shape: Shape | None = None
 
 
 def bits(row: Row | None) -> Any:
@@ -183,10 +184,12 @@ class Versions:
         """The shape of the rows of a branch."""
         return self.commits[self.heads[branch]].shape
 
-    def commit(self, branch: str, made: str, graph: Graph, merged: str | None = None) -> None:
+    def commit(
+        self, branch: str, made: str, graph: Graph, merged: str | None = None, shape: Shape | None = None
+    ) -> None:
         """A new head of a branch."""
         parents = (self.heads[branch],) if merged is None else (self.heads[branch], merged)
-        self.commits[made] = Commit(made, parents, graph, self.shape(branch))
+        self.commits[made] = Commit(made, parents, graph, shape or self.shape(branch))
         self.heads[branch] = made
 
     def reshape(self, branch: str, made: str, shape: Shape) -> None:
@@ -271,14 +274,27 @@ class Versions:
         mine, other = self.ancestors(self.heads[target]), self.ancestors(self.heads[source])
         if self.heads[source] in mine:
             return Merge("already_up_to_date", self.graph(target))
-        if not self.shape(source).agrees(self.shape(target)):
-            return Merge("mismatch", self.graph(target))
         bases = self.bases(mine, other)
         if bases == [self.heads[target]]:
-            return Merge("fast_forward", self.graph(source))
+            return Merge("fast_forward", self.graph(source), shape=self.shape(source))
         ours, theirs, shape = self.graph(target), self.graph(source), self.shape(target)
+        if not self.shape(source).agrees(shape):
+            if len(bases) > 1:
+                return Merge("mismatch", self.graph(target))
+            try:
+                shape = self._merged_shape(bases[0], source, target, strategy)
+            except ShapeConflictError as conflict:
+                return Merge(f"schema conflict: {conflict.kind}", self.graph(target))
+            ours, theirs = (self.shape(name).fit(self.graph(name), shape) for name in (target, source))
         work = _Work(self, bases, ours, theirs, shape, granularity, collapse)
-        return work.settled(strategy)
+        return replace(work.settled(strategy), shape=shape)
+
+    def _merged_shape(self, base: str, source: str, target: str, strategy: Callable[[Conflict], Answer]) -> Shape:
+        def decide() -> str | None:
+            answer = strategy(Conflict("schema_conflict", ("node:Person.column", "")))
+            return answer if isinstance(answer, str) else None
+
+        return merged_shape(self.commits[base].shape, self.shape(target), self.shape(source), decide)
 
 
 ABSENT = "absent"

@@ -1,12 +1,13 @@
 """Assign every type and property of a schema its permanent id.
 
-This module owns the matching (exact name first, then `@rename_from`) and the order in which new ids are assigned.
-Ids are never reused: a type that is dropped and declared again is a new type. The functions are pure: the identity
-domain of a graph is an argument.
+This module owns the matching (exact name first, then `@rename_from`). The ids of a new graph count up; later additions
+have derived ids. Ids are never reused: a type that is dropped and declared again is a new type. The functions are
+pure: the identity domain of a graph is an argument.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 from omnigraph.errors import language_error
 from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceText
@@ -14,12 +15,14 @@ from omnigraph.records.frozen import record
 
 from .canonical_shape import canonicalize
 from .catalog import Catalog, PropertyDefinition, TypeKind
-from .ir import TYPE_KINDS, CatalogType, SchemaIR, TypeIdentity, catalog_types
+from .derived_ids import derive_id
+from .ir import TYPE_KINDS, CatalogType, SchemaIR, TypeIdentity, assigned_ids, catalog_types
 
 INERT_HINT = "inert_initialization_rename_hint"
 IGNORED_HINT = "ignored_exact_match_rename_hint"
 
 TypeReference = tuple[TypeKind, str]
+NewId = Callable[[str, int, str], int]  # what is added, the id of its owner, and its name
 
 
 @record
@@ -68,7 +71,9 @@ def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
     >>> ir.type_id("node", "A"), ir.type_id("node", "B"), ir.next_identity_id
     (1, 2, 5)
     """
-    return _assign_ids(catalog, domain, 1, _IdentityMatch(SourceText("", "")))
+    counter = count(1)
+    ir = _assign_ids(catalog, domain, _IdentityMatch(SourceText("", "")), lambda *_: next(counter))
+    return replace(ir, next_identity_id=next(counter))
 
 
 def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[Diagnostic, ...]:
@@ -81,11 +86,14 @@ def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[
     return tuple(match.diagnostics)
 
 
-def resolve_identity(accepted: SchemaIR, desired: Catalog, source_name: str = "schema.pg") -> ResolvedIdentity:
+def resolve_identity(
+    accepted: SchemaIR, desired: Catalog, source_name: str = "schema.pg", retired_ids: frozenset[int] = frozenset()
+) -> ResolvedIdentity:
     """Return the identity of a schema that replaces the accepted one.
 
     Types and properties whose name was accepted before keep their ids. Rename hints are applied next, and all
-    remaining types and properties are new. Raise one `IdentityError` with every hint that cannot be followed.
+    remaining types and properties are new. `retired_ids` belonged to what was dropped earlier. Raise one
+    `IdentityError` with every hint that cannot be followed.
     """
     match = _IdentityMatch(SourceText(source_name, desired.source))
     _match_types(accepted, desired, match)
@@ -98,8 +106,16 @@ def resolve_identity(accepted: SchemaIR, desired: Catalog, source_name: str = "s
             _report_hints_of_new_type(declared_type, match)
     if any(diagnostic.severity == "error" for diagnostic in match.diagnostics):
         raise language_error(match.diagnostics, match.source)
-    ir = _assign_ids(desired, accepted.identity_domain, accepted.next_identity_id, match)
-    return ResolvedIdentity(ir, tuple(match.diagnostics))
+    taken_ids = {*retired_ids, *assigned_ids(accepted)}
+
+    def assign_new_id(kind: str, owner_id: int, name: str) -> int:
+        new_id = derive_id(accepted.identity_domain, kind, owner_id, name, taken_ids)
+        taken_ids.add(new_id)
+        return new_id
+
+    ir = _assign_ids(desired, accepted.identity_domain, match, assign_new_id)
+    next_id = max(accepted.next_identity_id, *(assigned_id + 1 for assigned_id in assigned_ids(ir)), 1)
+    return ResolvedIdentity(replace(ir, next_identity_id=next_id), tuple(match.diagnostics))
 
 
 def _rename_hint_subjects(catalog: Catalog) -> Iterator[tuple[CatalogType | PropertyDefinition, str]]:
@@ -248,8 +264,8 @@ def _report_hints_of_new_type(declared_type: CatalogType, match: _IdentityMatch)
             match.add_error(definition, message, "remove the hint, or add @rename_from to the type")
 
 
-def _assign_ids(catalog: Catalog, domain: str, first_id: int, match: _IdentityMatch) -> SchemaIR:
-    """Assign new ids: types first, then properties by owner, then tables."""
+def _assign_ids(catalog: Catalog, domain: str, match: _IdentityMatch, assign_new_id: NewId) -> SchemaIR:
+    """Assign new ids: types first, then properties by owner, then tables; the caller sets `next_identity_id`."""
     canonical_catalog = canonicalize(catalog)
     type_references: list[TypeReference] = [
         (declared_type.kind, declared_type.name) for declared_type in catalog_types(canonical_catalog)
@@ -258,21 +274,21 @@ def _assign_ids(catalog: Catalog, domain: str, first_id: int, match: _IdentityMa
         (declared_type.kind, declared_type.name): [definition.name for definition in declared_type.properties]
         for declared_type in catalog_types(canonical_catalog)
     }
-    next_id = first_id
     for type_reference in type_references:
         if type_reference not in match.type_ids:
-            match.type_ids[type_reference], next_id = next_id, next_id + 1
+            match.type_ids[type_reference] = assign_new_id(type_reference[0], 0, type_reference[1])
     references_by_id = sorted(type_references, key=lambda type_reference: match.type_ids[type_reference])
     for type_reference in references_by_id:
         for property_name in property_names[type_reference]:
             if (type_reference, property_name) not in match.property_ids:
-                match.property_ids[type_reference, property_name], next_id = next_id, next_id + 1
+                owner_id = match.type_ids[type_reference]
+                match.property_ids[type_reference, property_name] = assign_new_id("property", owner_id, property_name)
     for type_reference in references_by_id:
         if type_reference[0] != "interface" and type_reference not in match.table_ids:
-            match.table_ids[type_reference], next_id = next_id, next_id + 1
+            match.table_ids[type_reference] = assign_new_id("table", match.type_ids[type_reference], "")
     return SchemaIR(
         domain,
-        next_id,
+        1,
         canonical_catalog,
         tuple(_build_type_identity(reference, property_names[reference], match) for reference in type_references),
     )

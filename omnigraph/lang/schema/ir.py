@@ -108,6 +108,16 @@ def hash_ir(ir: SchemaIR) -> str:
     return hash_json(ir.to_json())
 
 
+def assigned_ids(ir: SchemaIR) -> list[int]:
+    """Return every id in use: of types, tables and properties."""
+    ids: list[int] = []
+    for identity in ir.type_identities:
+        ids.append(identity.type_id)
+        ids += [] if identity.table_incarnation_id is None else [identity.table_incarnation_id]
+        ids += [property_id for _, property_id in identity.property_ids]
+    return ids
+
+
 def ordered_key_columns(ir: SchemaIR, node_name: str) -> tuple[str, ...]:
     """Return the key columns of a node type, ordered by property id, which renames do not change.
 

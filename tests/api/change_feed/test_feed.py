@@ -143,7 +143,7 @@ def test_changed_type_is_a_boundary_crossed_by_a_baseline(graph: Graph) -> None:
     start = graph.changes.feed().cursor
     firms = graph.changes.feed(types=["Firm"]).cursor
     graph.insert("Firm", {"name": "before"})
-    graph.schema.apply(SCHEMA.replace("age: I32?", "age: I32?  size: I32?"))
+    graph.schema.apply(SCHEMA.replace("age: I32?", "age: I32?  size: I32 @default(0)"))
     graph.insert("Person", {"name": "new", "size": 7})
     feed = graph.changes.feed(cursor=start)
     assert told([next(feed)]) == [[("insert", "Firm", "before")]]
@@ -159,6 +159,14 @@ def test_changed_type_is_a_boundary_crossed_by_a_baseline(graph: Graph) -> None:
     assert len(list(made)) == 4
     graph.insert("Firm", {"name": "after"})
     assert told(graph.changes.feed(cursor=made.cursor)) == [[("insert", "Firm", "after")]]
+
+
+def test_added_nullable_property_is_no_boundary_of_the_feed(graph: Graph) -> None:
+    start = graph.changes.feed().cursor
+    graph.schema.apply(SCHEMA.replace("age: I32?", "age: I32?  size: I32?"))
+    graph.insert("Person", {"name": "new", "size": 7})
+    blocks = told(graph.changes.feed(cursor=start))
+    assert [block for block in blocks if block] == [[("insert", "Person", "new")]]
 
 
 def test_renamed_property_is_a_boundary(graph: Graph) -> None:

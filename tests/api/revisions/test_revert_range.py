@@ -32,7 +32,10 @@ def test_range_is_undone_in_one_commit(empty: Graph) -> None:
     assert done.outcome == "merged"
     assert done.commit is not None
     first = empty.at("v1").head.id
-    assert (done.commit.operation, done.commit.details) == ("revert", {"after": first, "commit": last})
+    assert (done.commit.operation, done.commit.details) == (
+        "revert",
+        {"after": first, "commit": last, "granularity": "property"},
+    )
     assert done.commit.message == f"Revert {first}..{last}"
     assert (done.stats["updates"], done.stats["deletes"]) == (1, 2)
     assert len(empty.log()) == commit_count + 1

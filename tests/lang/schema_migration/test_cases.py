@@ -6,7 +6,8 @@ from omnigraph.errors import IdentityError
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.assign_identity import new_identity
 from omnigraph.lang.schema.canonical_shape import compact_json
-from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
+from omnigraph.lang.schema.derived_ids import is_derived
+from omnigraph.lang.schema.ir import SchemaIR, assigned_ids, ordered_key_columns
 from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, UnsupportedChange, describe_step, plan_migration
 
 from .cases import Case, read_cases
@@ -59,13 +60,18 @@ def _assert_refused(case: Case, before: SchemaIR, text: str) -> None:
 
 
 def _found_ids(ir: SchemaIR, asked: list[str]) -> list[str]:
-    """Answers lines such as `node:A.x 4`, `table node:A 6`, `key A x y`, `next 9`."""
-    known = {"next": str(ir.next_identity_id)}
+    """Answers lines such as `node:A.x 4`, `table node:A 6`, `node:A.y derived`, `key A x y`, `next 9`."""
+
+    def shown(number: int | None) -> str:
+        return "derived" if number is not None and is_derived(number - 1) else str(number)
+
+    assert len(set(assigned_ids(ir))) == len(assigned_ids(ir))
+    known = {"next": shown(ir.next_identity_id)}
     for one in ir.type_identities:
         entity = f"{one.kind}:{one.name}"
-        known[entity] = str(one.type_id)
-        known[f"table {entity}"] = str(one.table_incarnation_id)
-        known |= {f"{entity}.{name}": str(number) for name, number in one.property_ids}
+        known[entity] = shown(one.type_id)
+        known[f"table {entity}"] = shown(one.table_incarnation_id)
+        known |= {f"{entity}.{name}": shown(number) for name, number in one.property_ids}
     for node in ir.catalog.nodes:
         known[f"key {node.name}"] = " ".join(ordered_key_columns(ir, node.name))
     words = [max((name for name in known if f"{line} ".startswith(f"{name} ")), key=len) for line in asked]

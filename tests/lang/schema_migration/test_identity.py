@@ -5,7 +5,7 @@ import pytest
 from omnigraph.errors import IdentityError
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.assign_identity import find_inert_hints, new_identity, resolve_identity
-from omnigraph.lang.schema.ir import SchemaIR, hash_ir, ordered_key_columns
+from omnigraph.lang.schema.ir import SchemaIR, assigned_ids, hash_ir, ordered_key_columns
 from omnigraph.lang.schema.migrate import plan_migration
 
 DOMAIN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
@@ -14,8 +14,10 @@ OTHER = "01J00000000000000000000000"
 
 def _history(*texts: str) -> SchemaIR:
     ir = new_identity(compile_schema(texts[0]), DOMAIN)
+    retired: frozenset[int] = frozenset()
     for text in texts[1:]:
-        ir = resolve_identity(ir, compile_schema(text)).ir
+        accepted, ir = ir, resolve_identity(ir, compile_schema(text), retired_ids=retired).ir
+        retired |= {*assigned_ids(accepted)} - {*assigned_ids(ir)}
     return ir
 
 
@@ -31,7 +33,17 @@ def test_dropped_and_declared_again_is_a_new_type_with_a_new_table() -> None:
 
 def test_redeclared_property_is_a_new_property() -> None:
     ir = _history("node A { x: I32 }", "node A {}", "node A { x: I32 }")
-    assert ir.property_id("node", "A", "x") == 4
+    assert ir.property_id("node", "A", "x") != _history("node A { x: I32 }").property_id("node", "A", "x")
+    again = _history("node A { x: I32 }", "node A {}", "node A { x: I32 }", "node A {}", "node A { x: I32 }")
+    assert again.property_id("node", "A", "x") != ir.property_id("node", "A", "x")
+
+
+def test_the_same_addition_has_the_same_id_on_every_branch() -> None:
+    base = "node A { x: I32 }"
+    direct = _history(base, "node A { x: I32  y: I32? }")
+    after_another = _history(base, "node A { x: I32  z: I32? }", "node A { x: I32  y: I32?  z: I32? }")
+    assert direct.property_id("node", "A", "y") == after_another.property_id("node", "A", "y")
+    assert direct.property_id("node", "A", "y") != after_another.property_id("node", "A", "z")
 
 
 def test_a_key_keeps_its_order_over_any_renames() -> None:

@@ -47,11 +47,17 @@ class MigrationPlan:
 
 
 def plan_migration(
-    accepted: SchemaIR | Catalog, desired: Catalog, *, allow_data_loss: bool = False, source_name: str = "schema.pg"
+    accepted: SchemaIR | Catalog,
+    desired: Catalog,
+    *,
+    allow_data_loss: bool = False,
+    source_name: str = "schema.pg",
+    retired_ids: frozenset[int] = frozenset(),
 ) -> MigrationPlan:
     """Plan the migration from an accepted schema to a desired one.
 
-    `allow_data_loss` makes every drop also remove history. Raise `IdentityError` if a rename hint
+    `allow_data_loss` makes every drop also remove history. `retired_ids` belonged to what was dropped
+    earlier and are not assigned again. Raise `IdentityError` if a rename hint
     cannot be followed; an unsupported change is a step, not an error.
 
     >>> from ..catalog import NodeType
@@ -60,7 +66,7 @@ def plan_migration(
     [{'kind': 'add_type', 'type_kind': 'node', 'name': 'Lamp', 'tier': 'safe'}]
     """
     accepted_ir = new_identity(accepted, PLACEHOLDER_DOMAIN) if isinstance(accepted, Catalog) else accepted
-    resolved_identity = resolve_identity(accepted_ir, desired, source_name)
+    resolved_identity = resolve_identity(accepted_ir, desired, source_name, retired_ids)
     drop_mode: DropMode = "hard" if allow_data_loss else "soft"
     steps = tuple(all_steps(accepted_ir, resolved_identity.ir, drop_mode)) or _refuse_unexplained_difference(
         accepted_ir, resolved_identity.ir

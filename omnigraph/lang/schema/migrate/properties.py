@@ -140,13 +140,21 @@ def _rate_if_stored(type_pair: TypePair, code: str) -> dict[str, Any]:
 def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
     """Return whether the type stays the same, or widens without changing any id."""
     new_type = new_definition.type
+    if not can_hold_values(new_type, old_type):
+        return False
+    return old_type.scalar is new_type.scalar or not _changes_key_spelling(type_pair, old_type, new_definition)
+
+
+def can_hold_values(new_type: PropertyType, old_type: PropertyType) -> bool:
+    """Return whether values of `old_type` can be stored as `new_type`: it is the same type, or a wider number type.
+
+    Nulls and enum values are not considered; they are checked against the data.
+    """
     if old_type.is_list != new_type.is_list or old_type.is_enum != new_type.is_enum:
         return False
     if old_type.scalar is new_type.scalar:
         return old_type.vector_dim == new_type.vector_dim
-    return new_type.scalar in _WIDER_TYPES.get(old_type.scalar, ()) and not _changes_key_spelling(
-        type_pair, old_type, new_definition
-    )
+    return new_type.scalar in _WIDER_TYPES.get(old_type.scalar, ())
 
 
 def _changes_key_spelling(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:

@@ -1,0 +1,151 @@
+"""The outcome of a schema merge: the merged schema, its conflicts, and how they were decided.
+
+This module owns the records that `merge_schemas` returns and the log that collects conflicts during a merge. It never
+decides a conflict itself; the caller's `decide` function does.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, cast, get_args
+
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.records.frozen import record
+
+Side = Literal["ours", "theirs"]
+ConflictKind = Literal[
+    "renamed_differently",
+    "changed_differently",
+    "dropped_and_changed",
+    "added_differently",
+    "name_taken",
+    "constraint_changed_differently",
+    "constraint_added_differently",
+    "constraint_dropped_and_changed",
+    "unresolvable",
+]
+
+
+class SourcedSchema(Protocol):
+    """A schema with its source text; `StoredSchema` is one."""
+
+    @property
+    def source(self) -> str:
+        """The `.pg` text."""
+
+    @property
+    def ir(self) -> SchemaIR:
+        """The accepted schema with its identity ids."""
+
+
+@record
+class SchemaVersion:
+    """A schema and its source text, for callers without a stored schema."""
+
+    source: str
+    ir: SchemaIR
+
+
+@record
+class SchemaConflict:
+    """One pair of changes that cannot be combined.
+
+    `subject` names the type or property as we call it, or as they do if we dropped it. The three states are short
+    descriptions in the syntax of the schema language; None means absent. `reason` is set if the kind alone does not
+    say what is wrong.
+    """
+
+    kind: ConflictKind
+    subject: str
+    base: str | None = None
+    ours: str | None = None
+    theirs: str | None = None
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        if self.kind == "unresolvable":
+            return f"{self.subject}: {self.reason}"
+        states = (("base", self.base), ("ours", self.ours), ("theirs", self.theirs))
+        shown_states = ", ".join(f"{label}: {state or 'absent'}" for label, state in states)
+        return f"{self.subject}: {self.kind.replace('_', ' ')} ({shown_states})"
+
+
+Decide = Callable[[SchemaConflict], str | None]
+
+
+@record
+class SchemaMerge:
+    """A merged schema.
+
+    `ir` and `source` are final only if `conflicts` is empty. Otherwise they show the merge as if every open conflict
+    had been decided for our side, or for the side that drops something. If the result would not be a valid schema,
+    they are our schema. In `ir`, our ids are
+    kept. `their_ir` is their schema with its additions renumbered, so that equal ids in `ir` and `their_ir` mean the
+    same type or property; `their_numbers` lists each renumbered id with its new number.
+    """
+
+    source: str
+    ir: SchemaIR
+    their_ir: SchemaIR
+    conflicts: tuple[SchemaConflict, ...] = ()
+    resolved: tuple[tuple[SchemaConflict, Side], ...] = ()
+    their_numbers: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(slots=True)
+class ConflictLog:
+    """Collects the conflicts of a merge; each distinct conflict is passed to `decide` once."""
+
+    decide: Decide | None = None
+    _decisions: dict[SchemaConflict, Side | None] = field(default_factory=dict)
+    _structural: list[SchemaConflict] = field(default_factory=list)
+    _slots: list[SchemaConflict] = field(default_factory=list)
+    _unresolvable: list[SchemaConflict] = field(default_factory=list)
+
+    def start_pass(self) -> None:
+        """Forget the conflicts between slots, because the slots are about to be merged again."""
+        self._slots.clear()
+
+    def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Side:
+        """Record a conflict and return the side that wins: the decided one, or the provisional one."""
+        recorded = self._structural if structural else self._slots
+        if conflict not in recorded:
+            recorded.append(conflict)
+        if conflict not in self._decisions:
+            self._decisions[conflict] = self._ask(conflict)
+        return self._decisions[conflict] or provisional
+
+    def has_open_structural(self) -> bool:
+        """Return whether a conflict about what exists has no decision, so that what follows is provisional."""
+        return any(self._decisions[conflict] is None for conflict in self._structural)
+
+    def has_open_rename(self) -> bool:
+        """Return whether two renames of the same thing have no decision, so that its name is provisional."""
+        renames = (conflict for conflict in self._slots if conflict.kind == "renamed_differently")
+        return any(self._decisions[conflict] is None for conflict in renames)
+
+    def add_unresolvable(self, conflict: SchemaConflict) -> None:
+        """Record a conflict that neither side can win."""
+        self._unresolvable.append(conflict)
+
+    def open_conflicts(self) -> tuple[SchemaConflict, ...]:
+        """Return the conflicts without a decision.
+
+        What the checker refuses matters only after all decisions, because it may result from a provisional one.
+        """
+        undecided = [conflict for conflict in self._all_conflicts() if self._decisions[conflict] is None]
+        return tuple(undecided or dict.fromkeys(self._unresolvable))
+
+    def decided_conflicts(self) -> tuple[tuple[SchemaConflict, Side], ...]:
+        """Return the conflicts with a decision, and the side that won."""
+        decisions = ((conflict, self._decisions[conflict]) for conflict in self._all_conflicts())
+        return tuple((conflict, side) for conflict, side in decisions if side is not None)
+
+    def _all_conflicts(self) -> list[SchemaConflict]:
+        conflicts = dict.fromkeys((*self._structural, *self._slots))
+        return sorted(conflicts, key=lambda conflict: (conflict.subject, conflict.kind))
+
+    def _ask(self, conflict: SchemaConflict) -> Side | None:
+        answer = self.decide(conflict) if self.decide is not None else None
+        if answer is None or answer in get_args(Side):
+            return cast("Side | None", answer)
+        raise ValueError(f"unknown decision {answer!r} for {conflict.subject}; expected 'ours', 'theirs' or None")

@@ -1,0 +1,91 @@
+"""Merge the constraints of one type, group by group.
+
+A group is a kind of constraint and its columns. Additions of both sides combine unless they contradict each other: two
+keys, two ranges of a property, two indexes of the same kind with different options, or two replacements of the same
+constraint. Whether a constraint is written after a property or in the body never conflicts.
+"""
+
+from collections.abc import Iterable
+
+from .conflicts import ConflictKind, ConflictLog, SchemaConflict
+from .print_slots import print_constraint
+from .slots import BODY, INLINE, ColumnReference, ConstraintDetail, ConstraintGroup, GroupContent, TypeSlots
+from .three_way import merge_sets
+
+_SINGLE_CONTENT_KINDS = frozenset({"key", "range"})
+_Details = frozenset[ConstraintDetail]
+
+
+def merge_constraints(
+    log: ConflictLog, base: TypeSlots | None, ours: TypeSlots, theirs: TypeSlots
+) -> dict[ConstraintGroup, GroupContent]:
+    """Return the merged constraints of a type that both sides have."""
+    base_groups = {} if base is None else base.constraints
+    merged: dict[ConstraintGroup, GroupContent] = {}
+    for group in sorted({*base_groups, *ours.constraints, *theirs.constraints}, key=str):
+        contents = (base_groups.get(group, {}), ours.constraints.get(group, {}), theirs.constraints.get(group, {}))
+        details = _merge_details(log, group, (base, ours, theirs), contents)
+        content = {detail: _merge_forms(detail, *contents) for detail in sorted(details, key=str)}
+        if content:
+            merged[group] = content
+    return merged
+
+
+def _merge_details(
+    log: ConflictLog,
+    group: ConstraintGroup,
+    types: tuple[TypeSlots | None, TypeSlots, TypeSlots],
+    contents: tuple[GroupContent, GroupContent, GroupContent],
+) -> _Details:
+    base, ours, theirs = (frozenset(content) for content in contents)
+    if not _contradict(group[0], base, ours, theirs, is_new_type=types[0] is None):
+        return merge_sets(base, ours, theirs)
+    kind: ConflictKind = "constraint_changed_differently" if base else "constraint_added_differently"
+    if base and not (ours and theirs):
+        kind = "constraint_dropped_and_changed"
+    described = (describe_details(group, *side) for side in zip((base, ours, theirs), types, strict=True))
+    first_column = next(iter(group[1]), "")
+    subject = types[1].property_label(first_column) if isinstance(first_column, int) else types[1].label
+    conflict = SchemaConflict(kind, subject, *described)
+    return ours if log.choose(conflict) == "ours" else theirs
+
+
+def _contradict(kind: str, base: _Details, ours: _Details, theirs: _Details, *, is_new_type: bool) -> bool:
+    if kind == "key" and is_new_type:
+        return ours != theirs  # the ids of entities depend on the key
+    our_additions, their_additions = ours - base, theirs - base
+    if base in (ours, theirs) or our_additions == their_additions:
+        return False
+    if (base - ours) & (base - theirs):
+        return True  # both replaced the same constraint, or one side dropped what the other replaced
+    if kind in _SINGLE_CONTENT_KINDS:
+        return bool(our_additions and their_additions)
+    if kind == "index":
+        our_kinds = {detail[0] for detail in our_additions - their_additions}
+        return any(detail[0] in our_kinds for detail in their_additions - our_additions)
+    return False
+
+
+def _merge_forms(
+    detail: ConstraintDetail, base: GroupContent, ours: GroupContent, theirs: GroupContent
+) -> frozenset[str]:
+    none: frozenset[str] = frozenset()
+    states = base.get(detail, none), ours.get(detail, none), theirs.get(detail, none)
+    if not states[1] or not states[2]:
+        return states[1] or states[2]  # added by one side, or kept by a decision
+    forms = merge_sets(*states)
+    if forms == {INLINE, BODY} and forms not in states:
+        return frozenset({INLINE})
+    return forms or frozenset({BODY})
+
+
+def describe_details(
+    group: ConstraintGroup, details: Iterable[ConstraintDetail], owner: TypeSlots | None
+) -> str | None:
+    """Return the constraints of a group as text, or None if there are none."""
+
+    def column_name(reference: ColumnReference) -> str:
+        known_name = owner.property_name(reference) if owner is not None and isinstance(reference, int) else None
+        return known_name or str(reference)
+
+    return " ".join(sorted(print_constraint(group, detail, column_name) for detail in details)) or None

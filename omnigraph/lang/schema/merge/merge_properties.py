@@ -1,0 +1,123 @@
+"""Merge one property slot by slot: name, type, default, embedding and annotations.
+
+The type of a property consists of three slots: what is stored, whether it may be null, and the values of an enum.
+"""
+
+from dataclasses import replace
+
+from omnigraph.lang.schema.catalog import AllowedFinding, StoredAnnotation
+from omnigraph.values import PropertyType
+
+from .conflicts import ConflictLog, SchemaConflict
+from .print_slots import print_annotation, print_default, print_embed
+from .slots import Annotations, EmbedSlot, PropertySlots
+from .three_way import merge_sets, merge_slot
+
+
+def merge_property(
+    log: ConflictLog, subject: str, base: PropertySlots | None, ours: PropertySlots, theirs: PropertySlots
+) -> PropertySlots:
+    """Return the merged property that both sides have; `base` is None if both added it."""
+    if base is None:
+        return _merge_added_property(log, subject, ours, theirs)
+    states = (base, ours, theirs)
+    name = merge_slot(log, "renamed_differently", subject, _each(states, "name"), str)
+    embeds: tuple[EmbedSlot | None, EmbedSlot | None, EmbedSlot | None] = (base.embed, ours.embed, theirs.embed)
+    default_holder = _merge_default(log, subject, *states)
+    return replace(
+        ours,
+        name=name,
+        type=_merge_type(log, subject, base.type, ours.type, theirs.type),
+        annotations=merge_annotations(log, subject, base.annotations, ours.annotations, theirs.annotations),
+        default=default_holder.default,
+        embed=merge_slot(log, "changed_differently", subject, embeds, _describe_embed),
+        allowed_findings=merge_allowed_findings(base.allowed_findings, ours.allowed_findings, theirs.allowed_findings),
+    )
+
+
+def _each(states: tuple[PropertySlots, PropertySlots, PropertySlots], attribute: str) -> tuple[str, str, str]:
+    base, ours, theirs = (str(getattr(state, attribute)) for state in states)
+    return base, ours, theirs
+
+
+def _merge_added_property(log: ConflictLog, subject: str, ours: PropertySlots, theirs: PropertySlots) -> PropertySlots:
+    """Merge the annotations of an addition; unlike definitions were settled before."""
+    return replace(
+        ours,
+        annotations=merge_annotations(log, subject, {}, ours.annotations, theirs.annotations),
+        allowed_findings=merge_allowed_findings((), ours.allowed_findings, theirs.allowed_findings),
+    )
+
+
+def have_same_definition(first: PropertySlots, second: PropertySlots) -> bool:
+    """Return whether two properties have the same type, default and embedding."""
+    return (first.type, first.default, first.embed) == (second.type, second.default, second.embed)
+
+
+def describe_property(slots: PropertySlots) -> str:
+    """Return the definition of a property without its name and annotations: `I32? @default(3)`."""
+    words = [slots.type.display()]
+    if slots.default is not None:
+        words.append(print_default(slots))
+    if slots.embed is not None:
+        words.append(print_embed(slots.embed, slots.embed.source_name))
+    return " ".join(words)
+
+
+def _describe_embed(embed: EmbedSlot | None) -> str | None:
+    return None if embed is None else print_embed(embed, embed.source_name)
+
+
+def _merge_default(
+    log: ConflictLog, subject: str, base: PropertySlots, ours: PropertySlots, theirs: PropertySlots
+) -> PropertySlots:
+    """Return the state whose default wins; equal texts are equal defaults, whatever the type."""
+    if theirs.default in (ours.default, base.default):
+        return ours
+    if ours.default == base.default:
+        return theirs
+    described = (None if state.default is None else print_default(state) for state in (base, ours, theirs))
+    conflict = SchemaConflict("changed_differently", subject, *described)
+    return ours if log.choose(conflict) == "ours" else theirs
+
+
+def _merge_type(
+    log: ConflictLog, subject: str, base: PropertyType, ours: PropertyType, theirs: PropertyType
+) -> PropertyType:
+    nullable = ours.nullable if theirs.nullable == base.nullable else theirs.nullable
+    cores = (base.as_nullable(False), ours.as_nullable(False), theirs.as_nullable(False))
+    if all(core.is_enum for core in cores):
+        values = merge_sets(*(frozenset(core.enum_values or ()) for core in cores))
+        if values:
+            return replace(ours, nullable=nullable, enum_values=tuple(values))
+    return merge_slot(log, "changed_differently", subject, cores, PropertyType.display).as_nullable(nullable)
+
+
+def merge_annotations(
+    log: ConflictLog, subject: str, base: Annotations, ours: Annotations, theirs: Annotations
+) -> Annotations:
+    """Return the annotations merged by name."""
+    merged: dict[str, tuple[StoredAnnotation, ...]] = {}
+    for name in sorted({*base, *ours, *theirs}):
+        states = (base.get(name, ()), ours.get(name, ()), theirs.get(name, ()))
+        both_have_it = bool(states[1] and states[2])
+        kind = "changed_differently" if states[0] and both_have_it else "added_differently"
+        if states[0] and not both_have_it:
+            kind = "dropped_and_changed"
+        annotations = merge_slot(log, kind, subject, states, _describe_annotations)  # type: ignore[arg-type]
+        if annotations:
+            merged[name] = annotations
+    return merged
+
+
+def _describe_annotations(annotations: tuple[StoredAnnotation, ...]) -> str | None:
+    return " ".join(map(print_annotation, annotations)) or None
+
+
+def merge_allowed_findings(
+    base: tuple[AllowedFinding, ...], ours: tuple[AllowedFinding, ...], theirs: tuple[AllowedFinding, ...]
+) -> tuple[AllowedFinding, ...]:
+    """Return the findings that the merged text allows; they have no meaning for data, so they never conflict."""
+    merged = merge_sets(frozenset(base), frozenset(ours), frozenset(theirs))
+    by_code = {allowed.code: allowed for allowed in sorted(merged, key=lambda allowed: (allowed.code, allowed.reason))}
+    return tuple(by_code.values())

@@ -1,0 +1,131 @@
+"""Numbers of their additions: which of our additions each one equals, or which new id it gets.
+
+Derived ids mean the same thing on every branch. Earlier releases assigned new ids from a counter that every branch had,
+so such ids mean different things on the two sides: this module pairs additions with the same owner and name, and moves
+all others above every id in use.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from omnigraph.lang.schema.derived_ids import is_derived
+from omnigraph.lang.schema.ir import SchemaIR, TypeIdentity, assigned_ids, catalog_types
+from omnigraph.lang.schema.migrate.properties import can_hold_values
+from omnigraph.records.frozen import record
+from omnigraph.values import PropertyType
+
+
+def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: int) -> SchemaIR:
+    """Return the same schema with some ids replaced; ids without a new number stay."""
+
+    def renumber(identity: TypeIdentity) -> TypeIdentity:
+        table_id = identity.table_incarnation_id
+        return replace(
+            identity,
+            type_id=new_numbers.get(identity.type_id, identity.type_id),
+            table_incarnation_id=None if table_id is None else new_numbers.get(table_id, table_id),
+            property_ids=tuple(
+                (property_name, new_numbers.get(property_id, property_id))
+                for property_name, property_id in identity.property_ids
+            ),
+        )
+
+    return replace(ir, next_identity_id=next_identity_id, type_identities=tuple(map(renumber, ir.type_identities)))
+
+
+@record
+class CommonNumbering:
+    """The base and their schema with the ids of ours; `their_numbers` maps each of their ids to its new number."""
+
+    base: SchemaIR
+    theirs: SchemaIR
+    their_numbers: Mapping[int, int]
+
+
+def number_like_ours(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> CommonNumbering:
+    """Return the base and their schema in our numbering.
+
+    Ids of the base and derived ids stay. An addition with a counted id gets our number if we added the same kind and
+    name. Other additions keep their numbers if all of these are free, and get new ones otherwise.
+    """
+    numbers = {number: number for number in (*assigned_ids(base), *filter(is_derived, assigned_ids(theirs)))}
+    numbers |= _pair_additions(frozenset(assigned_ids(base)), ours, theirs, numbers)
+    unpaired_ids = sorted(number for number in assigned_ids(theirs) if number not in numbers)
+    if unpaired_ids and unpaired_ids[0] < ours.next_identity_id:
+        first_free_id = max(ours.next_identity_id, theirs.next_identity_id)
+        numbers |= {number: first_free_id + position for position, number in enumerate(unpaired_ids)}
+    numbers = {number: numbers.get(number, number) for number in assigned_ids(theirs)}
+    next_id = max(ours.next_identity_id, theirs.next_identity_id, *(number + 1 for number in numbers.values()))
+    return CommonNumbering(base, renumber_ir(theirs, numbers, next_id), numbers)
+
+
+def _pair_additions(
+    base_ids: frozenset[int], ours: SchemaIR, theirs: SchemaIR, shared_numbers: Mapping[int, int]
+) -> dict[int, int]:
+    our_types = {identity.type_id: identity for identity in ours.type_identities}
+    our_new_types = {
+        (identity.kind, identity.name): identity for identity in our_types.values() if identity.type_id not in base_ids
+    }
+    numbers: dict[int, int] = {}
+    for identity in theirs.type_identities:
+        if identity.type_id in shared_numbers:
+            our_identity = our_types.get(shared_numbers[identity.type_id])
+        else:
+            our_identity = our_new_types.get((identity.kind, identity.name))
+        if our_identity is not None:
+            numbers |= _pair_identities(base_ids, our_identity, identity, shared_numbers)
+    return numbers
+
+
+def _pair_identities(
+    base_ids: frozenset[int], ours: TypeIdentity, theirs: TypeIdentity, shared_numbers: Mapping[int, int]
+) -> dict[int, int]:
+    numbers: dict[int, int] = {}
+    if theirs.type_id not in shared_numbers:
+        numbers[theirs.type_id] = ours.type_id
+        if theirs.table_incarnation_id is not None and ours.table_incarnation_id is not None:
+            numbers[theirs.table_incarnation_id] = ours.table_incarnation_id
+    our_new_properties = {name: number for name, number in ours.property_ids if number not in base_ids}
+    for property_name, property_id in theirs.property_ids:
+        if property_id not in shared_numbers and property_name in our_new_properties:
+            numbers[property_id] = our_new_properties[property_name]
+    return numbers
+
+
+@record
+class SeparatedNumbers:
+    """New numbers for paired additions that turned out to be different: in the merged schema, and in theirs."""
+
+    merged: Mapping[int, int]
+    theirs: Mapping[int, int]
+
+
+def separate_numbers(merged: SchemaIR, base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SeparatedNumbers:
+    """Return new numbers for properties that both sides added with types of which only one was kept.
+
+    Values of the other type cannot be stored in the merged property, so the two must not share a number.
+    """
+    base_types, our_types, their_types = _types_by_id(base), _types_by_id(ours), _types_by_id(theirs)
+    next_id = max(merged.next_identity_id, theirs.next_identity_id)
+    numbers = SeparatedNumbers({}, {})
+    for property_id, merged_type in sorted(_types_by_id(merged).items()):
+        our_type, their_type = our_types.get(property_id), their_types.get(property_id)
+        if property_id in base_types or our_type is None or their_type is None:
+            continue
+        fits_ours, fits_theirs = can_hold_values(merged_type, our_type), can_hold_values(merged_type, their_type)
+        if fits_ours and fits_theirs:
+            continue
+        changed = {property_id: next_id}
+        numbers = SeparatedNumbers(
+            numbers.merged if fits_ours else {**numbers.merged, **changed}, {**numbers.theirs, **changed}
+        )
+        next_id += 1
+    return numbers
+
+
+def _types_by_id(ir: SchemaIR) -> dict[int, PropertyType]:
+    return {
+        ir.property_id(declared_type.kind, declared_type.name, definition.name): definition.type
+        for declared_type in catalog_types(ir.catalog)
+        for definition in declared_type.properties
+    }

@@ -1,0 +1,93 @@
+"""The declared parts of a schema as slots, keyed by identity.
+
+A slot is the smallest part that a merge decides on its own: a name, a type, an annotation, a constraint. Only what a
+declaration itself states is a slot; properties that a node inherits are derived from its interfaces. References to
+types and properties are ids, so a rename changes one slot and nothing else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from omnigraph.lang.schema.catalog import AllowedFinding, StoredAnnotation, TypeKind
+from omnigraph.records.frozen import record
+from omnigraph.values import PropertyType
+
+ColumnReference = int | str  # the id of a property, or the name of a system column
+ConstraintGroup = tuple[str, tuple[ColumnReference, ...]]
+ConstraintDetail = tuple[object, ...]
+GroupContent = Mapping[ConstraintDetail, frozenset[str]]
+Annotations = Mapping[str, tuple[StoredAnnotation, ...]]
+
+INLINE, BODY = "inline", "body"
+
+
+@record
+class EmbedSlot:
+    """`@embed`: the id of its source property (or a name that each implementing node resolves), and the model."""
+
+    source: ColumnReference
+    model: str | None
+    source_name: str = field(default="", compare=False)
+
+
+@record
+class PropertySlots:
+    """A property as declared; constraints written after it are in the constraints of its type."""
+
+    name: str
+    type: PropertyType
+    annotations: Annotations
+    default: str | None = None
+    embed: EmbedSlot | None = None
+    allowed_findings: tuple[AllowedFinding, ...] = field(default=(), compare=False)
+
+
+@record
+class TypeSlots:
+    """A type as declared.
+
+    A constraint group is a kind and the columns (none for `@key`, which a type has once). Its content maps each
+    detail, such as the bounds of a range, to the forms in which it is written: inline, body or both.
+    `property_ids` also lists inherited properties, and `satisfied_ids` the interface properties that each
+    property satisfies.
+    """
+
+    kind: TypeKind
+    type_id: int
+    table_id: int | None
+    name: str
+    properties: Mapping[int, PropertySlots]
+    constraints: Mapping[ConstraintGroup, GroupContent]
+    annotations: Annotations
+    implements: frozenset[int] = frozenset()
+    source_id: int | None = None
+    target_id: int | None = None
+    cardinality: tuple[int, int | None] = (0, None)
+    property_ids: Mapping[str, int] = field(default_factory=dict, compare=False)
+    satisfied_ids: Mapping[int, tuple[int, ...]] = field(default_factory=dict, compare=False)
+    allowed_findings: tuple[AllowedFinding, ...] = field(default=(), compare=False)
+
+    @property
+    def label(self) -> str:
+        """The label in conflicts: `node:Person`."""
+        return f"{self.kind}:{self.name}"
+
+    def property_name(self, property_id: int) -> str | None:
+        """Return the name of a property, declared or inherited, or None."""
+        if property_id in self.properties:
+            return self.properties[property_id].name
+        return next((name for name, known_id in self.property_ids.items() if known_id == property_id), None)
+
+    def property_label(self, property_id: int) -> str:
+        """Return the label of a property in conflicts: `node:Person.age`."""
+        return f"{self.label}.{self.property_name(property_id)}"
+
+
+SchemaSlots = dict[int, TypeSlots]
+
+
+def group_columns(group: ConstraintGroup, content: GroupContent) -> frozenset[ColumnReference]:
+    """Return every column that the constraints of a group name."""
+    if group[0] != "key":
+        return frozenset(group[1])
+    return frozenset(column for columns in content for column in columns if isinstance(column, int | str))

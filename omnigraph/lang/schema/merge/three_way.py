@@ -1,0 +1,35 @@
+"""The rule for one slot: take the side that changed it, or report a conflict.
+
+If only one side changed a slot, its value wins; if both made the same change, so does that change. Everything else is
+a conflict, and the log says which side wins.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from .conflicts import ConflictKind, ConflictLog, SchemaConflict
+
+Value = TypeVar("Value")
+Describe = Callable[[Value], str | None]
+
+
+def merge_slot(
+    log: ConflictLog, kind: ConflictKind, subject: str, states: tuple[Value, Value, Value], describe: Describe[Value]
+) -> Value:
+    """Return the merged value of a slot; `states` are its values in base, ours and theirs."""
+    base, ours, theirs = states
+    if theirs in (ours, base):
+        return ours
+    if ours == base:
+        return theirs
+    conflict = SchemaConflict(kind, subject, describe(base), describe(ours), describe(theirs))
+    return ours if log.choose(conflict) == "ours" else theirs
+
+
+def merge_sets(base: frozenset[Value], ours: frozenset[Value], theirs: frozenset[Value]) -> frozenset[Value]:
+    """Return a set with the additions of both sides and without the removals of either.
+
+    >>> sorted(merge_sets(frozenset("ab"), frozenset("abc"), frozenset("bd")))
+    ['b', 'c', 'd']
+    """
+    return (base & ours & theirs) | (ours - base) | (theirs - base)

@@ -1,0 +1,133 @@
+"""The schema of a merge: how the schemas of both sides combine, and which types continue which.
+
+Types and properties are matched by identity, never by name. This module reads schemas only; rows are
+converted by `schema_alignment`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from omnigraph.errors import EntityConflict, SchemaMismatch
+from omnigraph.evolve.matched_types import TypeTransition, type_transitions
+from omnigraph.evolve.proposal import SchemaPlan
+from omnigraph.history.merge_inputs import MergeInputs
+from omnigraph.history.schemas import COPY_DATA_HINT, StoredSchema, schemas_agree
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.merge import SchemaConflict, SchemaMerge, merge_schemas
+from omnigraph.lang.schema.migrate.plan import MigrationPlan
+from omnigraph.lang.schema.migrate.steps import UnsupportedChange
+from omnigraph.lang.schema.migrate.types import all_steps
+from omnigraph.values.table_key import TableKey
+
+SCHEMA_CONFLICT = "schema_conflict"
+DecideSchema = Callable[[EntityConflict], str | None]
+
+
+@dataclass(frozen=True)
+class MergedSchema:
+    """The combined schema, and for each of its types the type that it continues on each side.
+
+    `conflicts` are the incompatible changes that no strategy has decided; with any of them, rows
+    must not be merged.
+    """
+
+    target: StoredSchema
+    combined: SchemaMerge
+    conflicts: tuple[EntityConflict, ...] = ()
+    decided_count: int = 0
+
+    @property
+    def ir(self) -> SchemaIR:
+        """The merged schema with its identity ids; the target's ids are kept."""
+        return self.combined.ir
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types of the merged schema."""
+        return self.combined.ir.catalog
+
+    @cached_property
+    def our_transitions(self) -> dict[TableKey, TypeTransition]:
+        """The change of each of the target's remaining types, by its key in the merged schema."""
+        return {transition.new_key: transition for transition in type_transitions(self.target.ir, self.ir)}
+
+    @cached_property
+    def their_transitions(self) -> dict[TableKey, TypeTransition]:
+        """The change of each of the source's remaining types, by its key in the merged schema."""
+        return {transition.new_key: transition for transition in type_transitions(self.combined.their_ir, self.ir)}
+
+    @property
+    def changes_target(self) -> bool:
+        """Whether the merge changes the schema of the target."""
+        our_ir = self.target.ir
+        return (our_ir.catalog, our_ir.type_identities) != (self.ir.catalog, self.ir.type_identities)
+
+    def migration_plan(self, merge_inputs: MergeInputs) -> SchemaPlan:
+        """Return the plan that brings the target's tables to the merged schema."""
+        steps = tuple(all_steps(self.target.ir, self.ir, "soft"))
+        supported = not any(isinstance(step, UnsupportedChange) for step in steps)
+        migration = MigrationPlan(supported, steps, (), self.ir)
+        base_row = merge_inputs.target_snapshot.schema_row
+        return SchemaPlan(self.combined.source, "merged.pg", base_row, self.target, migration)
+
+
+def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSchema | None:
+    """Merge the schemas of both sides; return None if rows of both can be merged as they are.
+
+    `decide` answers a conflict with `ours`, `theirs` or None.
+    """
+    target, source = merge_inputs.target_snapshot.schema, merge_inputs.source_snapshot.schema
+    if schemas_agree(source, target):
+        return None
+    if len(merge_inputs.base_snapshots) > 1 or source.ir.identity_domain != target.ir.identity_domain:
+        raise _no_single_base_error(merge_inputs)
+    combined = merge_schemas(
+        merge_inputs.base_snapshot.schema,
+        target,
+        source,
+        lambda conflict: decide(describe_conflict(conflict, merge_inputs)),
+    )
+    if combined.their_numbers:  # a later merge could not tell which ids mean the same
+        raise _renumbered_error(merge_inputs)
+    conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
+    merged = MergedSchema(target, combined, conflicts, len(combined.resolved))
+    refusal = None if conflicts else merged.migration_plan(merge_inputs).migration.refusal()
+    if refusal is not None:
+        raise refusal
+    return merged
+
+
+def describe_conflict(conflict: SchemaConflict, merge_inputs: MergeInputs) -> EntityConflict:
+    """Return a conflict between schema changes in the form of every other merge conflict."""
+    kind, _, name = conflict.subject.rpartition(":")
+    our_branch, their_branch = merge_inputs.target_snapshot.branch, merge_inputs.source_snapshot.branch
+    states = (f"on '{our_branch}': {conflict.ours or 'absent'}", f"on '{their_branch}': {conflict.theirs or 'absent'}")
+    message = conflict.reason or f"{conflict.kind.replace('_', ' ')}; {', '.join(states)}"
+    base, ours, theirs = (
+        None if declaration is None else {"declaration": declaration}
+        for declaration in (conflict.base, conflict.ours, conflict.theirs)
+    )
+    return EntityConflict(kind or "schema", name, None, SCHEMA_CONFLICT, message, base, ours, theirs)
+
+
+def _no_single_base_error(merge_inputs: MergeInputs) -> SchemaMismatch:
+    source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
+    return SchemaMismatch(
+        f"the schemas of branches '{source}' and '{target}' differ, and the branches have several merge bases",
+        source=source,
+        target=target,
+        hint=COPY_DATA_HINT.format(source=source, target=target),
+    )
+
+
+def _renumbered_error(merge_inputs: MergeInputs) -> SchemaMismatch:
+    """Return the error for additions that have the same name or number on both branches, but not the same meaning."""
+    source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
+    return SchemaMismatch(
+        f"branches '{source}' and '{target}' added properties that cannot be stored as one property",
+        source=source,
+        target=target,
+        hint=f"rename one of the added properties, or {COPY_DATA_HINT.format(source=source, target=target)}",
+    )

@@ -1,0 +1,181 @@
+"""Rows of either side in the columns of the merged schema.
+
+This module converts changes and lookups, so that the rules and the planner see a single schema. It
+writes nothing; `publish_merge` changes the stored tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.evolve.matched_types import TypeTransition
+from omnigraph.history.diff import diff_table, diff_tables, match_rows_by_id
+from omnigraph.history.entities import TableChanges
+from omnigraph.history.merge_inputs import MergeInputs
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.ingest.defaults import backfill_values
+from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.publish.requirements import Requirement
+from omnigraph.rules.lookup import RecordingLookup
+from omnigraph.storage.arrow import table_schema
+from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.change_columns import TargetColumn
+from omnigraph.storage.find_rows import find
+from omnigraph.values.table_key import TableKey
+
+from .merged_schema import MergedSchema
+from .table_merge import Granularity, TableSides
+
+_ROW_ID_COLUMNS = ("_rowid", "_rowaddr")
+
+
+def aligned_table_keys(merge_inputs: MergeInputs, merged: MergedSchema) -> list[TableKey]:
+    """Return the merged types whose rows the source changed, or that the target does not have."""
+    return sorted(
+        table_key
+        for table_key, transition in merged.their_transitions.items()
+        if table_key not in merged.our_transitions
+        or _content_changed(merge_inputs.base_snapshot, merge_inputs.source_snapshot, transition.old_key)
+    )
+
+
+def compare_aligned_sides(
+    merge_inputs: MergeInputs, merged: MergedSchema, table_key: TableKey, granularity: Granularity
+) -> TableSides:
+    """Return the changes that both sides made to a type, in the columns of the merged schema."""
+    arrow_schema = merged_row_schema(merged.ir, table_key)
+    our_transition = merged.our_transitions.get(table_key)
+    their_transition = merged.their_transitions.get(table_key)
+    our_changes = _aligned_changes(
+        merge_inputs.base_snapshot, merge_inputs.target_snapshot, table_key, our_transition, arrow_schema
+    )
+    # For a type that the target does not have, every row of the source is an insert.
+    base_snapshot = merge_inputs.base_snapshot if our_transition is not None else None
+    their_changes = _aligned_changes(
+        base_snapshot, merge_inputs.source_snapshot, table_key, their_transition, arrow_schema
+    )
+    return TableSides(table_key, our_changes, their_changes, granularity)
+
+
+def aligned_target_rows(
+    merge_inputs: MergeInputs, merged: MergedSchema, table_key: TableKey, entity_ids: pa.Array
+) -> pa.Table:
+    """Return entities of the target, in the columns of the merged schema."""
+    arrow_schema = merged_row_schema(merged.ir, table_key)
+    transition = merged.our_transitions.get(table_key)
+    if transition is None:
+        return arrow_schema.empty_table()
+    target_table = merge_inputs.target_snapshot.table(transition.old_key)
+    return align_rows(transition, find(target_table, {"id": entity_ids}, target_table.schema.names), arrow_schema)
+
+
+def merged_row_schema(merged_ir: SchemaIR, table_key: TableKey) -> pa.Schema:
+    """Return the Arrow schema of rows of a type, as changes contain them."""
+    return row_schema(table_schema(merged_ir, type_for_key(merged_ir.catalog, table_key)))
+
+
+def _content_changed(base_snapshot: Snapshot, side_snapshot: Snapshot, side_key: TableKey) -> bool:
+    side_entry = side_snapshot.tables[side_key]
+    return all(entry.content_id != side_entry.content_id for entry in base_snapshot.tables.values())
+
+
+def _aligned_changes(
+    base_snapshot: Snapshot | None,
+    side_snapshot: Snapshot,
+    table_key: TableKey,
+    transition: TypeTransition | None,
+    arrow_schema: pa.Schema,
+) -> TableChanges:
+    empty_rows = arrow_schema.empty_table()
+    if transition is None:
+        return TableChanges(table_key, empty_rows, empty_rows, empty_rows, empty_rows)
+    side_key = transition.old_key
+    if base_snapshot is None:
+        changes = diff_tables(side_snapshot.store, side_key, None, side_snapshot.table(side_key))
+    else:
+        defaults = backfill_values(transition.old_type)
+        changes = diff_table(base_snapshot, side_snapshot, side_key, column_defaults=defaults)
+    old_rows, new_rows = (
+        pa.concat_tables([align_rows(transition, rows, arrow_schema) for rows in row_tables])
+        for row_tables in ((changes.updated_before, changes.deleted), (changes.inserted, changes.updated_after))
+    )
+    return match_rows_by_id(table_key, old_rows, new_rows, arrow_schema)
+
+
+def align_rows(transition: TypeTransition, rows: pa.Table, arrow_schema: pa.Schema) -> pa.Table:
+    """Return rows of a side's type with the columns of the merged type."""
+    columns = [_aligned_column(column, rows) for column in transition.target_columns]
+    return pa.table(columns, names=[column.field.name for column in transition.target_columns]).cast(arrow_schema)
+
+
+def _aligned_column(column: TargetColumn, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
+    if column.source is not None:
+        return rows[column.source]
+    if column.default_value is not None:
+        return pa.repeat(column.default_value, rows.num_rows)
+    return pa.nulls(rows.num_rows, row_schema(pa.schema([column.field])).field(0).type)
+
+
+@dataclass(slots=True)
+class AlignedLookup:
+    """A lookup in the target's tables that takes and returns columns of the merged schema."""
+
+    lookup: RecordingLookup
+    merged: MergedSchema
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        """What the lookups require of the target at commit time."""
+        return self.lookup.requirements
+
+    def find(
+        self,
+        table_key: TableKey,
+        values_by_column: Mapping[str, pa.Array],
+        columns: Sequence[str],
+        *,
+        with_row_ids: bool = False,
+    ) -> pa.Table:
+        """Return the target's rows whose merged columns have one of the given values."""
+        names = list(dict.fromkeys([*columns, *values_by_column]))
+        transition = self.merged.our_transitions.get(table_key)
+        if transition is None:
+            return self._empty_rows(table_key, columns, with_row_ids=with_row_ids)
+        stored = {column.field.name: column for column in transition.target_columns}
+        stored_types = {field.name: field.type for field in table_schema(transition.old_ir, transition.old_type)}
+        direct_values = {
+            source: values
+            for name, values in values_by_column.items()
+            if (source := stored[name].source) is not None and stored_types[source] == stored[name].field.type
+        }
+        source_names = [source for name in names if (source := stored[name].source) is not None]
+        if direct_values:
+            rows = self.lookup.find(transition.old_key, direct_values, source_names, with_row_ids=with_row_ids)
+        else:
+            rows = self.lookup.select(transition.old_key, source_names or ["id"], None)
+        aligned = pa.table({name: _aligned_column(stored[name], rows) for name in names})
+        for name in _ROW_ID_COLUMNS if with_row_ids else ():
+            aligned = aligned.append_column(name, rows[name])
+        for name, values in values_by_column.items():
+            if stored[name].source not in direct_values:
+                aligned = aligned.filter(pc.is_in(aligned[name], value_set=values.cast(aligned[name].type)))
+        return aligned.select([*columns, *(_ROW_ID_COLUMNS if with_row_ids else ())])
+
+    def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
+        """Return merged columns of all rows of the target."""
+        transition = self.merged.our_transitions.get(table_key)
+        if transition is None:
+            return self._empty_rows(table_key, columns, with_row_ids=False)
+        stored = {column.field.name: column for column in transition.target_columns}
+        source_names = [source for name in columns if (source := stored[name].source) is not None]
+        rows = self.lookup.scan(transition.old_key, source_names or ["id"])
+        return pa.table({name: _aligned_column(stored[name], rows) for name in columns})
+
+    def _empty_rows(self, table_key: TableKey, columns: Sequence[str], *, with_row_ids: bool) -> pa.Table:
+        arrow_schema = merged_row_schema(self.merged.ir, table_key)
+        fields = [arrow_schema.field(name) for name in columns]
+        fields += [pa.field(name, pa.uint64()) for name in _ROW_ID_COLUMNS if with_row_ids]
+        return pa.schema(fields).empty_table()

@@ -1,0 +1,191 @@
+"""Merges of branches whose schemas differ, from the user's side."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import omnigraph
+from omnigraph.api.graph import Graph
+from omnigraph.errors import MergeConflict, SchemaUnsupported, SchemaViolation
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  city: String? }
+node Team { name: String @key }
+edge MemberOf: Person -> Team { since: I32? }
+"""
+PEOPLE = [{"name": "Ada", "age": 36}, {"name": "Bob", "age": 25}, {"name": "Cyd"}]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    graph = omnigraph.init(tmp_path / "graph", SCHEMA, durability="os")
+    graph.insert("Person", *PEOPLE)
+    graph.insert("Team", {"name": "Blue"})
+    graph.connect_nodes("MemberOf", [("Ada", "Blue", {"since": 2020})])
+    return graph
+
+
+def people(graph: Graph, *columns: str) -> list[tuple[Any, ...]]:
+    names = ", ".join(f"$p.{column} as {column}" for column in ("name", *columns))
+    rows = graph.query(f"match {{ $p: Person }} return {{ {names} }} order {{ $p.name }}")
+    return [tuple(record) for record in rows.to_records()]
+
+
+def change(graph: Graph, old: str, new: str) -> None:
+    graph.schema.apply(graph.schema.source.replace(old, new))
+
+
+def test_a_schema_change_is_fast_forwarded(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", "city: String?  email: String?")
+    dev.upsert("Person", {"name": "Ada", "age": 37, "email": "a@x"})
+    merged = graph.merge("dev")
+    assert merged.outcome == "fast_forward"
+    assert people(graph, "age", "email") == [("Ada", 37, "a@x"), ("Bob", 25, None), ("Cyd", None, None)]
+    assert "email" in graph.schema.source
+    assert not graph.maintenance.check().findings
+
+
+def test_a_column_without_values_is_fast_forwarded(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", "city: String?  email: String?")
+    assert graph.merge("dev").outcome == "fast_forward"
+    assert people(graph, "email") == [("Ada", None), ("Bob", None), ("Cyd", None)]
+    graph.update("Person", where="name = $n", set={"email": "a@x"}, n="Ada")
+    assert not graph.maintenance.check().findings
+
+
+def test_a_new_property_and_new_rows_on_the_other_branch_are_combined(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", "city: String?  email: String?")
+    dev.update("Person", where="name = $n", set={"email": "a@x"}, n="Ada")
+    graph.insert("Person", {"name": "Dee", "age": 41})
+    graph.update("Person", where="name = $n", set={"age": 26}, n="Bob")
+    merged = graph.merge("dev")
+    assert merged.outcome == "merged"
+    expected = [("Ada", 36, "a@x"), ("Bob", 26, None), ("Cyd", None, None), ("Dee", 41, None)]
+    assert people(graph, "age", "email") == expected
+    assert not graph.maintenance.check().findings
+
+
+def test_an_older_branch_is_merged_into_a_changed_schema(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    dev.update("Person", where="name = $n", set={"age": 40}, n="Ada")
+    dev.insert("Person", {"name": "Dee"})
+    change(graph, "city: String?", 'city: String?  role: String @default("guest")')
+    graph.update("Person", where="name = $n", set={"role": "owner"}, n="Bob")
+    assert graph.merge("dev").outcome == "merged"
+    expected = [("Ada", 40, "guest"), ("Bob", 25, "owner"), ("Cyd", None, "guest"), ("Dee", None, "guest")]
+    assert people(graph, "age", "role") == expected
+    assert not graph.maintenance.check().findings
+
+
+def test_changes_of_both_schemas_are_combined(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "age: I32?", "age: I64?")
+    change(dev, "node Team", "node Place { name: String @key }\nnode Team")
+    dev.insert("Place", {"name": "Rome"})
+    change(graph, "city: String?", 'town: String? @rename_from("city")  email: String?')
+    graph.update("Person", where="name = $n", set={"town": "Rome", "email": "a@x"}, n="Ada")
+    dev.update("Person", where="name = $n", set={"age": 1 << 40}, n="Bob")
+    assert graph.merge("dev").outcome == "merged"
+    expected = [("Ada", 36, "Rome", "a@x"), ("Bob", 1 << 40, None, None), ("Cyd", None, None, None)]
+    assert people(graph, "age", "town", "email") == expected
+    assert graph.nodes("Place").ids() == ["Rome"]
+    assert not graph.maintenance.check().findings
+    assert graph.merge("dev").outcome == "already_up_to_date"
+
+
+def test_a_renamed_type_takes_rows_under_its_old_name(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    dev.insert("Team", {"name": "Red"})
+    dev.connect_nodes("MemberOf", [("Bob", "Red")])
+    renamed = graph.schema.source.replace("node Team {", 'node Crew @rename_from("Team") {')
+    graph.schema.apply(renamed.replace("-> Team", "-> Crew"))
+    assert graph.merge("dev").outcome == "merged"
+    assert sorted(graph.nodes("Crew").ids()) == ["Blue", "Red"]
+    assert graph.nodes("Person").where(name="Bob").out("MemberOf").ids() == ["Red"]
+    assert not graph.maintenance.check().findings
+
+
+def test_incompatible_changes_are_conflicts_that_a_strategy_decides(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "age: I32?", "age: I64?")
+    change(graph, "age: I32?", "age: F64?")
+    preview = graph.merge("dev", dry_run=True)
+    assert preview.outcome == "conflict"
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    (conflict,) = caught.value.conflicts
+    assert (conflict.kind, conflict.type_name) == ("schema_conflict", "Person.age")
+    assert "I64" in str(conflict.theirs)
+    assert "F64" in str(conflict.ours)
+    with pytest.raises(SchemaUnsupported, match=r"F64\? cannot become I64"):
+        graph.merge("dev", strategy={"schema_conflict": "theirs"})
+    dev.update("Person", where="name = $n", set={"age": 40}, n="Ada")
+    assert graph.merge("dev", strategy="ours").outcome == "merged"
+    assert "age: F64?" in graph.schema.source
+    assert people(graph, "age") == [("Ada", 40.0), ("Bob", 25.0), ("Cyd", None)]
+    assert not graph.maintenance.check().findings
+
+
+def test_rows_must_satisfy_rules_that_the_other_branch_added(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", "city: String?  @range(age, 0..100)")
+    graph.insert("Person", {"name": "Dee", "age": 101})
+    with pytest.raises(SchemaViolation, match="Dee"):
+        graph.merge("dev")
+    late = graph.branches.create("late")
+    late.insert("Person", {"name": "Eve", "age": 102})
+    graph.delete("Person", where="name = $n", n="Dee")
+    assert graph.merge("dev").outcome == "merged"
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("late")
+    assert [(conflict.kind, conflict.entity_id) for conflict in caught.value.conflicts] == [
+        ("value_constraint_violation", "Eve")
+    ]
+
+
+@pytest.mark.parametrize("strategy", ["ours", "theirs"])
+def test_a_property_renamed_differently_gets_the_name_of_the_chosen_side(graph: Graph, strategy: Any) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", 'town: String? @rename_from("city")')
+    dev.update("Person", where="name = $n", set={"town": "Rome"}, n="Ada")
+    change(graph, "city: String?", 'place: String? @rename_from("city")')
+    assert graph.merge("dev", strategy=strategy).outcome == "merged"
+    name = {"ours": "place", "theirs": "town"}[strategy]
+    assert people(graph, name) == [("Ada", "Rome"), ("Bob", None), ("Cyd", None)]
+    assert not graph.maintenance.check().findings
+
+
+def test_a_branch_that_changed_only_its_schema_can_be_merged_twice(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "since: I32?", "since: I32?  until: I32?")
+    graph.insert("Person", {"name": "Dee"})
+    graph.merge("dev")
+    dev.connect_nodes("MemberOf", [("Bob", "Blue", {"since": 1, "until": 2})])
+    assert graph.merge("dev").outcome == "merged"
+    assert graph.merge("main", into="dev").outcome == "fast_forward"
+    assert sorted(dev.refresh().nodes("Person").ids()) == ["Ada", "Bob", "Cyd", "Dee"]
+    assert not graph.maintenance.check().findings
+
+
+def test_branches_that_both_add_properties_can_be_merged_again_and_again(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", "city: String?  phone: String?  email: String?")
+    change(graph, "city: String?", "city: String?  email: String?")
+    graph.update("Person", where="name = $n", set={"email": "a@x"}, n="Ada")
+    graph.merge("dev")
+    dev.update("Person", where="name = $n", set={"phone": "1", "email": "b@x"}, n="Bob")
+    graph.update("Person", where="name = $n", set={"phone": "2", "email": "c@x"}, n="Cyd")
+    graph.merge("dev")
+    assert people(graph, "phone", "email") == [("Ada", None, "a@x"), ("Bob", "1", "b@x"), ("Cyd", "2", "c@x")]
+    dev.merge("main", into="dev")
+    change(dev, "phone: String?", "")
+    change(graph, "city: String?", "city: String?  zip: String?")
+    graph.update("Person", where="name = $n", set={"zip": "9"}, n="Ada")
+    graph.merge("dev")
+    assert "phone" not in graph.schema.source
+    assert people(graph, "zip", "email") == [("Ada", "9", "a@x"), ("Bob", None, "b@x"), ("Cyd", None, "c@x")]
+    assert not graph.maintenance.check().findings
