@@ -1,6 +1,7 @@
 """Loads of NDJSON, records, tables and files, each as one commit to a new or existing branch.
 
-This module also forks a missing branch, and deletes it again if nothing was loaded into it.
+This module also creates the target branch if it does not exist, and deletes it again if nothing
+was loaded into it.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`omnigraph commit`: the commits of a graph, for programs and for people."""
+"""`omnigraph commit`: lists and shows a graph's commits, as JSON or as text."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -103,7 +103,7 @@ def _damaged_error(location: str, error: StorageError | None = None) -> StorageE
 
 
 def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphState) -> LoadedManifest:
-    """Swap in the next state if its base is still the newest; see `cell.swap` for failures."""
+    """Swap in the next state if its base is still the newest; see `manifest_cell.swap` for failures."""
     return LoadedManifest(
         next_state, cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1))
     )

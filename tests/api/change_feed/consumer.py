@@ -96,7 +96,12 @@ def exported(graph: Graph) -> dict[tuple[str, str, str], Row]:
 
 
 def _image(told: Any) -> Row | None:
-    return told and {**told["properties"], **told.get("endpoints", {})}
+    return told and _known({**told["properties"], **told.get("endpoints", {})})
+
+
+def _known(row: Row) -> Row:
+    """A row without nulls: a property that was added later is null in rows that were copied before."""
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _key(record: Row) -> tuple[str, str, str]:
@@ -106,4 +111,4 @@ def _key(record: Row) -> tuple[str, str, str]:
 
 def _row(record: Row) -> Row:
     data = {name: value for name, value in record["data"].items() if name != "id"}
-    return data | {name: record[name] for name in ("from", "to") if name in record}
+    return _known(data | {name: record[name] for name in ("from", "to") if name in record})
