@@ -45,11 +45,12 @@ def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[T
     return sorted(
         table_key
         for table_key in {*candidate_keys, *new_snapshot.tables}
-        if _content_differs(old_snapshot, new_snapshot, table_key)
+        if content_differs(old_snapshot, new_snapshot, table_key)
     )
 
 
-def _content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
+def content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
+    """Return whether a table, by its key in the new snapshot, differs in content or exists in only one snapshot."""
     old_entry, new_entry = (
         old_snapshot.tables.get(find_old_key(old_snapshot, new_snapshot, table_key)),
         new_snapshot.tables.get(table_key),
@@ -114,7 +115,7 @@ def _diff_table(
         old_table is not None
         and new_table is not None
         and column_defaults is None
-        and not _can_express_rows(new_snapshot, table_key, old_table)
+        and not _can_express_rows(new_snapshot, table_key, old_table, new_table)
     ):
         type_name = table_key.type_name
         raise ChangeSchemaBoundary(graph_commit_id=new_snapshot.commit_id, type_name=type_name)
@@ -285,14 +286,15 @@ def snapshot_at(context_snapshot: Snapshot, log: HistoryLog, commit_id: str) -> 
     return Snapshot(store, context_snapshot.branch, commit_id, manifest_version, schema, tables, log, True, erased)
 
 
-def _can_express_rows(new_snapshot: Snapshot, table_key: TableKey, old_table: Table) -> bool:
+def _can_express_rows(new_snapshot: Snapshot, table_key: TableKey, old_table: Table, new_table: Table) -> bool:
     """Return whether old rows fit the new columns: only nullable properties were added; names may differ."""
-    new_schema = new_snapshot.table(table_key).schema
-    old_types, new_types = _property_types(old_table.schema), _property_types(new_schema)
+    old_types, new_types = _property_types(old_table.schema), _property_types(new_table.schema)
+    if len(old_types) == len(new_types):
+        return old_types == new_types
     if not old_types.items() <= new_types.items():
         return False
     declared_type = type_for_key(new_snapshot.schema.ir.catalog, table_key)
-    added_names = [field.name for field in new_schema if _property_identity(field) not in old_types]
+    added_names = [field.name for field in new_table.schema if _property_identity(field) not in old_types]
     added_properties = [declared_type.property(name) for name in added_names]
     return all(added is not None and added.type.nullable for added in added_properties)
 

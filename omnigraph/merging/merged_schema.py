@@ -11,6 +11,7 @@ from functools import cached_property
 from omnigraph.errors import EntityConflict, SchemaMismatch
 from omnigraph.evolve.matched_types import TypeTransition, type_transitions
 from omnigraph.evolve.proposal import SchemaPlan
+from omnigraph.history.commit import SchemaRow
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.schemas import COPY_DATA_HINT, StoredSchema, schemas_agree
 from omnigraph.lang.schema.catalog import Catalog
@@ -34,9 +35,9 @@ class MergedSchema:
     """
 
     target: StoredSchema
+    target_row: SchemaRow
     combined: SchemaMerge
     conflicts: tuple[EntityConflict, ...] = ()
-    decided_count: int = 0
 
     @property
     def ir(self) -> SchemaIR:
@@ -58,19 +59,16 @@ class MergedSchema:
         """The change of each of the source's remaining types, by its key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.combined.their_ir, self.ir)}
 
-    @property
-    def changes_target(self) -> bool:
-        """Whether the merge changes the schema of the target."""
+    @cached_property
+    def migration(self) -> SchemaPlan | None:
+        """The plan that brings the target's tables to the merged schema, or None if its schema stays."""
         our_ir = self.target.ir
-        return (our_ir.catalog, our_ir.type_identities) != (self.ir.catalog, self.ir.type_identities)
-
-    def migration_plan(self, merge_inputs: MergeInputs) -> SchemaPlan:
-        """Return the plan that brings the target's tables to the merged schema."""
-        steps = tuple(all_steps(self.target.ir, self.ir, "soft"))
+        if (our_ir.catalog, our_ir.type_identities) == (self.ir.catalog, self.ir.type_identities):
+            return None
+        steps = tuple(all_steps(our_ir, self.ir, "soft"))
         supported = not any(isinstance(step, UnsupportedChange) for step in steps)
         migration = MigrationPlan(supported, steps, (), self.ir)
-        base_row = merge_inputs.target_snapshot.schema_row
-        return SchemaPlan(self.combined.source, "merged.pg", base_row, self.target, migration)
+        return SchemaPlan(self.combined.source, "merged.pg", self.target_row, self.target, migration)
 
 
 def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSchema | None:
@@ -92,8 +90,10 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
     if combined.their_numbers:  # a later merge could not tell which ids mean the same
         raise _renumbered_error(merge_inputs)
     conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
-    merged = MergedSchema(target, combined, conflicts, len(combined.resolved))
-    refusal = None if conflicts else merged.migration_plan(merge_inputs).migration.refusal()
+    target_row = merge_inputs.target_snapshot.schema_row
+    merged = MergedSchema(target, target_row, combined, conflicts)
+    plan = None if conflicts else merged.migration
+    refusal = None if plan is None else plan.migration.refusal()
     if refusal is not None:
         raise refusal
     return merged

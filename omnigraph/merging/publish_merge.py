@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from omnigraph.errors import BranchNotFound, ReadSetConflict
-from omnigraph.evolve.proposal import SchemaPlan
 from omnigraph.history.commit import Commit
 from omnigraph.history.delete_queue import check_versions_retained
 from omnigraph.history.merge_inputs import MergeInputs
@@ -19,7 +18,6 @@ from omnigraph.publish.requirements import SameHead
 from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 
-from .merged_schema import MergedSchema
 from .migrated_delta import stage_migrated_delta
 from .offloaded_table import stage_delta
 from .planner import MergePlan
@@ -32,13 +30,13 @@ def publish_merge(
     details: Mapping[str, Any],
 ) -> Commit:
     """Publish a planned merge; `details` records how conflicts were resolved."""
-    migration = _target_migration(merge_inputs, plan.merged_schema)
+    migration = None if plan.merged_schema is None else plan.merged_schema.migration
 
     def stage(txn: WriteTxn) -> PublishPlan:
         _check_still_captured(merge_inputs, txn)
         check_versions_retained(txn.store, plan.adopted_tables.values(), merge_inputs.source_snapshot.commit_id)
         staged = (
-            _stage_fast_forward(merge_inputs, txn, plan)
+            _stage_same_schema(merge_inputs, txn, plan)
             if migration is None
             else stage_migrated_delta(txn, plan.delta, migration, merge_inputs.source_snapshot.schema)
         )
@@ -52,9 +50,8 @@ def publish_merge(
             details=details,
         )
 
-    table_keys = tuple(sorted({*plan.delta.tables, *plan.adopted_tables, *merge_inputs.target_snapshot.tables}))
-    if migration is None:
-        table_keys = tuple(sorted({*plan.delta.tables, *plan.adopted_tables}))
+    migrated_keys = () if migration is None else merge_inputs.target_snapshot.tables
+    table_keys = tuple(sorted({*plan.delta.tables, *plan.adopted_tables, *migrated_keys}))
     intent_facts = {"source_commit": merge_inputs.source_snapshot.commit_id}
     if merge_inputs.source_branch is not None:
         intent_facts |= {
@@ -69,15 +66,8 @@ def publish_merge(
     return published
 
 
-def _target_migration(merge_inputs: MergeInputs, merged_schema: MergedSchema | None) -> SchemaPlan | None:
-    """Return the change of the target's schema, or None if the schema stays or is adopted with the source's tables."""
-    if merged_schema is None or not merged_schema.changes_target:
-        return None
-    return merged_schema.migration_plan(merge_inputs)
-
-
-def _stage_fast_forward(merge_inputs: MergeInputs, txn: WriteTxn, plan: MergePlan) -> PublishPlan:
-    """Stage the rows; a target that has not changed since the base also adopts the source's schema."""
+def _stage_same_schema(merge_inputs: MergeInputs, txn: WriteTxn, plan: MergePlan) -> PublishPlan:
+    """Stage the rows of a merge that converts none; a fast-forward also adopts the source's schema."""
     target, source = merge_inputs.target_snapshot, merge_inputs.source_snapshot
     adopts_schema = merge_inputs.outcome == "fast_forward" and source.schema_row != target.schema_row
     return PublishPlan(

@@ -11,25 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.evolve.matched_types import TypeTransition
-from omnigraph.history.diff import diff_table, diff_tables, match_rows_by_id
+from omnigraph.history.diff import content_differs, diff_table, diff_tables, match_rows_by_id
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.defaults import backfill_values
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.publish.requirements import Requirement
-from omnigraph.rules.lookup import RecordingLookup
+from omnigraph.rules.lookup import ROW_ID_COLUMNS, RecordingLookup, empty_answer
 from omnigraph.storage.arrow import table_schema
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.change_columns import TargetColumn
 from omnigraph.storage.find_rows import find
 from omnigraph.values.table_key import TableKey
 
 from .merged_schema import MergedSchema
 from .table_merge import Granularity, TableSides
-
-_ROW_ID_COLUMNS = ("_rowid", "_rowaddr")
 
 
 def aligned_table_keys(merge_inputs: MergeInputs, merged: MergedSchema) -> list[TableKey]:
@@ -38,7 +34,7 @@ def aligned_table_keys(merge_inputs: MergeInputs, merged: MergedSchema) -> list[
         table_key
         for table_key, transition in merged.their_transitions.items()
         if table_key not in merged.our_transitions
-        or _content_changed(merge_inputs.base_snapshot, merge_inputs.source_snapshot, transition.old_key)
+        or content_differs(merge_inputs.base_snapshot, merge_inputs.source_snapshot, transition.old_key)
     )
 
 
@@ -77,11 +73,6 @@ def merged_row_schema(merged_ir: SchemaIR, table_key: TableKey) -> pa.Schema:
     return row_schema(table_schema(merged_ir, type_for_key(merged_ir.catalog, table_key)))
 
 
-def _content_changed(base_snapshot: Snapshot, side_snapshot: Snapshot, side_key: TableKey) -> bool:
-    side_entry = side_snapshot.tables[side_key]
-    return all(entry.content_id != side_entry.content_id for entry in base_snapshot.tables.values())
-
-
 def _aligned_changes(
     base_snapshot: Snapshot | None,
     side_snapshot: Snapshot,
@@ -107,16 +98,8 @@ def _aligned_changes(
 
 def align_rows(transition: TypeTransition, rows: pa.Table, arrow_schema: pa.Schema) -> pa.Table:
     """Return rows of a side's type with the columns of the merged type."""
-    columns = [_aligned_column(column, rows) for column in transition.target_columns]
+    columns = [column.values_for(rows) for column in transition.target_columns]
     return pa.table(columns, names=[column.field.name for column in transition.target_columns]).cast(arrow_schema)
-
-
-def _aligned_column(column: TargetColumn, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
-    if column.source is not None:
-        return rows[column.source]
-    if column.default_value is not None:
-        return pa.repeat(column.default_value, rows.num_rows)
-    return pa.nulls(rows.num_rows, row_schema(pa.schema([column.field])).field(0).type)
 
 
 @dataclass(slots=True)
@@ -125,11 +108,6 @@ class AlignedLookup:
 
     lookup: RecordingLookup
     merged: MergedSchema
-
-    @property
-    def requirements(self) -> list[Requirement]:
-        """What the lookups require of the target at commit time."""
-        return self.lookup.requirements
 
     def find(
         self,
@@ -143,7 +121,7 @@ class AlignedLookup:
         names = list(dict.fromkeys([*columns, *values_by_column]))
         transition = self.merged.our_transitions.get(table_key)
         if transition is None:
-            return self._empty_rows(table_key, columns, with_row_ids=with_row_ids)
+            return empty_answer(merged_row_schema(self.merged.ir, table_key), columns, with_row_ids=with_row_ids)
         stored = {column.field.name: column for column in transition.target_columns}
         stored_types = {field.name: field.type for field in table_schema(transition.old_ir, transition.old_type)}
         direct_values = {
@@ -156,26 +134,20 @@ class AlignedLookup:
             rows = self.lookup.find(transition.old_key, direct_values, source_names, with_row_ids=with_row_ids)
         else:
             rows = self.lookup.select(transition.old_key, source_names or ["id"], None)
-        aligned = pa.table({name: _aligned_column(stored[name], rows) for name in names})
-        for name in _ROW_ID_COLUMNS if with_row_ids else ():
+        aligned = pa.table({name: stored[name].values_for(rows) for name in names})
+        for name in ROW_ID_COLUMNS if with_row_ids else ():
             aligned = aligned.append_column(name, rows[name])
         for name, values in values_by_column.items():
             if stored[name].source not in direct_values:
                 aligned = aligned.filter(pc.is_in(aligned[name], value_set=values.cast(aligned[name].type)))
-        return aligned.select([*columns, *(_ROW_ID_COLUMNS if with_row_ids else ())])
+        return aligned.select([*columns, *(ROW_ID_COLUMNS if with_row_ids else ())])
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
         """Return merged columns of all rows of the target."""
         transition = self.merged.our_transitions.get(table_key)
         if transition is None:
-            return self._empty_rows(table_key, columns, with_row_ids=False)
+            return empty_answer(merged_row_schema(self.merged.ir, table_key), columns)
         stored = {column.field.name: column for column in transition.target_columns}
         source_names = [source for name in columns if (source := stored[name].source) is not None]
         rows = self.lookup.scan(transition.old_key, source_names or ["id"])
-        return pa.table({name: _aligned_column(stored[name], rows) for name in columns})
-
-    def _empty_rows(self, table_key: TableKey, columns: Sequence[str], *, with_row_ids: bool) -> pa.Table:
-        arrow_schema = merged_row_schema(self.merged.ir, table_key)
-        fields = [arrow_schema.field(name) for name in columns]
-        fields += [pa.field(name, pa.uint64()) for name in _ROW_ID_COLUMNS if with_row_ids]
-        return pa.schema(fields).empty_table()
+        return pa.table({name: stored[name].values_for(rows) for name in columns})

@@ -34,7 +34,7 @@ from omnigraph.publish.intent import Intent
 from omnigraph.publish.intent_outcomes import record_outcome
 from omnigraph.publish.recovery_failure import judge_failure
 from omnigraph.storage import layout
-from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect
+from omnigraph.storage.failures import as_storage_errors, failures_with_effect
 from omnigraph.storage.manifest_cell import UnsyncedError
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
@@ -78,7 +78,7 @@ def create_branch(
 def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> BranchState:
     """Request the verdict, then create the branch or tag of the intent, or return it if it already exists."""
     branch_state = branch_state_of(store, intent.facts["name"], _created_ulid(intent))
-    with failures_as_unknown_effect():
+    with failures_with_effect("unknown"):
         if intents.decide(store, intent, "publish") != "publish":
             return _find_created_elsewhere(store, branch_state, ref_directory(intent))
         _create_and_name(store, intent, branch_state, state, ref_number)
@@ -349,7 +349,7 @@ def delete_branch(
 def close_ref(store: Store, ref: Ref, expected_head: str | None = None) -> None:
     """Close the manifest behind a ref, then the ref itself; a second caller gets `NotFound`."""
     already_closed = publish_closing_version(store, branch_state_of(store, ref.name, ref.ulid), expected_head)
-    with failures_as_unknown_effect():
+    with failures_with_effect("unknown"):
         refs.close_name(store, ref)
     if already_closed:
         raise refs.name_not_found_error(store, ref.name, ref.directory)

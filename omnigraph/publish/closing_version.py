@@ -9,7 +9,7 @@ from omnigraph.errors import BranchBusy, ConcurrentCommit
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.manifest import LoadedManifest, is_newest, swap_state, sync_manifest
 from omnigraph.history.state import GraphState
-from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect, to_storage_error
+from omnigraph.storage.failures import as_storage_errors, failures_with_effect, to_storage_error
 from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
@@ -65,7 +65,7 @@ def _check_unanswered_swap(
     cause, disk_error = swap_error.__cause__, local_disk_error(branch_state.store, swap_error)
     if disk_error is None:
         unresolved_swap.mark_unanswered(base)
-    with failures_as_unknown_effect():
+    with failures_with_effect("unknown"):
         newest = branch_state.reload()
     if newest.state.head.closed:
         return False

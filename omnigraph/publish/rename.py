@@ -17,7 +17,7 @@ from omnigraph.history.manifest import read_manifest
 from omnigraph.history.refs import Ref
 from omnigraph.publish.branch_lifecycle import conflicting_names, next_ref_number
 from omnigraph.storage import layout
-from omnigraph.storage.failures import as_storage_errors, failures_as_unknown_effect
+from omnigraph.storage.failures import as_storage_errors, failures_with_effect
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 
@@ -54,11 +54,11 @@ def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | 
         new_number = next_ref_number(store, new_name, old_name)
         intent = _build_rename_intent(old_ref, new_name, new_number, head_commit_id, actor)
         intents.arm(store, intent)
-    with failures_as_unknown_effect():
+    with failures_with_effect("unknown"):
         if intents.decide(store, intent, "publish") != "publish":
             raise ConcurrentCommit(f"the rename of '{old_name}' took too long and was discarded")
     _finish_own_rename(store, intent)
-    with failures_as_unknown_effect():
+    with failures_with_effect("unknown"):
         return open_branch(store, new_name)
 
 

@@ -16,7 +16,7 @@ from omnigraph.history.state import GraphState
 from omnigraph.publish.requirements import Requirement
 from omnigraph.publish.unresolved_swaps import UnresolvedSwap, local_disk_error
 from omnigraph.publish.write_plan import CommitMetadata, PreparePlan
-from omnigraph.storage.failures import AbsentError, failures_as_unknown_effect, to_storage_error
+from omnigraph.storage.failures import AbsentError, failures_with_effect, to_storage_error
 from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.store import Store
 
@@ -51,13 +51,13 @@ def swap_and_verify(
     try:
         published_manifest = swap_state(request.store, base_manifest, next_state)
     except SwapConflict:
-        with failures_as_unknown_effect():
+        with failures_with_effect("unknown"):
             return verify_commit_landed(request, base_manifest.state, commit)
     except SwapOutcomeUnknown as unknown_outcome:
         return _resolve_unknown_swap(request, base_manifest, commit, unknown_outcome)
     # If an interrupt arrives before verification ends, the reported outcome is "unknown", not "failed".
     request.unresolved_swap.mark_unanswered(base_manifest)
-    with failures_as_unknown_effect():
+    with failures_with_effect("unknown"):
         still_newest = is_newest(published_manifest)
         request.unresolved_swap.mark_resolved()
         if not still_newest:
@@ -136,7 +136,7 @@ def _resolve_unknown_swap(
     cause, disk_refusal = (unknown_outcome.__cause__, local_disk_error(request.store, unknown_outcome))
     if disk_refusal is None:  # after a local disk error, no swap is in flight
         request.unresolved_swap.mark_unanswered(base_manifest)
-    with failures_as_unknown_effect():
+    with failures_with_effect("unknown"):
         if is_from_replaced_graph(base_manifest):
             # The root was removed and created again, so its log says nothing about this swap.
             message = f"a different graph was created at {request.store.root.uri}"

@@ -17,6 +17,8 @@ from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find_rows import find, read_rows
 from omnigraph.values.table_key import TableKey
 
+ROW_ID_COLUMNS = ("_rowid", "_rowaddr")
+
 
 class Lookup(Protocol):
     """The operations through which rules read the committed state."""
@@ -56,7 +58,7 @@ class RecordingLookup:
         if entry.row_count:
             matching_rows = find(table, values_by_column, columns, with_row_ids=with_row_ids)
         else:
-            matching_rows = _empty_answer(table.schema, columns, with_row_ids)
+            matching_rows = empty_answer(table.schema, columns, with_row_ids=with_row_ids)
         answer = matching_rows.select(list(columns))
         self.requirements.append(SameLookupResult(table_key, entry.content_id, tuple(values_by_column.items()), answer))
         return matching_rows
@@ -67,7 +69,7 @@ class RecordingLookup:
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
         table = self.txn.table(table_key)
         if not entry.row_count:
-            return _empty_answer(row_schema(table.schema), columns, with_row_ids=True)
+            return empty_answer(row_schema(table.schema), columns, with_row_ids=True)
         return read_rows(table, columns, storage_filter, with_row_ids=True)
 
     def select_by_id(self, table_key: TableKey, columns: Sequence[str], ids: pa.Array) -> pa.Table:
@@ -75,7 +77,7 @@ class RecordingLookup:
         self.require_same_content(table_key)
         table = self.txn.table(table_key)
         if not len(ids) or not self.txn.base.state.tables[table_key].row_count:
-            return _empty_answer(row_schema(table.schema), columns, with_row_ids=True)
+            return empty_answer(row_schema(table.schema), columns, with_row_ids=True)
         return find(table, {"id": ids}, columns, with_row_ids=True)
 
     def require_same_content(self, table_key: TableKey) -> None:
@@ -90,7 +92,8 @@ class RecordingLookup:
         return read_rows(self.txn.table(table_key), columns)
 
 
-def _empty_answer(schema: pa.Schema, columns: Sequence[str], with_row_ids: bool) -> pa.Table:
+def empty_answer(schema: pa.Schema, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
+    """Return an answer without rows, with the given columns and with row ids if requested."""
     fields = [schema.field(column_name) for column_name in columns]
-    fields += [pa.field(column_name, pa.uint64()) for column_name in ("_rowid", "_rowaddr") if with_row_ids]
+    fields += [pa.field(column_name, pa.uint64()) for column_name in ROW_ID_COLUMNS if with_row_ids]
     return pa.schema(fields).empty_table()

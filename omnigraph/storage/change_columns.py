@@ -36,14 +36,14 @@ class TargetColumn:
     source: str | None = None
     default_value: pa.Scalar | None = None
 
-    def values_for(self, old_batch: pa.RecordBatch) -> pa.Array:
+    def values_for(self, old_rows: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
         """Return the column's values for rows of the old version, with blobs as bytes."""
         value_type = pa.large_binary() if is_blob_field(self.field) else self.field.type
         if self.source is not None:
-            return old_batch.column(self.source).cast(value_type)
+            return old_rows.column(self.source).cast(value_type)
         if self.default_value is None:
-            return pa.nulls(old_batch.num_rows, value_type)
-        return pa.repeat(self.default_value, old_batch.num_rows)
+            return pa.nulls(old_rows.num_rows, value_type)
+        return pa.repeat(self.default_value, old_rows.num_rows)
 
 
 @dataclass(frozen=True, slots=True)

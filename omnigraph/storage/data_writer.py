@@ -24,7 +24,7 @@ from omnigraph.values import clock_and_ids
 from .checksums import CHECKSUM_BLOCK_BYTES, FileChecksum, checksum_manifest
 from .deletion_list import write_offsets
 from .deletions import cached_offsets, deletion_file_name, remember_offsets
-from .failures import DamagedError, failures_without_effect
+from .failures import DamagedError, failures_with_effect
 from .object_backend import TRANSFER_BLOCK_BYTES as PART
 from .store import Store
 
@@ -45,7 +45,7 @@ def write_data(store: Store, location: str, dataset: Any, rows: pa.Table, rows_p
         return WrittenFragments(_append_fragments(dataset, rows, rows_per_file, store.options))
     with tempfile.TemporaryDirectory(prefix="omnigraph-") as directory:
         fragments = _append_fragments(_create_local_mirror(dataset, directory), rows, rows_per_file, None)
-        with failures_without_effect():
+        with failures_with_effect("none"):
             return WrittenFragments(fragments, dict(_upload_files(store, location, Path(directory))))
 
 
@@ -114,7 +114,7 @@ def write_deletions(
     marked_fragment = FragmentMetadata.from_json(json.dumps(fragment_json))
     file_name = deletion_file_name(location, marked_fragment)
     file_bytes = write_offsets(deleted_offsets)
-    with failures_without_effect():
+    with failures_with_effect("none"):
         store.objects.backend.write_data_file(file_name, file_bytes)
     remember_offsets(store, file_name, deleted_offsets)
     return marked_fragment, {file_name: FileChecksum.of_bytes(file_bytes)}

@@ -123,36 +123,23 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 
 @contextmanager
-def failures_as_unknown_effect() -> Iterator[None]:
-    """Raise failures inside the block, even failed reads, as errors whose effect is unknown.
+def failures_with_effect(effect: Effect) -> Iterator[None]:
+    """Raise failures inside the block as errors with this effect, whatever the failed call may have done.
 
-    Use this context manager for reads that determine whether an earlier write happened.
+    The effect is `unknown` for reads that determine whether an earlier write happened, and `none`
+    for files that no version names yet, because nothing can show them.
 
-    >>> with failures_as_unknown_effect():
+    >>> with failures_with_effect("unknown"):
     ...     raise StorageError("no answer", effect="none", hint="ask again")
     Traceback (most recent call last):
     omnigraph.errors.failure.StorageError: no answer
     hint: ask again
     """
     try:
-        with as_storage_errors("unknown"):
+        with as_storage_errors(effect):
             yield
     except StorageError as error:
-        error.effect = "unknown"
-        raise
-
-
-@contextmanager
-def failures_without_effect() -> Iterator[None]:
-    """Raise failures inside the block as errors without an effect, even if a request may have been applied.
-
-    Use this context manager for files that no version names yet, because nothing can show them.
-    """
-    try:
-        with as_storage_errors("none"):
-            yield
-    except StorageError as error:
-        error.effect = "none"
+        error.effect = effect
         raise
 
 

@@ -189,3 +189,30 @@ def test_branches_that_both_add_properties_can_be_merged_again_and_again(graph: 
     assert "phone" not in graph.schema.source
     assert people(graph, "zip", "email") == [("Ada", "9", "a@x"), ("Bob", None, "b@x"), ("Cyd", None, "c@x")]
     assert not graph.maintenance.check().findings
+
+
+def test_unique_values_are_compared_in_the_wider_type(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "graph", "node Item { name: String @key  code: I32? @unique }", durability="os")
+    graph.insert("Item", {"name": "a", "code": 7})
+    dev = graph.branches.create("dev")
+    change(dev, "code: I32?", "code: I64?")
+    dev.insert("Item", {"name": "b", "code": 1 << 40}, {"name": "c", "code": 8})
+    graph.insert("Item", {"name": "d", "code": 8})
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert {conflict.kind for conflict in caught.value.conflicts} == {"unique_violation"}
+    dev.update("Item", where="name = $n", set={"code": 9}, n="c")
+    assert graph.merge("dev").outcome == "merged"
+    assert not graph.maintenance.check().findings
+
+
+def test_a_table_that_the_source_reset_is_taken_over(graph: Graph) -> None:
+    graph.load([{"type": "Person", "data": {"name": "Eve"}}, {"type": "Team", "data": {"name": "Red"}}], mode="append")
+    loaded = graph.head.id
+    graph.update("Person", where="name = $n", set={"age": 99}, n="Ada")
+    dev = graph.branches.create("dev")
+    graph.branches.reset("dev", to=loaded)
+    change(dev.refresh(), "since: I32?", "since: I32?  until: I32?")
+    graph.insert("Team", {"name": "Gold"})
+    assert graph.merge("dev").outcome == "merged"
+    assert people(graph, "age")[0] == ("Ada", 36)
