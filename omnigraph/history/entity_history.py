@@ -7,7 +7,7 @@ chose. Each distinct table content is read once, for a single row. Commits that 
 table cost nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -165,11 +165,15 @@ class EntityTracer:
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: _EntityRow) -> set[str]:
         """Return the properties about which a merge decided; none if its merge base was cleaned up."""
-        if len(commit.parents) < 2 or not self._may_have_decided(commit):
+        if len(commit.parents) < 2:
+            return set()
+        differing_ids = [parent_id for parent_id in commit.parents if self._table_differs(commit, parent_id)]
+        base_ids = self._merge_bases(commit) if differing_ids else ()
+        if not self._may_have_decided(differing_ids, base_ids):
             return set()
         try:
             parents = [self._converted_row(parent_id, current_row) for parent_id in commit.parents]
-            bases = [self._converted_row(base_id, current_row) for base_id in self._merge_bases(commit)]
+            bases = [self._converted_row(base_id, current_row) for base_id in base_ids]
         except HistoryReclaimed:
             return set()
         return {
@@ -178,12 +182,8 @@ class EntityTracer:
             if is_decided(property_name, current_row.matched_rows, parents, bases)
         }
 
-    def _may_have_decided(self, merge_commit: Commit) -> bool:
-        """Return whether a side changed the table to something else than the merge has, comparing ids only."""
-        differing_ids = [
-            parent_id for parent_id in merge_commit.parents if self._table_differs(merge_commit, parent_id)
-        ]
-        base_ids = self._merge_bases(merge_commit) if differing_ids else ()
+    def _may_have_decided(self, differing_ids: Sequence[str], base_ids: Sequence[str]) -> bool:
+        """Return whether a parent that differs from its merge had changed the table, comparing ids only."""
         return any(
             all(self._content_id(base_id) != self._content_id(parent_id) for base_id in base_ids)
             for parent_id in differing_ids

@@ -7,8 +7,9 @@ opens or closes a cell; otherwise, records are scanned one by one.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -57,10 +58,7 @@ class CsvBlock:
 
     def without_first(self) -> "CsvBlock":
         """Return the block without its first record."""
-        return CsvBlock(
-            self.text, self.starts[1:], self.ends[1:], self.line_numbers[1:], self.is_regular, self.end_line,
-            self.unterminated,
-        )  # fmt: skip
+        return self._select(slice(1, None))
 
     def without_blank(self) -> "CsvBlock":
         """Return the block without empty lines."""
@@ -71,11 +69,10 @@ class CsvBlock:
         is_blank[one_byte] = text_bytes[self.starts[one_byte]] == _CARRIAGE_RETURN
         if not is_blank.any():
             return self
-        kept = ~is_blank
-        return CsvBlock(
-            self.text, self.starts[kept], self.ends[kept], self.line_numbers[kept], self.is_regular, self.end_line,
-            self.unterminated,
-        )  # fmt: skip
+        return self._select(~is_blank)
+
+    def _select(self, kept: Any) -> "CsvBlock":
+        return replace(self, starts=self.starts[kept], ends=self.ends[kept], line_numbers=self.line_numbers[kept])
 
 
 def cut_records(

@@ -31,11 +31,15 @@ class RecordType:
 
     entity_type: NodeType | EdgeType
     column_mapping: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    envelope_members: frozenset[str] = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        own_names = {prop.name for prop in self.entity_type.properties} | set(self.column_mapping)
+        object.__setattr__(self, "envelope_members", frozenset({"type", "edge"} - own_names))
 
     def is_envelope(self, record: Mapping[str, Any]) -> bool:
         """Return whether a record names its own type, although its type has no such property."""
-        property_names = {prop.name for prop in self.entity_type.properties} | set(self.column_mapping)
-        return any(member_name in record for member_name in {"type", "edge"} - property_names)
+        return not self.envelope_members.isdisjoint(record)
 
     def with_stored_names(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a record with its members renamed."""
@@ -45,7 +49,7 @@ class RecordType:
 
 
 def is_text_source(source: Any) -> bool:
-    """Return whether an input is a path, a file or bytes, whose content is NDJSON."""
+    """Return whether an input is a path, a file or bytes, whose content has to be read."""
     return isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
 
 

@@ -149,15 +149,17 @@ def format_of_name(path: str) -> InputFormat | None:
     >>> format_of_name("a/b.jsonl.gz"), format_of_name("papers.parquet"), format_of_name("notes.txt")
     ('ndjson', 'parquet', None)
     """
-    file_name = Path(path)
-    if file_name.suffix in COMPRESSED_SUFFIXES:
-        file_name = file_name.with_suffix("")
-    return _FORMAT_BY_SUFFIX.get(file_name.suffix)
+    return _FORMAT_BY_SUFFIX.get(_without_compression(path).suffix)
+
+
+def _without_compression(path: str) -> Path:
+    file_path = Path(path)
+    return file_path.with_suffix("") if file_path.suffix in COMPRESSED_SUFFIXES else file_path
 
 
 def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
     """Return the name of the type of a file's rows: the file's stem, or the name of its folder."""
-    file_name = Path(path).with_suffix("") if Path(path).suffix in COMPRESSED_SUFFIXES else Path(path)
+    file_name = _without_compression(path)
     stem, folder = file_name.stem, file_name.parent.name
     if folder in column_mappings or stem.startswith("part-"):
         return folder

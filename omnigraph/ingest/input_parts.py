@@ -7,10 +7,12 @@ records is not an input of files, and is left to `frames`.
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from omnigraph.errors import InputError
 
+from .frames import is_text_source
 from .input_files import FileOptions, InputFile, resolve_path
 
 _RECORD_MEMBERS = frozenset({"type", "edge"})
@@ -27,7 +29,7 @@ def has_files(data: Any) -> bool:
         return True
     if isinstance(data, list | tuple):
         return bool(data) and all(map(_is_list_part, data)) and any(map(has_files, data))
-    return isinstance(data, Mapping) and any(_is_file(part) for _, part in _iter_parts(data))
+    return isinstance(data, Mapping) and any(is_text_source(part) for _, part in _iter_parts(data))
 
 
 def are_paths(data: Any) -> bool:
@@ -51,8 +53,11 @@ def _is_list_part(item: Any) -> bool:
     return isinstance(item, str | os.PathLike) or (isinstance(item, Mapping) and not is_record)
 
 
-def _is_file(part: Any) -> bool:
-    return isinstance(part, str | os.PathLike | bytes) or hasattr(part, "read")
+def _is_file_list(type_input: Any) -> bool:
+    """Return whether an input of a type lists files; a mapping is a record, after which there are no files."""
+    if not isinstance(type_input, list | tuple):
+        return False
+    return any(map(is_text_source, takewhile(lambda item: not isinstance(item, Mapping), type_input)))
 
 
 def _iter_parts(data: Any) -> Iterator[Part]:
@@ -61,8 +66,7 @@ def _iter_parts(data: Any) -> Iterator[Part]:
             yield from _iter_parts(item)
     elif isinstance(data, Mapping):
         for type_name, type_input in data.items():
-            is_file_list = isinstance(type_input, list | tuple) and any(map(_is_file, type_input))
-            for part in type_input if is_file_list else [type_input]:
+            for part in type_input if _is_file_list(type_input) else [type_input]:
                 yield str(type_name), part
     else:
         yield None, data
@@ -73,7 +77,7 @@ def _resolve_part(type_name: str | None, part: Any, options: FileOptions) -> Ite
         yield from resolve_path(os.fspath(part), type_name, options)
         return
     column_mapping = dict(options.column_mappings.get(type_name or "", {}))
-    if not _is_file(part):
+    if not is_text_source(part):
         yield InputFile("", "frame", type_name, column_mapping, content=part)
         return
     stream_name = getattr(part, "name", None)

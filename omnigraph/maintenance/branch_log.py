@@ -137,14 +137,16 @@ def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[
 def _check_index_files(integrity: FileIntegrity, entry: TableEntry, branch: str) -> Iterator[IntegrityFinding]:
     """Report the indexes of a table version whose files are missing or damaged."""
     version, root_uri = (entry.location, entry.lance_version), integrity.store.root.uri
-    for index_directory in integrity.lost_indexes(version):
-        index = integrity.index_names(version, entry.key)[index_directory]
+    lost_indexes, damaged_indexes = integrity.lost_indexes(version), integrity.damaged_indexes(version)
+    names = integrity.index_names(version, entry.key) if lost_indexes or damaged_indexes else {}
+    for index_directory in lost_indexes:
         fault = "has lost files, so rows are scanned instead"
-        yield index_finding(index, fault, branch, root_uri, index_directory=index_directory, rebuild=False)
-    for index_directory in integrity.damaged_indexes(version):
-        index = integrity.index_names(version, entry.key)[index_directory]
+        yield index_finding(
+            names[index_directory], fault, branch, root_uri, index_directory=index_directory, rebuild=False
+        )
+    for index_directory in damaged_indexes:
         fault = "has a damaged file, so results may be wrong"
-        yield index_finding(index, fault, branch, root_uri, index_directory=index_directory)
+        yield index_finding(names[index_directory], fault, branch, root_uri, index_directory=index_directory)
 
 
 def check_reclaimed_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:
