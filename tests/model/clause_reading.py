@@ -95,6 +95,8 @@ class Reading:
             if name is not None:
                 self.narrow(name, kind)
         steps = tuple((name, way) for name, _, _, way in found)
+        if edge is not None:
+            self.kinds[edge] = "|".join(name for name, _ in steps)
         types = (source_type, target_type)
         self.walks.append(Walk(ends[0], ends[1], edge, *types, steps, *hops, tested, node.edge_test, node.path))
         path = node.path.variable.name if node.path is not None else None

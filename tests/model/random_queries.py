@@ -539,8 +539,8 @@ class Writer:
                 value = f"({self.computed(self.dice.choice(['text', 'number', 'truth']))})"
             elif roll < 0.75 and places:
                 value = self.dice.choice(places)
-            elif roll < 0.85 and self.nodes:
-                value = f"${self.dice.choice(sorted(self.nodes))}"
+            elif roll < 0.85 and (self.nodes or self.edges):
+                value = f"${self.dice.choice(sorted({*self.nodes, *self.edges}))}"
             elif roll < 0.91:
                 value = self.constant(self.dice.choice(SCALARS))
             else:
@@ -557,7 +557,7 @@ class Writer:
         fields = self.fields()
         found: list[tuple[str, str, bool]] = []
         keys = [place for place, kind in fields if kind in SCALARS]
-        keys += [f"${name}" for name in self.nodes]
+        keys += [f"${name}" for name in (*self.nodes, *self.edges)]
         keys += [f"${name}" for name, cost in self.paths.items() if not cost]
         for number in range(self.dice.randint(0, 2) if keys else 0):
             key = self.dice.choice(keys)
@@ -586,7 +586,7 @@ class Writer:
                 numbers = [self.computed("number")]
             return f"{name}({distinct}{self.dice.choice(numbers)})" if numbers else "count(1)"
         if name == "count" and self.dice.random() < 0.5:
-            things = [*(f"${one}" for one in self.nodes), *(f"${one}" for one in self.paths), "1"]
+            things = [*(f"${one}" for one in (*self.nodes, *self.edges, *self.paths)), "1"]
             return f"count({distinct}{self.dice.choice(things)})"
         return f"{name}({distinct}{self.dice.choice(scalars)})" if scalars else "count(1)"
 
@@ -600,7 +600,7 @@ class Writer:
         for _ in range(self.dice.randint(1, 2) if sorting else 0):
             key = self.dice.choice(sorting)
             if scalars and not distinct and not grouped and self.dice.random() < 0.5:
-                key = self.dice.choice([*scalars, *(f"${one}" for one in self.nodes)])
+                key = self.dice.choice([*scalars, *(f"${one}" for one in (*self.nodes, *self.edges))])
                 if self.dice.random() < 0.3:
                     key = self.computed(self.dice.choice(["text", "number"]))
             elif grouped and not distinct and self.dice.random() < 0.2:

@@ -10,6 +10,7 @@ from typing import Any
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query.column_names import column_name
+from omnigraph.lang.schema.catalog import PropertyDefinition
 
 from .clause_reading import in_order
 from .dictionary_graph import Entity, Value, World
@@ -159,14 +160,28 @@ class _Reader:
         return found
 
     def _object(self, entity: Entity, declared: str) -> dict[str, Value]:
-        """A whole node, with the properties of the type or interface of its variable."""
+        """A whole node, with the properties of the type or interface of its variable, or a whole edge."""
         kind, own = entity
         catalog = self.matcher.world.catalog
+        if catalog.node(kind) is None:
+            return self._edge_object(entity, declared.split("|"))
         shape = catalog.node(declared) or catalog.interface(declared)
         assert shape is not None
         held = self.matcher.world.nodes[kind][own]
         names = [one.name for one in shape.properties if one.type.scalar.value != "Blob"]
         return {"id": own, "type": kind} | {name: held[name] for name in names}
+
+    def _edge_object(self, entity: Entity, edge_types: list[str]) -> dict[str, Value]:
+        """A whole edge with both ends and the properties that all types of its variable share."""
+        shapes = [{one.name: one.type.as_nullable(True) for one in self._edge_properties(name)} for name in edge_types]
+        shared = [name for name, kind in shapes[0].items() if all(shape.get(name) == kind for shape in shapes)]
+        identity = {"id": entity[1], "type": entity[0]}
+        return identity | {name: self.matcher.property(entity, name) for name in ("from", "to", *shared)}
+
+    def _edge_properties(self, name: str) -> list[PropertyDefinition]:
+        edge = self.matcher.world.catalog.edge(name)
+        assert edge is not None
+        return [one for one in edge.properties if one.type.scalar.value != "Blob"]
 
     def _path(self, path: FoundPath) -> dict[str, Value]:
         """A whole path; its edges with both ends."""

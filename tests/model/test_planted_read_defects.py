@@ -15,7 +15,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.engine import union_rows
-from omnigraph.engine.operators import aggregate, group, having
+from omnigraph.engine.operators import aggregate, group, having, project
 from omnigraph.errors import TypeCheckError
 from omnigraph.values import clock_and_ids
 from tests.model.expected_values import listed, rows_shown
@@ -97,12 +97,17 @@ def _weights_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(aggregate, "_group_counts", lambda groups, weights: real(groups, None))
 
 
+def _edge_ends_swapped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(project, "_ENDPOINT_COLUMNS", {"from": "dst", "to": "src"})
+
+
 DEFECTS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "having is ignored": ("having", _having_ignored),
     "having keeps groups for which it is unknown": ("having", _unknown_groups_kept),
     "union keeps duplicates": ("union", _duplicates_kept),
     "union loses its last part": ("union", _last_part_lost),
     "count(*) forgets weights": ("count(*)", _weights_forgotten),
+    "a whole edge swaps its ends": ("$w", _edge_ends_swapped),
 }
 
 

@@ -1,7 +1,7 @@
 """Result columns: row values in the types that the plan declares, with entities as structs.
 
-Owns the shape of an entity in a result: `id`, `type`, then its properties. Blobs are omitted,
-because queries never read them.
+Owns the shape of an entity in a result: `id`, `type`, the endpoints `from` and `to` of an edge, then
+its properties. Blobs are omitted, because queries never read them.
 """
 
 from collections.abc import Sequence
@@ -22,6 +22,7 @@ from .path_values import path_column, path_struct_type
 from .rows import NULL_ROW, Rows, VariableBinding
 
 _MAX_CACHED_SHAPES = 512
+_ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
 
 
 def result_schema(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> pa.Schema:
@@ -31,7 +32,7 @@ def result_schema(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> pa.Sc
 
 def _result_field(catalog: Catalog, column: plan.PlanColumn) -> pa.Field:
     if column.type is None and isinstance(column.value, plan.Entity):
-        return pa.field(column.name, entity_struct_type(catalog, column.value.type_name))
+        return pa.field(column.name, entity_struct_type(catalog, column.value))
     if isinstance(column.value, plan_paths.PathEntity):
         return pa.field(column.name, path_struct_type(column.value))
     if column.type is None:
@@ -39,13 +40,15 @@ def _result_field(catalog: Catalog, column: plan.PlanColumn) -> pa.Field:
     return pa.field(column.name, arrow_type(column.type), nullable=column.type.nullable)
 
 
-def entity_struct_type(catalog: Catalog, type_name: str) -> pa.StructType:
-    """Return the struct type of a node; an interface's struct has the properties that all its nodes share."""
-    shown_properties = visible_properties(catalog, type_name)
+def entity_struct_type(catalog: Catalog, entity: plan.Entity) -> pa.StructType:
+    """Return the struct type of a node or an edge; several types contribute the properties that they share."""
+    shown_properties = visible_properties(catalog, entity)
     identity_fields = [pa.field("id", pa.string()), pa.field(type_field_name(shown_properties), pa.string())]
+    endpoint_fields = [pa.field(endpoint_name, pa.string()) for endpoint_name in _endpoint_columns(entity)]
     return pa.struct(
         [
             *identity_fields,
+            *endpoint_fields,
             *(
                 pa.field(visible_property.name, arrow_type(visible_property.type))
                 for visible_property in shown_properties
@@ -54,15 +57,35 @@ def entity_struct_type(catalog: Catalog, type_name: str) -> pa.StructType:
     )
 
 
-def visible_properties(catalog: Catalog, type_name: str) -> list[PropertyDefinition]:
-    """Return the properties of a type that are included in results."""
-    declared_type = catalog.node(type_name) or catalog.interface(type_name)
-    declared_properties = declared_type.properties if declared_type is not None else ()
+def _endpoint_columns(entity: plan.Entity) -> dict[str, str]:
+    """Return the stored column of each endpoint that an edge has in results, by the name of the endpoint."""
+    return _ENDPOINT_COLUMNS if entity.edge_types else {}
+
+
+def visible_properties(catalog: Catalog, entity: plan.Entity) -> list[PropertyDefinition]:
+    """Return the properties of an entity that are included in results."""
+    if entity.edge_types:
+        declared_properties = _shared_edge_properties(catalog, entity.edge_types)
+    else:
+        declared_type = catalog.node(entity.type_name) or catalog.interface(entity.type_name)
+        declared_properties = declared_type.properties if declared_type is not None else ()
     return [
         declared_property
         for declared_property in declared_properties
         if declared_property.type.scalar is not ScalarType.BLOB
     ]
+
+
+def _shared_edge_properties(catalog: Catalog, edge_types: Sequence[str]) -> tuple[PropertyDefinition, ...]:
+    """Return the properties that all edge types declare with the same type, apart from nullability."""
+    first_type, *other_types = [edge for name in edge_types if (edge := catalog.edge(name)) is not None]
+
+    def is_shared(declared_property: PropertyDefinition) -> bool:
+        others = [edge_type.property(declared_property.name) for edge_type in other_types]
+        nullable_type = declared_property.type.as_nullable(True)
+        return all(other is not None and other.type.as_nullable(True) == nullable_type for other in others)
+
+    return tuple(filter(is_shared, first_type.properties))
 
 
 def type_field_name(properties: Sequence[PropertyDefinition]) -> str:
@@ -80,8 +103,10 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
         read_columns |= columns_read(column.value)
         if isinstance(column.value, plan.Entity):
             entity = column.value
-            entity_properties = visible_properties(catalog, entity.type_name)
-            read_columns |= {(entity.variable, entity_property.name) for entity_property in entity_properties}
+            property_names = [entity_property.name for entity_property in visible_properties(catalog, entity)]
+            read_columns |= {
+                (entity.variable, name) for name in (*_endpoint_columns(entity).values(), *property_names)
+            }
     return read_columns
 
 
@@ -135,12 +160,12 @@ def cast_to(array: pa.Array, target_type: pa.DataType) -> pa.Array:
 def entity_column(source: RowSource, entity: plan.Entity) -> pa.Array:
     """Return entities as structs; null where the variable is null."""
     binding = source.rows[entity.variable]
-    struct_type = entity_struct_type(source.context.catalog, entity.type_name)
+    struct_type = entity_struct_type(source.context.catalog, entity)
     children = [source.column(entity.variable, "id"), _type_name_column(binding)]
-    property_fields = [(field.name, field.type) for field in list(struct_type)[2:]]
+    endpoint_columns = _endpoint_columns(entity)
     children += [
-        cast_to(source.column(entity.variable, property_name), property_type)
-        for property_name, property_type in property_fields
+        cast_to(source.column(entity.variable, endpoint_columns.get(field.name, field.name)), field.type)
+        for field in list(struct_type)[2:]
     ]
     null_mask = binding.row_ids == NULL_ROW
     struct_mask = pa.array(null_mask) if bool(null_mask.any()) else None

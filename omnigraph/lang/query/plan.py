@@ -82,10 +82,14 @@ class SystemValue:
 
 @record
 class Entity:
-    """A bound node, which is projected as an object with its id, and counted by its id."""
+    """A bound node or edge, which is projected as an object with its id, and counted by its id.
+
+    `edge_types` names the possible types of an edge, and is empty for a node.
+    """
 
     variable: str
     type_name: str
+    edge_types: tuple[str, ...] = ()
 
 
 @record

@@ -161,7 +161,7 @@ def _check_null_test(rules: ConditionRules, null_test: m.IsNull) -> plan.Predica
     if operand is None:
         return None
     if isinstance(operand.value, plan.Entity):
-        # A node is null if it comes from an `optional` that matched nothing.
+        # A node or edge is null if it comes from an `optional` that matched nothing.
         id_value = plan.SystemValue(operand.value.variable, "id", STRING.as_nullable(True))
         return plan.IsNull(id_value, null_test.negated)
     if isinstance(operand.value, plan_paths.PathEntity):
@@ -179,7 +179,7 @@ def _check_testable(rules: ConditionRules, operand: TypedValue) -> bool:
         return False
     if operand.type is None:
         hint = "compare ids, as in `$a.id = $b.id`"
-        rules.report.error(operand.span, "a node cannot be compared", "T7", hint=hint)
+        rules.report.error(operand.span, f"{operand.describe_type()} cannot be compared", "T7", hint=hint)
         return False
     if is_scalar(operand.type) or operand.type.is_list:
         return True

@@ -77,22 +77,21 @@ def resolve_now(span: Span) -> TypedValue:
 
 
 def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return a parameter or a node."""
+    """Return a parameter, a node, an edge or a path."""
     parameter_value = resolve_parameter(scope, variable)
     if parameter_value is not None:
         return parameter_value
     bound_variable = scope.variables.get(variable.name)
     if isinstance(bound_variable, NodeVariable):
         return TypedValue(plan.Entity(bound_variable.name, bound_variable.type_name), None, variable.span)
+    if isinstance(bound_variable, EdgeVariable):
+        edge_types = bound_variable.edge_types
+        return TypedValue(plan.Entity(bound_variable.name, "|".join(edge_types), edge_types), None, variable.span)
     if isinstance(bound_variable, PathVariable):
         path_value = plan_paths.PathEntity(bound_variable.name, bound_variable.type_name, bound_variable.has_cost)
         return TypedValue(path_value, None, variable.span)
     if isinstance(bound_variable, HopEdgeVariable):
         report_hop_edge(scope, variable.name, variable.span)
-    elif isinstance(bound_variable, EdgeVariable):
-        message = f"edge variable `${variable.name}` cannot be used as a value"
-        hint = f"use a property or `${variable.name}.id`"
-        scope.report.error(variable.span, message, "T23", hint=hint)
     elif bound_variable is None:
         scope.report.error(
             variable.span, _unbound_message(variable.name), hint=_similar_name_hint(scope, variable.name)

@@ -50,6 +50,8 @@ class TypedValue:
             return "null"
         if isinstance(self.value, plan_paths.PathEntity):
             return "a path"
+        if isinstance(self.value, plan.Entity) and self.value.edge_types:
+            return "an edge"
         return self.type.display() if self.type is not None else "a node"
 
 

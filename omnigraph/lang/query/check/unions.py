@@ -88,7 +88,10 @@ def _entity_type(column: plan.PlanColumn) -> str | None:
 
 
 def _describe(column: plan.PlanColumn) -> str:
-    return f"a node of type {_entity_type(column)}" if column.type is None else column.type.display()
+    if column.type is not None:
+        return column.type.display()
+    kind = "an edge" if isinstance(column.value, plan.Entity) and column.value.edge_types else "a node"
+    return f"{kind} of type {_entity_type(column)}"
 
 
 def _check_order(
