@@ -4,7 +4,9 @@ Methods are coroutines that run in a bounded thread pool, iterators are asynchro
 properties remain properties. A test checks that its methods and parameters match those of `Graph`.
 """
 
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from omnigraph.api import opening
@@ -322,6 +324,20 @@ class AsyncGraph(AsyncFacet[Graph]):
     async def checkout(self, branch: str) -> "AsyncGraph":
         """Return a graph on a different branch."""
         return AsyncGraph(await run(self.sync.checkout, branch))
+
+    @asynccontextmanager
+    async def branch(
+        self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
+    ) -> "AsyncIterator[AsyncGraph]":
+        """Provide a graph on a new branch for the duration of an `async with` block; see `Graph.branch`."""
+        block = self.sync.branch(name, from_=from_, exist_ok=exist_ok, delete=delete)
+        graph = await run(block.__enter__)
+        try:
+            yield AsyncGraph(graph)
+        except BaseException:
+            await run(block.__exit__, *sys.exc_info())
+            raise
+        await run(block.__exit__, None, None, None)
 
     async def at(self, point: Revision) -> "AsyncGraph":
         """Return a read-only graph on a revision; see `Graph.at`."""

@@ -1,17 +1,14 @@
-"""The input of a load and the output of an export, with progress in bytes.
+"""The input of a load, with progress in bytes.
 
-Files of several formats are opened by `ingest`; everything else is passed through unchanged. An
-output file is either complete or absent. Values are never interpreted here.
+Files of several formats are opened by `ingest`; everything else is passed through unchanged. Values
+are never interpreted here.
 """
 
 import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
-
-import pyarrow as pa
 
 from omnigraph.errors import InputError, UsageError
 from omnigraph.ingest.table_files import rename_columns
@@ -93,76 +90,3 @@ class ProgressReader:
         self._bytes_read += len(chunk)
         self._callback(self._bytes_read, max(self._total_bytes, self._bytes_read))
         return chunk
-
-
-def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
-    """Write lines to a file, compressed if its suffix is .gz or .zst; return the line count.
-
-    The lines go to a temporary file in the same folder, which is renamed once complete. With
-    `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
-    """
-    try:
-        file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise _unwritable_error(path, error) from error
-    try:
-        with os.fdopen(file_descriptor, "wb") as raw_file, _compress_by_suffix(raw_file, path.suffix) as output_file:
-            line_count = _write_all(output_file, lines)
-        Path(temporary_path).chmod(0o666 & ~_read_umask())
-        written_stat = _sync_file(Path(temporary_path)) if durable else None
-        Path(temporary_path).replace(path)
-        if written_stat is not None:
-            _sync_rename(path, written_stat)
-    except OSError as error:
-        raise _unwritable_error(path, error) from error
-    finally:
-        with suppress(FileNotFoundError):
-            Path(temporary_path).unlink()
-    return line_count
-
-
-def _sync_file(path: Path) -> os.stat_result:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-        return os.fstat(file.fileno())
-
-
-def _sync_rename(path: Path, written_stat: os.stat_result) -> None:
-    """Make the rename of a file durable, and verify that the path still refers to the written file."""
-    folder_descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder_descriptor)
-    finally:
-        os.close(folder_descriptor)
-    if not os.path.samestat(path.stat(), written_stat):
-        hint = "another process writes to this path: choose a different one"
-        raise InputError(f"{path} was replaced concurrently", reason="replaced", hint=hint)
-
-
-def _write_all(output_file: Any, lines: Iterable[bytes]) -> int:
-    line_count = 0
-    for line in lines:
-        output_file.write(line)
-        line_count += 1
-    return line_count
-
-
-@contextmanager
-def _compress_by_suffix(raw_file: IO[bytes], suffix: str) -> Iterator[Any]:
-    compression = {".gz": "gzip", ".zst": "zstd"}.get(suffix)
-    if compression is None:
-        yield raw_file
-    else:
-        with pa.CompressedOutputStream(pa.PythonFile(raw_file, "w"), compression) as output_file:
-            yield output_file
-
-
-def _read_umask() -> int:
-    current_umask = os.umask(0)
-    os.umask(current_umask)
-    return current_umask
-
-
-def _unwritable_error(path: Path, error: OSError) -> InputError:
-    hint = "check the folder's free space and permissions"
-    return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

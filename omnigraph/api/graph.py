@@ -7,10 +7,12 @@ branch or commit that it is bound to.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from omnigraph.api import comparisons, loads, merges, queries, writes
+from omnigraph.api.branch_blocks import branch_block
 from omnigraph.api.branches import Branches
 from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
 from omnigraph.api.changes import Changes
@@ -300,6 +302,28 @@ class Graph(Guarded):
     def checkout(self, branch: str) -> "Graph":
         """Return a graph on the newest commit of a different branch; raises `BranchNotFound`."""
         return type(self)(self._handle.checkout(branch))
+
+    @contextmanager
+    def branch(
+        self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
+    ) -> "Iterator[Graph]":
+        """Provide a graph on a new branch for the duration of a `with` block.
+
+        The branch is created as by `graph.branches.create`; with `exist_ok`, a branch of that name is
+        opened instead if there is one. With `delete`, the branch is deleted after the block if all its
+        commits have been merged into this graph's branch or into the branch's parent. It is kept if it
+        has unmerged commits, and always after an exception, so that its state can be inspected.
+
+        >>> from omnigraph import testing
+        >>> with testing.graph("node Person { name: String @key }") as graph:
+        ...     with graph.branch("import", delete=True) as work:
+        ...         _ = work.insert("Person", {"name": "ada"})
+        ...         _ = work.merge(into="main")
+        ...     graph.refresh().nodes("Person").ids(), list(graph.branches)
+        (['ada'], ['main'])
+        """
+        with branch_block(self._handle, name, from_=from_, exist_ok=exist_ok, delete=delete) as branch_handle:
+            yield type(self)(branch_handle)
 
     def at(self, point: Revision) -> "Graph":
         """Return a read-only graph on a revision.

@@ -21,10 +21,10 @@ from omnigraph.api.builders.prepared_queries import (
     require_query_kind,
     select_query,
 )
-from omnigraph.api.data_files import write_lines
 from omnigraph.api.error_boundary import guarded
 from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import OperationEvent, log_operation
+from omnigraph.api.output_files import write_lines
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.engine.query_limits import QueryLimits

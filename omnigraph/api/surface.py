@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, Unpack,
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
     from os import PathLike
 
@@ -274,6 +275,10 @@ class GraphSurface(Protocol):
     ) -> Transaction: ...
 
     def checkout(self, branch: str) -> GraphSurface: ...
+
+    def branch(
+        self, name: str, *, from_: Revision | None = None, exist_ok: bool = False, delete: bool = False
+    ) -> AbstractContextManager[GraphSurface]: ...
 
     def at(self, point: Revision) -> GraphSurface: ...
 

@@ -18,8 +18,8 @@ from omnigraph.api.change_feed.feed import (
     encode_cursor,
     resolve_change_filter,
 )
-from omnigraph.api.data_files import write_lines
 from omnigraph.api.error_boundary import Guarded
+from omnigraph.api.output_files import is_written_directly, write_lines
 from omnigraph.errors import InputError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.snapshot import Snapshot
@@ -91,7 +91,13 @@ def _as_name_list(type_names: Any) -> list[str]:
 
 @contextmanager
 def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
-    """Hold the lock that serializes captures to one file; the lock file stays next to it."""
+    """Hold the lock that serializes captures to one file; the lock file stays next to it.
+
+    Pipes and devices are written without a lock, since no lock file belongs beside them.
+    """
+    if is_written_directly(baseline_path):
+        yield
+        return
     lock_path = baseline_path.with_name(f"{baseline_path.name}.lock")
     try:
         lock_file = lock_path.open("ab")

@@ -104,9 +104,7 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
         if isinstance(column.value, plan.Entity):
             entity = column.value
             property_names = [entity_property.name for entity_property in visible_properties(catalog, entity)]
-            read_columns |= {
-                (entity.variable, name) for name in (*_endpoint_columns(entity).values(), *property_names)
-            }
+            read_columns |= {(entity.variable, name) for name in (*_endpoint_columns(entity).values(), *property_names)}
     return read_columns
 
 

@@ -1,0 +1,64 @@
+"""`with graph.branch(..)`: work on a branch for the duration of a block.
+
+This module owns what happens at both ends of the block: which branch is created or opened, and when it
+is deleted. It never deletes a branch that has unmerged commits, nor after an exception.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from omnigraph.api.branches import fork_branch
+from omnigraph.api.handle import Handle
+from omnigraph.errors import BranchNotFound
+from omnigraph.history import branches
+from omnigraph.history.merge_bases import find_merge_bases
+from omnigraph.history.refs import find_ref
+from omnigraph.history.revisions import Revision
+from omnigraph.history.snapshot import Snapshot, manifest_snapshot
+from omnigraph.publish.branch_lifecycle import delete_branch
+from omnigraph.values.name_rules import strip_name
+
+
+@contextmanager
+def branch_block(
+    handle: Handle, name: str, *, from_: Revision | None, exist_ok: bool, delete: bool
+) -> Iterator[Handle]:
+    """Provide a handle on a branch; delete the branch after the block if requested and merged."""
+    branch_handle = _open_or_create(handle, name, from_, exist_ok=exist_ok)
+    yield branch_handle
+    if delete:
+        with suppress(BranchNotFound):  # a merge in the block may have deleted it
+            _delete_if_merged(handle, branch_handle)
+
+
+def _open_or_create(handle: Handle, name: str, from_: Revision | None, *, exist_ok: bool) -> Handle:
+    if exist_ok and strip_name(name) in branches.list_branches(handle.store):
+        handle.require_writable("working on a branch")
+        return handle.checkout(name)
+    return fork_branch(handle, name, from_)
+
+
+def _delete_if_merged(handle: Handle, branch_handle: Handle) -> None:
+    """Delete a branch if its parent or the branch of the outer handle contains its head."""
+    parent_name = find_ref(handle.store, branch_handle.branch_name).parent
+    target_names = dict.fromkeys(filter(None, (handle.branch_name, parent_name)))
+    branch_head = branch_handle.latest_snapshot()
+    if any(_contains_commit(_head_of(handle, target_name), branch_head) for target_name in target_names):
+        name, head_id = branch_handle.branch_name, branch_head.commit_id
+        delete_branch(handle.store, name, current_branch=handle.branch_name, expected_head=head_id)
+
+
+def _head_of(handle: Handle, branch_name: str) -> Snapshot | None:
+    try:
+        branch_state = branches.open_branch(handle.store, branch_name)
+    except BranchNotFound:
+        return None
+    return manifest_snapshot(handle.store, branch_state, branch_state.refresh())
+
+
+def _contains_commit(head: Snapshot | None, branch_head: Snapshot) -> bool:
+    """Return whether a branch with this head contains all commits of the other branch."""
+    if head is None:
+        return False
+    base_ids, _ = find_merge_bases(head, branch_head)
+    return base_ids == (branch_head.commit_id,)

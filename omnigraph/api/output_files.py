@@ -1,0 +1,118 @@
+"""The files that an export or a baseline writes.
+
+A regular file is replaced atomically: it is either complete or unchanged, and a symbolic link stays a
+link. A pipe, a device or a terminal is written to directly, because replacing it would destroy it.
+"""
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from omnigraph.errors import InputError
+
+# Names of open descriptors and devices, such as /dev/stdout, even if they lead to a regular file.
+_SYSTEM_DIRECTORIES = ("/dev/", "/proc/")
+
+
+def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
+    """Write lines to a file, compressed if its suffix is .gz or .zst; return the line count.
+
+    The lines go to a temporary file in the same folder, which is renamed once complete. With
+    `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
+    """
+    if is_written_directly(path):
+        return _write_directly(path, lines)
+    return _replace_file(Path(os.path.realpath(path)), lines, durable=durable)
+
+
+def is_written_directly(path: Path) -> bool:
+    """Return whether a path leads to a pipe, a device or an open descriptor."""
+    if str(path.absolute()).startswith(_SYSTEM_DIRECTORIES):
+        return True
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _write_directly(path: Path, lines: Iterable[bytes]) -> int:
+    try:
+        with path.open("wb") as raw_file, _compress_by_suffix(raw_file, path.suffix) as output_file:
+            return _write_all(output_file, lines)
+    except OSError as error:
+        raise _unwritable_error(path, error) from error
+
+
+def _replace_file(path: Path, lines: Iterable[bytes], *, durable: bool) -> int:
+    try:
+        file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise _unwritable_error(path, error) from error
+    try:
+        with os.fdopen(file_descriptor, "wb") as raw_file, _compress_by_suffix(raw_file, path.suffix) as output_file:
+            line_count = _write_all(output_file, lines)
+        Path(temporary_path).chmod(0o666 & ~_read_umask())
+        written_stat = _sync_file(Path(temporary_path)) if durable else None
+        Path(temporary_path).replace(path)
+        if written_stat is not None:
+            _sync_rename(path, written_stat)
+    except OSError as error:
+        raise _unwritable_error(path, error) from error
+    finally:
+        with suppress(FileNotFoundError):
+            Path(temporary_path).unlink()
+    return line_count
+
+
+def _sync_file(path: Path) -> os.stat_result:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        return os.fstat(file.fileno())
+
+
+def _sync_rename(path: Path, written_stat: os.stat_result) -> None:
+    """Make the rename of a file durable, and verify that the path still refers to the written file."""
+    folder_descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder_descriptor)
+    finally:
+        os.close(folder_descriptor)
+    if not os.path.samestat(path.stat(), written_stat):
+        hint = "another process writes to this path: choose a different one"
+        raise InputError(f"{path} was replaced concurrently", reason="replaced", hint=hint)
+
+
+def _write_all(output_file: Any, lines: Iterable[bytes]) -> int:
+    line_count = 0
+    for line in lines:
+        output_file.write(line)
+        line_count += 1
+    return line_count
+
+
+@contextmanager
+def _compress_by_suffix(raw_file: IO[bytes], suffix: str) -> Iterator[Any]:
+    compression = {".gz": "gzip", ".zst": "zstd"}.get(suffix)
+    if compression is None:
+        yield raw_file
+    else:
+        with pa.CompressedOutputStream(pa.PythonFile(raw_file, "w"), compression) as output_file:
+            yield output_file
+
+
+def _read_umask() -> int:
+    current_umask = os.umask(0)
+    os.umask(current_umask)
+    return current_umask
+
+
+def _unwritable_error(path: Path, error: OSError) -> InputError:
+    hint = "check the folder's free space and permissions"
+    return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)
