@@ -1,10 +1,11 @@
 """The graph that a command works on, and the user's consent to change it.
 
-This module owns the three ways to name a graph (a URI, `--uri`, `--store`), the line that announces
+This module owns the ways to name a graph (a URI, `--uri`, `--store`, `OMNIGRAPH_STORE`), the line that announces
 the target of a write, and the prompt before a destructive action. This module opens graphs only for
 reading.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
     from omnigraph.storage.root import GraphRoot
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+STORE_VARIABLE = "OMNIGRAPH_STORE"
 _SERVER_SCHEMES = ("http://", "https://")
 
 uri_argument = click.argument("uri", required=False)
 uri_option = click.option("--uri", metavar="URI", help="Graph location: a path or s3://bucket/prefix")
-store_option = scope_option("--store", "store", metavar="URI", help="Graph location; may also precede the command")
+store_option = scope_option(
+    "--store", "store", metavar="URI", help="Graph location; may also precede the command; default: $OMNIGRAPH_STORE"
+)
 actor_option = scope_option("--as", "actor", metavar="ACTOR", help="Actor to record for the change")
 yes_option = scope_option("--yes", "yes", is_flag=True, help="Skip the confirmation prompt for remote stores")
 
@@ -43,8 +47,9 @@ direct_only = click.option("--server", hidden=True, expose_value=False, callback
 def resolve_root(
     uri: str | None, store: str | None, *, argument_name: str = "URI", option_value: str | None = None
 ) -> "GraphRoot":
-    """Return the graph's root, which must be named in exactly one way and must be a storage location.
+    """Return the graph's root, which must be named in at most one way and must be a storage location.
 
+    Without a name, the environment variable `OMNIGRAPH_STORE` names the graph.
     `argument_name` is the name of `uri` in the command's usage message; `option_value` is the value
     of a separate `--uri`.
     """
@@ -52,10 +57,11 @@ def resolve_root(
     named = {spelling: value for spelling, value in spellings if value is not None}
     if len(named) > 1:
         raise click.UsageError(f"{' and '.join(named)} both specify a graph: use only one of them")
-    if not named:
+    default_store = os.environ.get(STORE_VARIABLE)
+    if not named and not default_store:
         accepted = " or ".join(dict.fromkeys((argument_name, "--store")))
-        raise click.UsageError(f"no graph given: use {accepted}")
-    return parse_storage_uri(next(iter(named.values())))
+        raise click.UsageError(f"no graph given: use {accepted}, or set {STORE_VARIABLE}")
+    return parse_storage_uri(next(iter(named.values()), default_store or ""))
 
 
 def parse_storage_uri(location: str) -> "GraphRoot":

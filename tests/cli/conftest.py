@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph.cli.main import run
 
-AMBIENT = ("NO_COLOR", "CLICOLOR_FORCE", "OMNIGRAPH_JSON_ERRORS", "OMNIGRAPH_EXIT_CODES")
+AMBIENT = ("OMNIGRAPH_STORE", "NO_COLOR", "CLICOLOR_FORCE", "OMNIGRAPH_JSON_ERRORS", "OMNIGRAPH_EXIT_CODES")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Global flags for graph, actor and confirmation: before or after a command, or rejected."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,24 @@ def test_global_flag_may_precede_the_command(omnigraph: Program, graph: str, wor
         words = "--store g --yes --as ann branch delete b"
     ended = omnigraph(*words.split())
     assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize(
+    "words", ["branch list", "log", "query -e 'match { $p: Person } return { $p.id }'", "diff main"]
+)
+def test_environment_names_the_graph(
+    omnigraph: Program, graph: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert omnigraph(*shlex.split(words)).code == 2
+    monkeypatch.setenv("OMNIGRAPH_STORE", graph)
+    ended = omnigraph(*shlex.split(words))
+    assert ended.code == 0, ended.err
+
+
+def test_option_overrides_the_environment(omnigraph: Program, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_STORE", "nowhere")
+    assert "nowhere" in omnigraph("branch", "list").err
+    assert omnigraph("branch", "list", "--store", graph).code == 0
 
 
 def test_command_flag_overrides_the_global_flag(omnigraph: Program, graph: str) -> None:
