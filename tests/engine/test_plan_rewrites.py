@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import omnigraph
 from omnigraph.engine import passes
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.physical_operators import (
@@ -186,3 +187,25 @@ def test_count_that_overflows_is_rejected(tmp_path: Path) -> None:
     steps = " ".join(f"$a knows $b{at}" for at in range(7))
     found, _ = answer(graph, context, f"$a: Person {steps} }} return {{ count($a) as n", quick=True)
     assert found == [{"n": 200**8}]
+
+
+def test_end_of_a_path_is_looked_up_by_its_key(tmp_path: Path) -> None:
+    graph = omnigraph.init(
+        tmp_path / "g", "node P { name: String @key  age: I32? } edge Knows: P -> P", durability="os"
+    )
+    lines = [f'{{"type": "P", "data": {{"name": "{name}", "age": 1}}}}' for name in "abcd"]
+    lines += [f'{{"edge": "Knows", "from": "{source}", "to": "{target}"}}' for source, target in ("ab", "bc", "ac")]
+    graph.load("\n".join(lines).encode(), mode="append")
+    path = "$p = any shortest $a knows{0,4} $b } return { $a.name, $b.name, length($p) as n }"
+    for end, rows in (
+        ('name: "c"', [("a", "c", 1)]),
+        ('name: "c", age: 2', []),
+        ('name: "d"', []),
+        ('name: "a"', [("a", "a", 0)]),
+        ('name: "nobody"', []),
+    ):
+        query = f'match {{ $a: P {{ name: "a" }}  $b: P {{ {end} }}  {path}'
+        assert graph.query(query).to_records() == rows, end
+        assert "look up $b: P by name" in str(graph.explain(query)), end
+    optional = f'match {{ $a: P  optional {{ $b: P {{ name: "c" }}  {path.replace("} return", "} } return")}'
+    assert graph.query(optional).to_records() == [("a", "c", 1), ("b", "c", 1), ("c", "c", 0), ("d", None, None)]

@@ -1,4 +1,4 @@
-"""Replaces a scan whose filters fix the complete `@key` with a lookup of a single id.
+"""Replaces a scan whose filters fix the complete `@key` with a lookup of a single id, also at the end of a path.
 
 The id of a keyed node is derived from its key, so if all key members are equal, the ids are equal.
 """
@@ -18,20 +18,38 @@ def find_by_key(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
     """Return the plan with scans by key replaced by lookups."""
     columns_read_later = projected_columns(schema_ir.catalog, read_plan.columns)
     columns_read_later |= columns_read(*(sort_key.value for sort_key in read_plan.order))
-    operators: Any = tuple(
-        _replace_with_key_scan(operator, schema_ir, columns_read_later) for operator in read_plan.operators
-    )
-    return replace(read_plan, operators=operators)
+    return replace(read_plan, operators=_look_up_keys(read_plan.operators, schema_ir, columns_read_later))
 
 
-def _replace_with_key_scan(operator: Any, schema_ir: SchemaIR, columns_read_later: set[tuple[str, str]]) -> Any:
-    if isinstance(operator, plan.AntiJoin | plan.LeftJoin):
-        inner: Any = tuple(
-            _replace_with_key_scan(inner_operator, schema_ir, columns_read_later) for inner_operator in operator.inner
-        )
-        return replace(operator, inner=inner)
-    if not isinstance(operator, plan.NodeScan) or operator.implementers:
-        return operator
+def _look_up_keys(operators: Any, schema_ir: SchemaIR, columns_read_later: set[tuple[str, str]]) -> Any:
+    rewritten: list[Any] = []
+    for operator in operators:
+        if isinstance(operator, plan.AntiJoin | plan.LeftJoin):
+            inner = _look_up_keys(operator.inner, schema_ir, columns_read_later)
+            rewritten.append(replace(operator, inner=inner))
+        elif isinstance(operator, plan.NodeScan) and not operator.implementers:
+            rewritten.append(_replace_with_key_scan(operator, schema_ir, columns_read_later))
+        elif isinstance(operator, plan.FindPaths) and operator.target is not None and operator.target_filters:
+            rewritten += _bind_end_first(operator, operator.target, schema_ir, columns_read_later)
+        else:
+            rewritten.append(operator)
+    return tuple(rewritten)
+
+
+def _bind_end_first(
+    search: plan.FindPaths, target: str, schema_ir: SchemaIR, columns_read_later: set[tuple[str, str]]
+) -> list[Any]:
+    """Look up the end of a path by its key before the search, instead of testing all nodes for it."""
+    end_scan = plan.NodeScan(target, search.node_type, search.target_filters)
+    key_scan = _replace_with_key_scan(end_scan, schema_ir, columns_read_later)
+    if not isinstance(key_scan, KeyScan):
+        return [search]
+    return [key_scan, replace(search, target=None, closing=target, target_filters=())]
+
+
+def _replace_with_key_scan(
+    operator: plan.NodeScan, schema_ir: SchemaIR, columns_read_later: set[tuple[str, str]]
+) -> plan.NodeScan | KeyScan:
     key_names = ordered_key_columns(schema_ir, operator.type_name) if schema_ir.catalog.node(operator.type_name) else ()
     equality_by_name = {
         property_name: (filter_index, property_type, value)
