@@ -4,6 +4,7 @@ This module owns the order of the merge steps. A merge that was already done is 
 anything is read. A fast-forward adopts the source's tables and reads no rows at all.
 """
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -94,8 +95,15 @@ def open_merge(source_branch: BranchState, target_branch: BranchState, if_commit
 def merge(source_branch: BranchState, target_branch: BranchState, request: MergeRequest) -> MergeReport:
     """Merge one branch into another.
 
-    Raises `MergeConflict` with every unresolved conflict, except in a dry run.
+    The processes of this machine take turns to merge into a branch, because a merge that loses a race has to be
+    planned again. Raises `MergeConflict` with every unresolved conflict, except in a dry run.
     """
+    with nullcontext() if request.dry_run else target_branch.machine_queue.turn():
+        return _merge_in_turn(source_branch, target_branch, request)
+
+
+def _merge_in_turn(source_branch: BranchState, target_branch: BranchState, request: MergeRequest) -> MergeReport:
+    """Merge one branch into another, and once more if only maintenance has moved the target."""
     for attempt in range(MAX_ATTEMPTS):
         merge_inputs = open_merge(source_branch, target_branch, request.if_commit)
         check_strategy(request.strategy, _type_names(merge_inputs))

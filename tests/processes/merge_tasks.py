@@ -1,5 +1,7 @@
 """Tasks of worker processes in merge races: merge, write, merge the same branch."""
 
+import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +9,7 @@ import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import OmnigraphError
 from omnigraph.storage.store import Durability
+from tests.processes.write_tasks import meet
 
 SCHEMA = """
 node Person {
@@ -69,3 +72,44 @@ def merge_once(root: str, source: str, target: str) -> Any:
     except OmnigraphError as error:
         return error.code, None
     return done.outcome, done.commit.id if done.commit is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeLoopReport:
+    """What a process that merges in a loop reports: landed merges, lost attempts, and the seconds that merges took."""
+
+    landed: int
+    losses: dict[str, int]
+    longest_seconds: float
+    total_seconds: float
+    most_attempts: int
+
+
+def merge_for_seconds(root: str, name: str, seconds: float, gate: str) -> MergeLoopReport:
+    """Write to an own branch and merge it into main until the time is over; every write is merged in the end."""
+    branch = opened(root, name)
+    losses: Counter[str] = Counter()
+    merge_seconds: list[float] = []
+    most_attempts = 0
+    meet(gate)
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        number = len(merge_seconds)
+        branch.upsert("Person", {"name": f"{name}-{number}", "n": number}, {"name": name, "n": number})
+        attempts: list[str] = []
+        merge_start = time.perf_counter()
+        branch.retry(lambda graph, attempts=attempts: _merge_once_more(graph, name, attempts), attempts=1000)
+        merge_seconds.append(time.perf_counter() - merge_start)
+        losses.update(attempts)
+        most_attempts = max(most_attempts, len(attempts) + 1)
+    return MergeLoopReport(
+        len(merge_seconds), dict(losses), max(merge_seconds, default=0.0), sum(merge_seconds), most_attempts
+    )
+
+
+def _merge_once_more(graph: Graph, name: str, losses: list[str]) -> None:
+    try:
+        graph.merge(name, "main")
+    except OmnigraphError as error:
+        losses.append(error.code)
+        raise

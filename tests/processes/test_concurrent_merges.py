@@ -1,6 +1,8 @@
 """Merges beside writes and other merges: the winner is specified, and nothing is lost."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread, current_thread
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import ReadSetConflict
+from omnigraph.history.machine_queue import MachineQueue
 from omnigraph.storage.effects import Effects
 from tests.processes.conftest import Crew
 from tests.processes.merge_tasks import SCHEMA, Merges, merge_once, merge_rounds, opened, write_rounds
@@ -186,3 +189,24 @@ def test_recreated_source_is_a_different_branch(tmp_path: Path) -> None:
     assert caught.value.member == "source_branch"
     assert "new2" not in names(graph.checkout("m1"))
     check_invariants(tmp_path / "g")
+
+
+def test_merge_waits_for_its_turn_before_it_reads_the_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = made(tmp_path / "g", 1)
+    graph.checkout("m0").insert("Person", {"name": "new"})
+    turns: list[str] = []
+
+    @contextmanager
+    def turn(_: MachineQueue) -> Iterator[bool]:
+        turns.append("begin")
+        # As if another process had written while this one was waiting: the merge sees it and does not lose.
+        opened(str(tmp_path / "g")).insert("Person", {"name": "beside"})
+        yield True
+        turns.append("end")
+
+    monkeypatch.setattr(MachineQueue, "turn", turn)
+    graph.merge("m0", dry_run=True)
+    assert turns == []
+    assert graph.merge("m0").outcome == "merged"
+    assert turns == ["begin", "end"]
+    assert {"new", "beside"} <= names(graph).keys()
