@@ -32,7 +32,7 @@ from omnigraph.api.log_events import log_operation
 from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.results.result import Result
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_load_request, describe_plain_value
-from omnigraph.engine.run_query import bind_params, run_read
+from omnigraph.engine.run_query import bind_params, run_bound_read
 from omnigraph.engine.writes.mutate import (
     WriteOperation,
     bind_mutation,
@@ -171,8 +171,9 @@ class Transaction(Guarded):
         work = self._open_work()
         if work.snapshot is None:
             work.snapshot = overlay_snapshot(work.overlay)
-        work.dependencies.add_query(query, bind_params(query, arguments, "python"))
-        answer = run_read(work.snapshot, query, arguments, mode="python")
+        bound_params = bind_params(query, arguments, "python")
+        work.dependencies.add_query(query, bound_params)
+        answer = run_bound_read(work.snapshot, query, bound_params)
         target = {"branch": self._branch_state.name, "snapshot": None}
         return Result(answer.table, query_name=query.name, params=arguments, target=target)
 

@@ -69,8 +69,20 @@ def run_read(
     mode: ParameterMode = "standard",
 ) -> ReadOutput:
     """Run a compiled read on a snapshot; `params` holds the values as passed by the caller."""
+    return run_bound_read(snapshot, query, bind_params(query, params, mode), limits=limits, caches=caches)
+
+
+def run_bound_read(
+    snapshot: Snapshot,
+    query: CompiledQuery,
+    bound_params: BoundParams,
+    *,
+    limits: QueryLimits | None = None,
+    caches: QueryCaches | None = None,
+) -> ReadOutput:
+    """Run a compiled read on a snapshot with the values of its parameters."""
     started_at = perf_counter()
-    read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
+    read_plan, context = prepare_read(snapshot, query, bound_params, limits, caches)
     try:
         table = execute_plan(context, read_plan)
     finally:

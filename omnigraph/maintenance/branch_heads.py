@@ -17,6 +17,8 @@ from omnigraph.storage.table_head import list_attached_versions
 
 from .finding import IntegrityFinding
 
+_TAG_PREFIX = "tag "  # precedes the name of a tag in a label
+
 RESTORE_HINT = "restore the file from a backup, or continue from the newest readable commit"
 
 
@@ -36,7 +38,12 @@ class RefHead:
 
 def ref_label(ref: Ref) -> str:
     """Return the name of a branch, or `tag NAME` for a tag."""
-    return ref.name if ref.directory == layout.REFS else f"tag {ref.name}"
+    return ref.name if ref.directory == layout.REFS else f"{_TAG_PREFIX}{ref.name}"
+
+
+def is_tag_label(label: str) -> bool:
+    """Return whether a label names a tag; the name of a branch contains no space."""
+    return label.startswith(_TAG_PREFIX)
 
 
 def read_heads(store: Store, findings: list[IntegrityFinding]) -> list[RefHead]:

@@ -13,9 +13,8 @@ from omnigraph.storage.text.fulltext import TEXT_INDEX_KIND, index_column
 from omnigraph.storage.vector_index import is_vector_kind
 from omnigraph.values.table_key import TableKey
 
+from .branch_heads import is_tag_label
 from .finding import IntegrityFinding
-
-_TAG_LABEL = "tag "
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def index_finding(
 
 
 def _repair_hint(index: IndexName, branch: str, root_uri: str, *, rebuild: bool) -> str:
-    if branch.startswith(_TAG_LABEL):
+    if is_tag_label(branch):
         return f"{branch}: restore the files of the index from a copy; a tag is never rewritten"
     words = ["omnigraph", "ensure-indices", root_uri]
     words += ["--rebuild", "--index", _spell_column(index)] if rebuild else []

@@ -26,7 +26,7 @@ from omnigraph.storage.manifest_cell import ManifestCell, SwapConflict, SwapOutc
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 
-from .branch_heads import ref_label
+from .branch_heads import is_tag_label, ref_label
 from .retention.mark_live import list_refs
 
 _MAX_ATTEMPTS = 50  # swaps of one manifest next to writers of the older release
@@ -205,7 +205,7 @@ def _convert_rows(store: Store, cell: ManifestCell) -> pa.Table:
 def count_names(report: UpgradeReport) -> Iterator[tuple[int, str]]:
     """Yield how many manifests of each kind a report lists, except for main."""
     labels = [manifest.label for manifest in report.manifests if manifest.location != layout.MANIFEST]
-    tags = sum(label is not None and label.startswith("tag ") for label in labels)
+    tags = sum(label is not None and is_tag_label(label) for label in labels)
     deleted = labels.count(None)
     yield len(labels) - tags - deleted, "branch"
     yield tags, "tag"
