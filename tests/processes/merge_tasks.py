@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import omnigraph
@@ -98,7 +99,7 @@ def merge_for_seconds(root: str, name: str, seconds: float, gate: str) -> MergeL
         branch.upsert("Person", {"name": f"{name}-{number}", "n": number}, {"name": name, "n": number})
         attempts: list[str] = []
         merge_start = time.perf_counter()
-        branch.retry(lambda graph, attempts=attempts: _merge_once_more(graph, name, attempts), attempts=1000)
+        branch.retry(partial(_merge_once_more, name=name, losses=attempts), attempts=1000)
         merge_seconds.append(time.perf_counter() - merge_start)
         losses.update(attempts)
         most_attempts = max(most_attempts, len(attempts) + 1)
