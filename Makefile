@@ -32,7 +32,7 @@ test: java ## Run the tests and the doctests
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -q
 
 test-full: java ## Run everything: also the slow tests, and more examples per property
-	HYPOTHESIS_PROFILE=full $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m ""
+	HYPOTHESIS_PROFILE=full $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m "" --timeout 900
 
 check: $(READY) ## Format, lint, types, layers, dependencies
 	$(BIN)/ruff format --check .

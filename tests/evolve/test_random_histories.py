@@ -11,8 +11,12 @@ from omnigraph.testing import graph as new_graph
 from tests.evolve.cases import rows_of
 from tests.evolve.migration_model import Rows
 from tests.evolve.random_schema_histories import World
+from tests.rig.depth import repeats
 
-LIVES = [*((seed, 25) for seed in range(2)), *(pytest.param(seed, 60, marks=pytest.mark.full) for seed in range(2, 33))]
+LIVES = [
+    *((seed, 25) for seed in range(2)),
+    *(pytest.param(seed, 60, marks=pytest.mark.full) for seed in range(2, 2 + repeats(6))),
+]
 
 
 def _plain(rows: Rows) -> Rows:

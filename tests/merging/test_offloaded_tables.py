@@ -18,6 +18,7 @@ from tests.merging.test_merged_rows import SCHEMA as ROWS_SCHEMA
 from tests.merging.test_merged_rows import _forge
 from tests.model.program_runner import hits, run
 from tests.model.random_programs import Author
+from tests.rig.depth import repeats
 
 WAYS: tuple[dict[str, Any], ...] = (
     {},
@@ -94,7 +95,7 @@ def test_merge_programs_run_as_in_one_process() -> None:
 @pytest.mark.timeout(3600)
 def test_many_merge_programs_run_as_in_one_process() -> None:
     with merged_by(Here()):
-        for seed in range(2000, 2400):
+        for seed in range(2000, 2000 + repeats(80)):
             run(Author(seed).program(5 + seed % 21), whole=seed % 8 == 0)
 
 

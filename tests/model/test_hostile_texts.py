@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import omnigraph
 from omnigraph.api.graph import Graph
 from omnigraph.errors import InputError, OmnigraphError, ParameterError, PropertyValueError, ResourceLimitExceeded
+from tests.rig.depth import repeats
 
 SCHEMA = """
 node N { k: String @key  s: String?  tags: [String]? }
@@ -158,7 +159,7 @@ def test_hostile_texts_round_trip(tmp_path: Path) -> None:
 def test_any_text_round_trips(tmp_path: Path) -> None:
     numbers = count()
 
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=repeats(20), suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(TEXTS, min_size=4, max_size=8, unique=True))
     def run(texts: list[str]) -> None:
         place = tmp_path / str(next(numbers))

@@ -1,6 +1,6 @@
 """Random programs of branches and merges end equal on the product and on the model.
 
-`pytest tests/model/test_merge_programs.py` runs two hundred small ones, the full run 5,000. What fails
+`pytest tests/model/test_merge_programs.py` runs two hundred small ones, the full run 600, times the depth. What fails
 is made small and printed as a script.
 """
 
@@ -13,8 +13,9 @@ from tests.model.planted_defects import DEFECTS
 from tests.model.program_runner import hits, run
 from tests.model.random_programs import Author, Program, script, shrunk
 from tests.rig.case_lists import missing
+from tests.rig.depth import repeats
 
-QUICK, FULL = 200, 5000
+QUICK, FULL = 200, repeats(600)
 
 
 def failure(program: Program, *, whole: bool = True) -> BaseException | None:
@@ -51,8 +52,8 @@ def test_incremental_diff_equals_the_full_diff() -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(3600)
-def test_incremental_diff_equals_the_full_diff_in_200_histories() -> None:
-    for seed in range(200):
+def test_incremental_diff_equals_the_full_diff_in_many_histories() -> None:
+    for seed in range(repeats(60)):
         run(Author(seed).program(12 + seed % 12), shadow=True)
 
 

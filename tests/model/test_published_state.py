@@ -25,6 +25,7 @@ from omnigraph.publish.publish import publish
 from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
+from tests.rig.depth import repeats
 from tests.rig.independent_writers import apart
 from tests.rig.writes import CITY, append, init_small, rewrite, write
 
@@ -181,7 +182,7 @@ def test_published_state_in_memory_equals_the_stored_state(
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-@settings(max_examples=200, suppress_health_check=QUIET)
+@settings(max_examples=repeats(40), suppress_health_check=QUIET)
 @given(seal=st.integers(1, 5), fan=st.integers(2, 4), steps=STEPS, dice=st.data())
 def test_published_state_of_many_histories_equals_the_stored_state(
     template: Path, seal: int, fan: int, steps: list[tuple[str, int]], dice: st.DataObject

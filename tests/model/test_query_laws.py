@@ -20,6 +20,7 @@ from tests.model.expected_values import bag, listed
 from tests.model.product_view import answer_of
 from tests.model.random_queries import PARAMETERS, Writer
 from tests.model.test_random_queries import FORMS, QUIET, SEEDS, Shelf, traversal
+from tests.rig.depth import repeats
 
 PROPERTIES = {"Person": ["age", "single", "label", "born", "flag"], "Firm": ["size", "label"]}
 TESTS = {
@@ -139,4 +140,4 @@ def test_query_law_holds(shelf: Shelf, law: str) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("law", LAWS)
 def test_query_law_holds_for_many_queries(shelf: Shelf, law: str) -> None:
-    _run(shelf, law, 400)
+    _run(shelf, law, repeats(100))

@@ -37,6 +37,7 @@ from tests.model.oracle import NOW, Oracle
 from tests.model.product_view import answer_of
 from tests.model.random_graphs import SCHEMA, ndjson, records
 from tests.model.random_queries import Writer, Written
+from tests.rig.depth import repeats
 from tests.rig.writes import rewrite, write
 
 FORMS = ("loaded", "indexed", "worn", "compacted", "branch")
@@ -201,7 +202,7 @@ def test_many_random_queries_match_the_oracle_in_every_storage_form(
 ) -> None:
     hits: Counter[str] = Counter()
 
-    @settings(max_examples=800, suppress_health_check=QUIET)
+    @settings(max_examples=repeats(150), suppress_health_check=QUIET)
     @given(number=st.integers(0, 11), seed=SEEDS)
     def run(number: int, seed: int) -> None:
         number = 2 * number + half

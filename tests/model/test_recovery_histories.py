@@ -17,6 +17,7 @@ from omnigraph.history.revision_ranges import resolve_range
 from omnigraph.merging import planner
 from omnigraph.merging import reset as reset_module
 from tests.model.test_random_graph_histories import GraphMachine
+from tests.rig.depth import repeats
 
 STEPS = ("mutate", "mutate", "load", "branch", "reset", "reset", "revert_range", "revert_range", "upkeep", "look_back")
 
@@ -47,7 +48,7 @@ def test_recovery_programs_match_the_model() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_many_recovery_programs_match_the_model() -> None:
-    for seed in range(20):
+    for seed in range(repeats(8)):
         run_program(seed, 25)
 
 

@@ -20,6 +20,7 @@ from omnigraph.publish.read_set import ReadSet
 from omnigraph.publish.unread_changes import TableReads
 from tests.model.row_conflict_programs import NAMES, TEAMS, Client, Interleaving
 from tests.model.row_conflicts import COLUMNS, SCHEMA, World
+from tests.rig.depth import repeats
 from tests.rig.invariants import check_invariants
 
 Patch = pytest.MonkeyPatch
@@ -52,7 +53,7 @@ def test_random_interleavings_agree_with_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(2, 5))
+@pytest.mark.parametrize("seed", range(2, 2 + repeats(2)))
 def test_many_random_interleavings_agree_with_the_model(tmp_path: Path, seed: int) -> None:
     outcomes = run(tmp_path / "g", seed, 150)
     print(outcomes)

@@ -15,6 +15,7 @@ from omnigraph.history.commit_log import HistoryLog
 from omnigraph.publish import recover
 from omnigraph.storage.store import Store, open_store
 from tests.processes.random_writers import replay, rove
+from tests.rig.depth import repeats
 from tests.rig.writes import PERSON, append, check_invariants, init_small, line_at, read_branch, write
 
 
@@ -103,7 +104,7 @@ def test_invariants_hold_after_random_writers_and_one_kill(tmp_path: Path, monke
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(2, 8))
+@pytest.mark.parametrize("seed", range(2, 2 + repeats(2)))
 def test_invariants_hold_after_random_writers_and_many_kills(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -21,6 +21,7 @@ from tests.merging.test_action_pairs import _prepared
 from tests.merging.test_offloaded_tables import WAYS, answers, row_ids
 from tests.model.program_runner import hits, run
 from tests.model.random_programs import Author
+from tests.rig.depth import repeats
 
 SCHEMA = "node N { k: String @key  n: I32? }\nnode M { k: String @key }"
 
@@ -77,9 +78,9 @@ def test_every_pair_of_actions_merges_as_in_one_process(spark: Any, both: Both, 
 def test_merge_programs_run_as_in_one_process(spark: Any) -> None:
     hits.clear()
     with merged_by(SparkMerge(spark, forced=True)):
-        for seed in range(3000, 3040):
+        for seed in range(3000, 3000 + repeats(12)):
             run(Author(seed).program(8 + seed % 8), whole=False)
-    assert hits["merge"] > 40
+    assert hits["merge"] > repeats(12)
 
 
 @pytest.fixture

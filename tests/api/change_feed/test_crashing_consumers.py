@@ -17,8 +17,9 @@ from omnigraph.errors import ChangeCursorRejected, ChangeFeedGap, ChangeSchemaBo
 from tests.api.change_feed.consumer import Consumer, exported
 from tests.model.program_runner import Run, Template
 from tests.model.random_programs import Author, Program, script, shrunk
+from tests.rig.depth import repeats
 
-QUICK, FULL = 7, 600
+QUICK, FULL = 7, repeats(120)
 
 
 class Watched(Run):

@@ -13,6 +13,7 @@ from omnigraph.storage.layout import COMMITS, INTENTS
 from omnigraph.values.clock_and_ids import deterministic_ids
 from tests.cost.measurements import METHODS, golden, open_cold, spoken
 from tests.evolve.test_concurrent_writers import elsewhere
+from tests.rig.depth import repeats
 from tests.rig.independent_writers import apart
 from tests.rig.plugin import S3
 from tests.rig.proxy import requests_of
@@ -82,8 +83,8 @@ def test_requests_of_a_cold_insert_are_bounded(s3: S3, tmp_path: Path) -> None:
 @pytest.mark.timeout(3600)
 def test_requests_of_a_cold_insert_are_bounded_at_any_history_length(s3: S3, tmp_path: Path) -> None:
     with deterministic_ids():
-        lines = list(cold_inserts(s3, tmp_path / "g", AGES))
-    assert lines == golden("fold-cold.txt", lines)
+        lines = list(cold_inserts(s3, tmp_path / "g", AGES[: 3 + repeats(1)]))
+    assert lines == golden("fold-cold.txt")[: len(lines)]
 
 
 @pytest.mark.full

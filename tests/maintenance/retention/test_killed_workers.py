@@ -16,11 +16,12 @@ from omnigraph.storage.store import Store, open_store
 from tests.maintenance.retention.graph_workers import POLICY
 from tests.maintenance.retention.killed_workers import entries, play_until
 from tests.maintenance.retention.test_cleanup_beside_workers import read_retained
+from tests.rig.depth import repeats
 from tests.rig.invariants import check_invariants
 from tests.rig.plugin import S3
 from tests.rig.writes import read_branch
 
-CLEANUPS = 50
+CLEANUPS = repeats(12)
 EXPIRED = timedelta(seconds=-1000)
 
 
@@ -63,7 +64,7 @@ def expect(counts: Counter[str], cleanups: int) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_fifty_cleanups_with_killed_workers_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_cleanups_with_killed_workers_on_a_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = str(tmp_path / "g")
     counts = play_until(root, tmp_path, CLEANUPS, 1)
     judge(root, tmp_path, monkeypatch)
@@ -73,7 +74,7 @@ def test_fifty_cleanups_with_killed_workers_on_a_disk(tmp_path: Path, monkeypatc
 
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_fifty_cleanups_with_killed_workers_on_s3(s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_cleanups_with_killed_workers_on_s3(s3: S3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in s3.server.environment.items():  # without the proxy, which is slow
         monkeypatch.setenv(name, value)
     counts = play_until(s3.url, tmp_path, CLEANUPS, 2)

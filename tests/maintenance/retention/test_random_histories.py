@@ -22,6 +22,7 @@ from omnigraph.maintenance.retention.policy import RetentionPolicy
 from omnigraph.publish.branch_lifecycle import create_branch, delete_branch
 from omnigraph.publish.tag_lifecycle import create_tag, delete_tag
 from omnigraph.storage.store import Store, open_store
+from tests.rig.depth import repeats
 from tests.rig.writes import (
     CITY,
     PERSON,
@@ -191,7 +192,10 @@ def test_merge_bases_of_the_model_are_those_of_the_log(tmp_path: Path) -> None:
     assert set(merge_bases(*logs)) == life.model.bases()
 
 
-@settings(max_examples=4, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+_quiet = settings(derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+
+
+@settings(_quiet, max_examples=4)
 @given(st.lists(STEP, min_size=12, max_size=20))
 def test_random_histories_with_cleanups_match_the_model(steps: list[tuple[str, int, int]]) -> None:
     live(steps)
@@ -199,7 +203,9 @@ def test_random_histories_with_cleanups_match_the_model(steps: list[tuple[str, i
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-@settings(max_examples=200, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=repeats(40), derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(st.lists(STEP, min_size=20, max_size=50))
 def test_many_long_random_histories_match_the_model(steps: list[tuple[str, int, int]]) -> None:
     live(steps)
