@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InputError
-from omnigraph.lang.schema.catalog import NodeType
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.values import PropertyType, ScalarType, entity_id, spell_float
 from omnigraph.values.clock_and_ids import new_ulid, reserve_ulids
@@ -24,10 +24,10 @@ _LOW_MASK = (1 << _LOW_BITS) - 1
 _INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
-def key_ids(ir: SchemaIR, node: NodeType, rows: pa.Table, report_fault: FaultCallback) -> pa.Array:
-    """Return the ids of keyed nodes; a null or empty key is reported and yields null."""
-    key_names = ordered_key_columns(ir, node.name)
-    key_types = [_key_property_type(node, key_name) for key_name in key_names]
+def key_ids(ir: SchemaIR, entity_type: NodeType | EdgeType, rows: pa.Table, report_fault: FaultCallback) -> pa.Array:
+    """Return the ids of keyed entities; a null or empty key is reported and yields null."""
+    key_names = ordered_key_columns(ir, entity_type.name, entity_type.kind)
+    key_types = [entity_type.column_type(key_name) for key_name in key_names]
     spelled_columns = [
         spell_column(key_type, rows[key_name]) for key_type, key_name in zip(key_types, key_names, strict=True)
     ]
@@ -146,9 +146,3 @@ def _compose_ids(
 
 def _is_string_array(values: pa.Array) -> bool:
     return bool(pa.types.is_string(values.type))
-
-
-def _key_property_type(node: NodeType, property_name: str) -> PropertyType:
-    prop = node.property(property_name)
-    assert prop is not None  # noqa: S101 - a catalog names only columns that exist
-    return prop.type
