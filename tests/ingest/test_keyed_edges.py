@@ -82,7 +82,9 @@ def test_the_history_of_a_keyed_edge_is_found_by_its_key(graph: Graph) -> None:
 
 
 def test_an_export_of_keyed_edges_loads_as_the_same_edges(graph: Graph, tmp_path: Path) -> None:
-    graph.load({"Role": [RECORD, {**RECORD, "kind": '"'}], "Badge": [{"from": "bob", "to": "7", "number": -1}]}, mode="append")
+    graph.load(
+        {"Role": [RECORD, {**RECORD, "kind": '"'}], "Badge": [{"from": "bob", "to": "7", "number": -1}]}, mode="append"
+    )
     graph.export(tmp_path / "all.ndjson")
     assert graph.load(tmp_path / "all.ndjson", mode="merge").commit is None
     with testing.graph(SCHEMA) as copy:
