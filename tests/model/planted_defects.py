@@ -17,9 +17,9 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.maintenance.retention import mark_live
 from omnigraph.ingest import assign_ids
 from omnigraph.lang.schema.ir import ordered_key_columns
+from omnigraph.maintenance.retention import mark_live
 from omnigraph.merging import merge, parallel_edges, planner, recursive_base, strategy
 from omnigraph.merging.conflicts import DetectedConflict
 from omnigraph.merging.discarded_changes import find_discarded_changes
