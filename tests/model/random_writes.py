@@ -202,7 +202,10 @@ class Scribe:
         name = self.dice.choice(list(EDGES))
         ends = [json.loads(self.some(kind)) for kind in EDGES[name]]
         if name == "Rates":
-            rating: dict[str, Any] = {"kind": self.dice.choice(["a", "b", '"']), "stars": self.dice.choice([1, 2, None])}
+            rating: dict[str, Any] = {
+                "kind": self.dice.choice(["a", "b", '"']),
+                "stars": self.dice.choice([1, 2, None]),
+            }
             given = json.dumps([*ends, rating["kind"]], separators=(",", ":"))
             rating |= self.dice.choice([{}, {}, {"id": given}, {"id": "edge1"}])
             return {"edge": name, "from": ends[0], "to": ends[1], "data": rating}
