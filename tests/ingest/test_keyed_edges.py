@@ -1,5 +1,6 @@
 """Ids of keyed edges: the same for every format, in transactions, and after an export."""
 
+import json
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -8,10 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import omnigraph
 from omnigraph import Graph, testing
+from omnigraph.cli.main import run
 from omnigraph.errors import KeyConflict
+from omnigraph.ingest.assign_ids import key_ids
+from omnigraph.lang.schema import compile_schema
+from omnigraph.lang.schema.assign_identity import new_identity
+from tests.maintenance.conftest import again, smuggle
 
 SCHEMA = """
 node Person { name: String @key }
@@ -19,6 +27,7 @@ node Firm { code: I64 @key }
 edge Role: Person -> Firm { day: Date  kind: String  pay: F64?  @key(kind, dst, src, day) }
 edge Badge: Person -> Firm { number: I32 @key }
 """
+IR = new_identity(compile_schema("node A {}\nedge E: A -> A { @key(dst, src) }"), "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 ROLE = '["ada","7","18262","dev"]'
 RECORD = {"from": "ada", "to": "7", "day": date(2020, 1, 1), "kind": "dev", "pay": 1.5}
 LINE = '{"edge": "Role", "from": "ada", "to": "7", "data": {"day": "2020-01-01", "kind": "dev", "pay": 1.5}}\n'
@@ -94,6 +103,31 @@ def test_an_export_of_keyed_edges_loads_as_the_same_edges(graph: Graph, tmp_path
         copy.load(tmp_path / "all.ndjson", mode="append")
         copy.export(tmp_path / "copy.ndjson")
     assert (tmp_path / "copy.ndjson").read_bytes() == (tmp_path / "all.ndjson").read_bytes()
+
+
+def test_check_reports_an_edge_whose_id_is_not_that_of_its_key(graph: Graph) -> None:
+    smuggle(graph, "edge:Badge", [{"id": "2", "src": "ada", "dst": "7", "number": 1}])
+    (finding,) = again(graph).maintenance.check().findings
+    assert (finding.kind, finding.entity_id) == ("key", "2")
+    assert "the key requires the id '1'" in finding.reason
+
+
+def test_the_command_line_finds_a_keyed_edge_by_its_key(graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+    graph.insert("Role", RECORD)
+    graph.insert("Badge", {"from": "bob", "to": "7", "number": 12})
+    for type_name, key, value in (("Role", ROLE, "pay 1.5"), ("Badge", "12", "number 12")):
+        assert run(["history", type_name, key, "--uri", graph.uri]) == 0
+        assert value in capsys.readouterr().out
+
+
+@given(st.lists(st.lists(st.text(max_size=3), min_size=2, max_size=2), min_size=1))
+def test_ids_of_many_rows_equal_those_of_single_rows(keys: list[list[str]]) -> None:
+    edge = IR.catalog.edges[0]
+    rows = pa.table(
+        {name: pa.array(values) for name, values in zip(("src", "dst"), zip(*keys, strict=True), strict=True)}
+    )
+    ids = key_ids(IR, edge, rows, lambda *_: pytest.fail("every key is complete")).to_pylist()
+    assert ids == [json.dumps(key, ensure_ascii=False, separators=(",", ":")) for key in keys]
 
 
 def test_an_edge_key_may_share_its_type_name_with_a_node() -> None:
