@@ -77,6 +77,16 @@ def test_records_and_transactions_write_keyed_edges_by_key(graph: Graph) -> None
     assert graph.maintenance.check().findings == ()
 
 
+def test_a_stale_handle_does_not_add_a_keyed_edge_twice(graph: Graph) -> None:
+    other = omnigraph.open(graph.uri, durability="os")
+    assert other.edges("Role").ids() == []
+    graph.insert("Role", RECORD)
+    with pytest.raises(KeyConflict):
+        other.insert("Role", RECORD)
+    other.upsert("Role", {**RECORD, "pay": 9.0})
+    assert [row[-1] for row in graph.refresh().edges("Role").result().to_records()] == [9.0]
+
+
 def test_the_history_of_a_keyed_edge_is_found_by_its_key(graph: Graph) -> None:
     graph.insert("Role", RECORD)
     graph.upsert("Role", {**RECORD, "pay": 2.5}, actor="ada")

@@ -78,3 +78,14 @@ def test_one_key_with_different_endpoints_is_one_edge_in_conflict(graph: Graph) 
         graph.merge("dev")
     (conflict,) = caught.value.conflicts
     assert (conflict.kind, conflict.entity_id, set(conflict.changed)) == ("divergent_insert", "1", {"src", "dst"})
+
+
+def test_branches_that_add_the_same_keyed_edge_type_agree_on_its_edges(graph: Graph) -> None:
+    schema = SCHEMA + "edge Met: Person -> Person { place: String  year: I32  n: I32?  @key(src, dst, year, place) }\n"
+    for branch in (graph, graph.checkout("dev")):
+        branch.schema.apply(schema)
+        branch.insert("Met", {"from": "ada", "to": "bob", "place": "x", "year": 1})
+    assert graph.merge("dev").parallel_edges == ()
+    (edge_id,) = graph.refresh().edges("Met").ids()
+    assert edge_id[:13] == '["ada","bob",'
+    assert graph.maintenance.check().findings == ()
