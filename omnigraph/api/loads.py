@@ -83,9 +83,9 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 
     `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite" (the
     types in the input are replaced entirely). `from_` is the branch from which a missing branch is
-    forked. Edges without an `id` are created anew by every load. If a repeated load must not
-    duplicate edges, give the edges ids, pass an `idempotency_key`, or declare `@unique(src, dst)`
-    in the schema.
+    forked. Edges without an `id` whose type has no `@key` are created anew by every load. If a
+    repeated load must not duplicate edges, declare `@key(src, dst)` in the schema, give the edges
+    ids, or pass an `idempotency_key`.
 
     A mapping assigns a type to tables, records, or CSV, Parquet and NDJSON files, whose records
     then have no envelope. A list combines untyped paths with such mappings into one commit:

@@ -6,7 +6,7 @@ As in git, a revision is anything that names a commit: an id, a tag, `HEAD~1`. T
 
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.api.builders.mutation_text import resolve_node_id
+from omnigraph.api.builders.mutation_text import resolve_edge_id, resolve_node_id
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.api.merge_sessions import MergeResult
@@ -14,6 +14,7 @@ from omnigraph.api.merges import Replay, check_granularity, replay_commit
 from omnigraph.history.commit import Commit
 from omnigraph.history.entity_history import Blamed, EntityHistory, EntityTracer
 from omnigraph.history.revisions import Revision, resolve_commit
+from omnigraph.lang.schema.catalog import EdgeType
 from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.merging.merge import MergeRequest
 from omnigraph.merging.planner import MergeOptions
@@ -59,8 +60,8 @@ class Revisions(Facet):
     ) -> EntityHistory:
         """Return every version of an entity, newest first, with its commit and its values.
 
-        A node is identified by its key; an edge, or a node without a key, by its id. Versions from
-        merged branches are listed with the commits that wrote them. `.gap` is the commit before
+        An entity is identified by its key, or by its id if its type has no key. Versions from merged
+        branches are listed with the commits that wrote them. `.gap` is the commit before
         which a cleanup has removed the history, or None if the history is complete.
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
@@ -133,6 +134,8 @@ class Revisions(Facet):
 def _trace_entity(handle: Handle, type_name: str, key: Any, kind: str | None) -> EntityTracer:
     snapshot = handle.latest_snapshot()
     entity_type = resolve_type(snapshot.schema.ir.catalog, type_name, kind)
-    is_node = entity_type.kind == "node"
-    entity_id = resolve_node_id(snapshot.schema.ir, type_name, key) if is_node else str(key)
+    if isinstance(entity_type, EdgeType):
+        entity_id = resolve_edge_id(snapshot.schema.ir, entity_type, key)
+    else:
+        entity_id = resolve_node_id(snapshot.schema.ir, type_name, key)
     return EntityTracer(snapshot, TableKey.of(entity_type.kind, type_name), entity_id)

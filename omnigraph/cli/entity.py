@@ -44,10 +44,10 @@ def _entity_options(command: Command) -> Command:
 def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -> None:
     """Show every version of one entity, newest first: author, time, and changes.
 
-    ID is the key of a node, or the id of an edge or of a node without a key.
+    ID is the key of the entity, or its id if its type has no key or a key of several columns.
     """
     graph = _open_graph(options)
-    entity_key = _parse_key(graph, type_name, entity_id)
+    entity_key = _parse_key(graph, type_name, options["kind"], entity_id)
     versions = graph.revisions.history(type_name, entity_key, kind=options["kind"], limit=limit)
     if not versions and versions.complete:
         from omnigraph.errors import EntityNotFound
@@ -65,10 +65,11 @@ def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -
 def blame(type_name: str, entity_id: str, **options: Any) -> None:
     """Show who last changed each property of one entity, and when.
 
-    ID is the key of a node, or the id of an edge or of a node without a key.
+    ID is the key of the entity, or its id if its type has no key or a key of several columns.
     """
     graph = _open_graph(options)
-    blamed_values = graph.revisions.blame(type_name, _parse_key(graph, type_name, entity_id), kind=options["kind"])
+    entity_key = _parse_key(graph, type_name, options["kind"], entity_id)
+    blamed_values = graph.revisions.blame(type_name, entity_key, kind=options["kind"])
     if settings().json:
         properties = [_property_document(blamed) for blamed in blamed_values.values()]
         show.document({"type_name": type_name, "entity_id": entity_id, "properties": properties})
@@ -91,13 +92,15 @@ def _open_graph(options: dict[str, Any]) -> "Graph":
     return open_snapshot(root.uri, options["branch"], options["snapshot"])
 
 
-def _parse_key(graph: "Graph", type_name: str, typed_id: str) -> Any:
-    """Parse the key of a node from the command line, as JSON unless the key is a string."""
-    node_type = graph.schema.ir.catalog.node(type_name)
-    key_columns = node_type.key if node_type is not None else None
-    if node_type is None or not key_columns or len(key_columns) > 1:
+def _parse_key(graph: "Graph", type_name: str, kind: str | None, typed_id: str) -> Any:
+    """Parse the key of an entity from the command line, as JSON unless the key is a string."""
+    catalog = graph.schema.ir.catalog
+    node_type = None if kind == "edge" else catalog.node(type_name)
+    entity_type = node_type or catalog.edge(type_name)
+    key_columns = entity_type.key if entity_type is not None else None
+    if entity_type is None or not key_columns or len(key_columns) > 1:
         return typed_id
-    if node_type.properties_by_name[key_columns[0]].type.scalar.value == "String":
+    if entity_type.column_type(key_columns[0]).scalar.value == "String":
         return typed_id
     try:
         return json.loads(typed_id)

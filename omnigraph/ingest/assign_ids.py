@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InputError
-from omnigraph.lang.schema.catalog import NodeType
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.values import PropertyType, ScalarType, entity_id, spell_float
 from omnigraph.values.clock_and_ids import new_ulid, reserve_ulids
@@ -21,22 +21,21 @@ _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
 _DIGIT_TRIPLES = _ALPHABET[np.arange(32**3)[:, None] >> np.array([10, 5, 0]) & 31]
 _LOW_BITS = 50  # ten digits of five bits each
 _LOW_MASK = (1 << _LOW_BITS) - 1
+_ESCAPED_IN_JSON = r'["\\\x00-\x1f]'
 _INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
 
-def key_ids(ir: SchemaIR, node: NodeType, rows: pa.Table, report_fault: FaultCallback) -> pa.Array:
-    """Return the ids of keyed nodes; a null or empty key is reported and yields null."""
-    key_names = ordered_key_columns(ir, node.name)
-    key_types = [_key_property_type(node, key_name) for key_name in key_names]
+def key_ids(ir: SchemaIR, entity_type: NodeType | EdgeType, rows: pa.Table, report_fault: FaultCallback) -> pa.Array:
+    """Return the ids of keyed entities; a null or empty key is reported and yields null."""
+    key_names = ordered_key_columns(ir, entity_type.name, entity_type.kind)
+    key_types = [entity_type.column_type(key_name) for key_name in key_names]
     spelled_columns = [
         spell_column(key_type, rows[key_name]) for key_type, key_name in zip(key_types, key_names, strict=True)
     ]
-    if len(spelled_columns) == 1:
-        entity_ids = spelled_columns[0]
-        is_missing = pc.or_kleene(pc.is_null(entity_ids), pc.equal(entity_ids, ""))
-        if not pc.any(is_missing).as_py():
-            return entity_ids
-    return _compose_ids(key_names, spelled_columns, report_fault)
+    entity_ids, is_special = _plain_ids(spelled_columns)
+    if not pc.any(is_special).as_py():
+        return entity_ids
+    return _replace_special_ids(key_names, spelled_columns, entity_ids, is_special, report_fault)
 
 
 def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -128,27 +127,38 @@ def _given_or_new_id(position: int, supplied_id: object, report_fault: FaultCall
     return None
 
 
-def _compose_ids(
-    key_names: Sequence[str], spelled_columns: Sequence[pa.Array], report_fault: FaultCallback
+def _plain_ids(spelled_columns: Sequence[pa.Array]) -> tuple[pa.Array, pa.Array]:
+    """Return ids as if no spelling had to be escaped, and a mask of the rows that need `entity_id`."""
+    if len(spelled_columns) == 1:
+        (only_column,) = spelled_columns
+        return only_column, pc.or_kleene(pc.is_null(only_column), pc.equal(only_column, ""))
+    joined = pc.binary_join_element_wise(*spelled_columns, '","')
+    is_special = pc.is_null(joined)
+    for spelled_column in spelled_columns:
+        is_special = pc.or_kleene(is_special, pc.match_substring_regex(spelled_column, _ESCAPED_IN_JSON))
+    return pc.binary_join_element_wise('["', joined, '"]', ""), is_special
+
+
+def _replace_special_ids(
+    key_names: Sequence[str],
+    spelled_columns: Sequence[pa.Array],
+    entity_ids: pa.Array,
+    is_special: pa.Array,
+    report_fault: FaultCallback,
 ) -> pa.Array:
+    """Return the ids with those of the masked rows built one by one; a row without a key is reported."""
     string_types = [PropertyType(ScalarType.STRING)] * len(key_names)
-    entity_ids: list[str | None] = []
-    for position, key_values in enumerate(
-        zip(*(spelled_column.to_pylist() for spelled_column in spelled_columns), strict=True)
-    ):
+    positions = np.flatnonzero(is_special.to_numpy(zero_copy_only=False))
+    special_columns = [spelled_column.take(pa.array(positions)).to_pylist() for spelled_column in spelled_columns]
+    special_ids: list[str | None] = []
+    for position, key_values in zip(positions.tolist(), zip(*special_columns, strict=True), strict=True):
         try:
-            entity_ids.append(entity_id(string_types, key_values, key_names))
+            special_ids.append(entity_id(string_types, key_values, key_names))
         except InputError as error:
             report_fault(position, error)
-            entity_ids.append(None)
-    return pa.array(entity_ids, pa.string())
+            special_ids.append(None)
+    return pc.replace_with_mask(entity_ids, is_special, pa.array(special_ids, pa.string()))
 
 
 def _is_string_array(values: pa.Array) -> bool:
     return bool(pa.types.is_string(values.type))
-
-
-def _key_property_type(node: NodeType, property_name: str) -> PropertyType:
-    prop = node.property(property_name)
-    assert prop is not None  # noqa: S101 - a catalog names only columns that exist
-    return prop.type

@@ -139,11 +139,14 @@ class TypeBuffer:
         )
         return {**built_columns, "id": id_column}
 
-    def resolve_ids(self, property_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
-        """Return the ids of `row_count` rows: derived from the key, given, or generated."""
-        if isinstance(self.entity_type, NodeType) and self.entity_type.key is not None:
+    def resolve_ids(self, column_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
+        """Return the ids of `row_count` rows: derived from the key, given, or generated.
+
+        `column_rows` has the properties and, for edges, the endpoints.
+        """
+        if self.entity_type.key is not None:
             self.all_ids_generated = False
-            entity_ids = key_ids(self.ir, self.entity_type, property_rows, first_fault_recorder(faults))
+            entity_ids = key_ids(self.ir, self.entity_type, column_rows, first_fault_recorder(faults))
             if supplied_ids is not None:
                 check_ids_match_keys(entity_ids, supplied_ids, fault_recorder(faults))
             return entity_ids

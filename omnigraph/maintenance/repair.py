@@ -21,7 +21,6 @@ from omnigraph.history.schemas import StoredSchema, read_schema
 from omnigraph.history.state import GraphState
 from omnigraph.ingest.assign_ids import check_ids_match_keys, key_ids
 from omnigraph.ingest.stage import stage
-from omnigraph.lang.schema.catalog import NodeType
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.publish import publish
 from omnigraph.publish.requirements import SameSchema
@@ -299,7 +298,7 @@ def _check_keys(contract: StoredSchema, type_key: TableKey, rows: pa.Table) -> N
     entity_ids = rows["id"].combine_chunks()
     if entity_ids.null_count or pc.any(pc.equal(entity_ids, "")).as_py():
         faults.append("an id is empty")
-    elif isinstance(schema_type, NodeType) and schema_type.key:
+    elif schema_type.key:
         check_ids_match_keys(key_ids(contract.ir, schema_type, rows, record_fault), entity_ids, record_fault)
     if faults:
         raise ConstraintViolation(faults[0])

@@ -80,9 +80,9 @@ class TableValidator:
             yield IntegrityFinding("count", reason, type_key=entry.key)
         yield from _find_repeated_ids(entry.key, kept_rows)
         yield from _find_repeated_values(schema_type, kept_rows)
+        yield from _check_key_ids(self.contract, schema_type, kept_rows)
         if isinstance(schema_type, NodeType):
             self.node_ids[schema_type.name] = kept_rows["id"].combine_chunks()
-            yield from _check_key_ids(self.contract, schema_type, kept_rows)
         else:
             yield from self._find_dangling_edges(schema_type, kept_rows)
             yield from _find_miscounted_sources(schema_type, kept_rows)
@@ -175,15 +175,17 @@ def _find_repeated_values(schema_type: NodeType | EdgeType, rows: pa.Table) -> I
         yield from repeated_records(unique_only, delta)
 
 
-def _check_key_ids(contract: StoredSchema, node_type: NodeType, rows: pa.Table) -> Iterator[IntegrityFinding]:
-    if not node_type.key or not rows.num_rows:
+def _check_key_ids(
+    contract: StoredSchema, schema_type: NodeType | EdgeType, rows: pa.Table
+) -> Iterator[IntegrityFinding]:
+    if not schema_type.key or not rows.num_rows:
         return
-    expected_ids = key_ids(contract.ir, node_type, rows, lambda *_: None)
+    type_key, expected_ids = table_key(schema_type), key_ids(contract.ir, schema_type, rows, lambda *_: None)
     actual_ids = rows["id"].combine_chunks()
     for position in np.flatnonzero(_to_numpy_mask(pc.not_equal(actual_ids, expected_ids))):
         reason = f"the key requires the id '{expected_ids[int(position)].as_py()}'"
         entity_id = actual_ids[int(position)].as_py()
-        yield IntegrityFinding("key", reason, type_key=table_key(node_type), entity_id=entity_id, hint=_CORRECTION_HINT)
+        yield IntegrityFinding("key", reason, type_key=type_key, entity_id=entity_id, hint=_CORRECTION_HINT)
 
 
 def _to_numpy_mask(mask: pa.Array) -> Any:

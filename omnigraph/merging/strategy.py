@@ -183,10 +183,6 @@ def _set_value(row: pa.Table, entity_type: NodeType | EdgeType, property_name: s
     changed_row = row.set_column(
         column_index, row.schema.field(column_index), column.cast(row.schema.field(column_index).type)
     )
-    if (
-        isinstance(entity_type, NodeType)
-        and property_name in (entity_type.key or ())
-        and not same_rows(row, changed_row)[0]
-    ):
+    if property_name in (entity_type.key or ()) and not same_rows(row, changed_row)[0]:
         raise InputError(f"{entity_type.name}.{property_name} is part of the key", reason="keys are immutable")
     return changed_row

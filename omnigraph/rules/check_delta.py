@@ -8,7 +8,7 @@ replaces.
 from collections.abc import Iterator
 from itertools import islice
 
-from omnigraph.lang.schema.catalog import Catalog, NodeType
+from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.type_names import type_for_key
 
 from .cardinality import cardinality_violations
@@ -44,7 +44,7 @@ def _check_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
     for table_delta in delta.tables.values():
         entity_type = type_for_key(catalog, table_delta.table_key)
         yield from repeated_records(entity_type, table_delta)
-        if not (table_delta.from_records and isinstance(entity_type, NodeType) and entity_type.key):
+        if not (table_delta.from_records and entity_type.key):
             yield from repeated_ids(table_delta)
 
 

@@ -1,8 +1,8 @@
 """The `@key` and `@unique` rules: no two entities share a tuple in the final state of an operation.
 
-A row with a null in the tuple is exempt. A value that the same operation frees may be reused. A
-node's id is derived from its key, so a stored row with the same key is the same row and is not
-looked up.
+A row with a null in the tuple is exempt. A value that the same operation frees may be reused. The
+id of a keyed entity is derived from its key, so a stored row with the same key is the same row and
+is not looked up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ def unique_violations(entity_type: NodeType | EdgeType, table_delta: TableDelta,
                 None if table_delta.input_lines is None else table_delta.input_lines[table_delta.latest_positions]
             )
             yield from _find_repeated(entity_type, table_delta, table_delta.rows, unique_columns, latest_lines)
-        if not table_delta.replaces_table and not _is_node_key(entity_type, unique_columns):
+        if not table_delta.replaces_table and entity_type.key != unique_columns:
             yield from _find_stored_holders(entity_type, table_delta, unique_columns, lookup)
 
 
@@ -65,10 +65,6 @@ def rule_columns(entity_type: NodeType | EdgeType) -> list[str]:
 
 def _unique_column_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
     return [constraint.columns for constraint in entity_type.constraints if isinstance(constraint, Key | Unique)]
-
-
-def _is_node_key(entity_type: NodeType | EdgeType, columns: Sequence[str]) -> bool:
-    return isinstance(entity_type, NodeType) and entity_type.key == tuple(columns)
 
 
 def _find_repeated(

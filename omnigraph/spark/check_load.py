@@ -4,11 +4,13 @@ The rules cover duplicates, uniqueness, endpoints and cardinality, with the sema
 `rules`. Spark finds the records that break a rule; the driver converts them to violations.
 """
 
+import json
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.lang.schema.catalog import NodeType
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.ir import ordered_key_columns
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.violation import Violation
 from omnigraph.spark.check_context import LoadCheckContext
@@ -86,7 +88,7 @@ def _find_duplicate_groups(rows: "DataFrame", group_columns: list[str]) -> list[
 def _repeated_id_violations(context: LoadCheckContext, repeated: PositionsById) -> Iterator[Violation]:
     for (type_number, entity_id), positions in repeated.items():
         entity_type, table_key = (context.entity_type(type_number), context.load_job.table_keys[type_number])
-        if isinstance(entity_type, NodeType) and entity_type.key is not None:
+        if entity_type.key is not None:
             key_property = entity_type.key[0] if len(entity_type.key) == 1 else entity_type.key
             for position in positions[1:]:
                 yield Violation(
@@ -95,13 +97,22 @@ def _repeated_id_violations(context: LoadCheckContext, repeated: PositionsById) 
                     entity_id,
                     key_property,
                     input_line=position,
-                    value=entity_id,
+                    value=_key_text(context, entity_type, entity_id),
                     conflicting_id=entity_id,
                     conflicting_line=positions[0],
                 )
         elif context.load_job.mode != "merge":
             for previous_position, position in pairwise(positions):
                 yield Violation("key", table_key, entity_id, input_line=position, conflicting_line=previous_position)
+
+
+def _key_text(context: LoadCheckContext, entity_type: NodeType | EdgeType, entity_id: str) -> str:
+    """Return the key values of an id in the order in which messages name the key columns."""
+    key_columns = ordered_key_columns(context.load_job.schema_ir, entity_type.name, entity_type.kind)
+    if len(key_columns) == 1:
+        return entity_id
+    value_by_column = dict(zip(key_columns, json.loads(entity_id), strict=True))
+    return ", ".join(value_by_column[column] for column in entity_type.key or ())
 
 
 def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]:

@@ -1,7 +1,7 @@
 """The tuples of `@unique` constraints as strings that are equal if and only if all values are.
 
 This module owns the encoding of the tuples, with which Spark groups tuples of several columns as
-one column. The key of a node needs no tuple, because it is the id.
+one column. A key needs no tuple, because it determines the id.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,10 @@ _SEPARATOR, _ESCAPE = "\x1f", "\x1e"
 
 def unique_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
     """Return the columns of each constraint that is checked by value."""
-    key_columns = entity_type.key if isinstance(entity_type, NodeType) else None
     column_groups = [
         constraint.columns for constraint in entity_type.constraints if isinstance(constraint, Key | Unique)
     ]
-    return [columns for columns in column_groups if columns != key_columns]
+    return [columns for columns in column_groups if columns != entity_type.key]
 
 
 def encode_tuples(entity_type: NodeType | EdgeType, rows: pa.Table, columns: Sequence[str]) -> pa.Array:

@@ -88,11 +88,21 @@ def default_of(kind: PropertyType, literal: Any, **place: Any) -> Value:
     return native(kind, coerce_loaded(kind, given, **place))
 
 
-def canonical_id(node: NodeType, properties: Mapping[str, Value]) -> str:
-    """The id that a keyed node has by its key."""
-    names = node.key or ()
+def canonical_id(kind: NodeType | EdgeType, properties: Mapping[str, Value]) -> str:
+    """The id that a keyed entity has by its key; an edge names its ends first."""
+    if isinstance(kind, EdgeType):
+        return edge_id(kind, properties)
+    node, names = kind, kind.key or ()
     kinds = [node.properties_by_name[name].type for name in names]
     return entity_id(kinds, [stored(properties[name]) for name in names], names)
+
+
+def edge_id(edge: EdgeType, properties: Mapping[str, Value]) -> str:
+    """The id of a keyed edge, made without the product: its members as text, several as a JSON array."""
+    key = edge.key or ()
+    ends = [properties[word] for name, word in (("src", "from"), ("dst", "to")) if name in key]
+    members = [*ends, *(str(stored(properties[name])) for name in sorted({*key} - {"src", "dst"}))]
+    return members[0] if len(members) == 1 else json.dumps(members, ensure_ascii=False, separators=(",", ":"))
 
 
 def properties_of(kind: NodeType | EdgeType, given: Mapping[str, Any], line: int | None = None) -> Properties:
@@ -130,5 +140,6 @@ def add(world: World, record: Mapping[str, Any], number: int) -> None:
         return
     edge = world.catalog.edge_ignoring_case(record["edge"])
     assert edge is not None, record
-    ends = {"from": record["from"], "to": record["to"]}
-    world.edges[edge.name][given or f"#{number:05}"] = ends | properties_of(edge, data, number)
+    loaded = {"from": record["from"], "to": record["to"]} | properties_of(edge, data, number)
+    own = given or (canonical_id(edge, loaded) if edge.key else f"#{number:05}")
+    world.edges[edge.name][own] = loaded

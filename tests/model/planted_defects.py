@@ -17,8 +17,10 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.history.snapshot import Snapshot
+from omnigraph.ingest import assign_ids
+from omnigraph.lang.schema.ir import ordered_key_columns
 from omnigraph.maintenance.retention import mark_live
-from omnigraph.merging import merge, planner, recursive_base, strategy
+from omnigraph.merging import merge, parallel_edges, planner, recursive_base, strategy
 from omnigraph.merging.conflicts import DetectedConflict
 from omnigraph.merging.discarded_changes import find_discarded_changes
 from omnigraph.merging.table_merge import TableSides, changed_ids
@@ -183,6 +185,32 @@ def bases_by_entity(patch: Patch) -> None:
     patch.setattr(recursive_base, "TableSides", sides)
 
 
+def id_ignores_a_member(patch: Patch) -> None:
+    """The id of a keyed edge leaves out the last member of the key."""
+
+    def fewer(ir: Any, type_name: str, kind: Any = "node") -> tuple[str, ...]:
+        columns = ordered_key_columns(ir, type_name, kind)
+        return columns[:-1] if kind == "edge" else columns
+
+    patch.setattr(assign_ids, "ordered_key_columns", fewer)
+
+
+def keyed_edges_as_parallel(patch: Patch) -> None:
+    """Equal edges that both sides added are parallel, although a key gives them one id."""
+    patch.setattr(parallel_edges, "_rows_absent_from", lambda rows, _: rows)
+
+
+def keyed_edges_not_compared(patch: Patch) -> None:
+    """An edge that both sides added under one key is taken from the source, whatever the target has."""
+
+    def sides(key: TableKey, ours: TableChanges, theirs: TableChanges, how: Any) -> TableSides:
+        twice = pc.is_in(ours.inserted["id"], value_set=theirs.inserted["id"].combine_chunks())
+        kept = ours.inserted.filter(pc.invert(twice)) if key.is_edge else ours.inserted
+        return TableSides(key, replace(ours, inserted=kept), theirs, how)
+
+    patch.setattr(planner, "TableSides", sides)
+
+
 def _judging(patch: Patch, keep: Callable[[list[Any]], list[Any]]) -> None:
 
     def check(*args: Any, **options: Any) -> Any:
@@ -212,7 +240,32 @@ def _two_edits(how: str) -> Program:
     )
 
 
+def _rates(kind: str, stars: int) -> Any:
+    """A keyed edge."""
+    row = (("src", "a"), ("dst", "c"), ("kind", kind), ("stars", stars))
+    return (("edge:Rates", f'["a","c","{kind}"]'), row)
+
+
 DEFECTS: dict[str, Defect] = {
+    "id_ignores_a_member": Defect(id_ignores_a_member, (("put", "main", (_rates("x", 1), _rates("y", 1))),)),
+    "keyed_edges_as_parallel": Defect(
+        keyed_edges_as_parallel,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", (_rates("x", 1), _rates("y", 2))),
+            ("put", "p", (_rates("x", 1),)),
+            ("merge", "p", "main", "collapse"),
+        ),
+    ),
+    "keyed_edges_not_compared": Defect(
+        keyed_edges_not_compared,
+        (
+            ("fork", "main", "p", None),
+            ("put", "main", (_rates("x", 1),)),
+            ("put", "p", (_rates("x", 2),)),
+            ("merge", "p", "main", "none"),
+        ),
+    ),
     "side_takes_all": Defect(side_takes_all, _two_edits("theirs")),
     "rule_takes_all": Defect(
         rule_takes_all,

@@ -31,6 +31,7 @@ from tests.model.program_comparison import Compared
 from tests.model.program_translation import asked, changes_of, decided, records, remove, same_conflicts, same_discards
 from tests.model.random_programs import (
     PERSON,
+    RATES,
     RULES,
     SCHEMA,
     START,
@@ -178,6 +179,8 @@ class Run(Compared):
         hits[wanted.outcome] += 1
         hits[f"merge {how}"] += 1
         hits.update(one.kind for one in wanted.conflicts)
+        hits.update("keyed edge clash" for one in wanted.conflicts if one.entity[0] == RATES)
+        hits["keyed edge on both"] += self.agree_on_a_new_edge(source, target)
         hits["several bases"] += wanted.bases > 1
         hits["doubtful"] += wanted.doubtful > 0
         hits["lost edges"] += len(wanted.lost) > 0 and not wanted.conflicts
@@ -191,6 +194,11 @@ class Run(Compared):
             assert self.gone
             assert wanted.bases > 1
             self.agree(target)
+
+    def agree_on_a_new_edge(self, source: str, target: str) -> bool:
+        """Whether both branches have an equal keyed edge that they did not have at the start."""
+        ours, theirs = self.model.graph(target), self.model.graph(source)
+        return any(one[0] == RATES and one not in START and theirs.get(one) == row for one, row in ours.items())
 
     def refused(self, source: str, target: str, how: str, wanted: Merge) -> None:
         """Schemas that cannot be put together are told, and nothing happens."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from omnigraph.api.graph import Graph as Handle
 from omnigraph.values.table_key import TableKey
-from tests.model.random_programs import PERSON, options_of, strategy_of
+from tests.model.random_programs import KEYED, PERSON, options_of, strategy_of
 from tests.model.row_shapes import Entity, Graph, Row
 from tests.model.versioned_graph import Conflict, Discarded, bits
 
@@ -99,7 +99,7 @@ def records(graph: Graph) -> bytes:
 def _record(one: Entity, row: Row) -> str:
     kind, _, name = one[0].partition(":")
     data = {k: v for k, v in row.items() if k not in ("src", "dst")}
-    data |= {} if one[0] == PERSON else {"id": one[1]}
+    data |= {} if one[0] in KEYED else {"id": one[1]}
     if kind == "node":
         return json.dumps({"type": name, "data": data})
     return json.dumps({"edge": name, "from": row["src"], "to": row["dst"], "data": data})

@@ -5,6 +5,7 @@ and how a failing one is shrunk and printed. A step about a branch that is not t
 so any part of a program is a program.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
@@ -29,11 +30,14 @@ node Team { title: String? }
 edge Knows: Person -> Person { since: I32? }
 edge Leads: Person -> Team @card(1..2)
 edge Likes: Person -> Person { @unique(src, dst) }
+edge Rates: Person -> Person { kind: String  stars: I32?  @key(src, dst, kind) }
 """
 PERSON, TEAM, KNOWS, LEADS, LIKES = (*("node:Person", "node:Team"), *("edge:Knows", "edge:Leads", "edge:Likes"))
+RATES = "edge:Rates"
+KEYED = (PERSON, RATES)  # types whose ids derive from keys
 RULES = Rules(
     unique={PERSON: (("nick",),), LIKES: (("src", "dst"),)},
-    ends={KNOWS: (PERSON, PERSON), LEADS: (PERSON, TEAM), LIKES: (PERSON, PERSON)},
+    ends={KNOWS: (PERSON, PERSON), LEADS: (PERSON, TEAM), LIKES: (PERSON, PERSON), RATES: (PERSON, PERSON)},
     card={LEADS: (1, 2)},
     bounds={(PERSON, "age"): (0, 99)},
 )
@@ -47,6 +51,7 @@ START: Graph = {
     (LEADS, "l1"): {"src": "a", "dst": "s"},
     (LEADS, "l2"): {"src": "a", "dst": "t"},
     (LIKES, "i1"): {"src": "b", "dst": "c"},
+    (RATES, '["b","a","x"]'): {"src": "b", "dst": "a", "kind": "x", "stars": 1},
 }
 _IDS = {
     PERSON: ("a", "b", "c", "d"),
@@ -75,6 +80,7 @@ _EVOLVED = ("cross_fork", "reshape", "reshape", "value_main", "value_p", "cross_
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
 _EDITED = ("cross_fork", "edit_main", "edit_p", "cross_merge")
+_RATED = ("cross_fork", "rate_main", "rate_p", "cross_merge")
 
 
 class Author:
@@ -91,7 +97,7 @@ class Author:
         begin: tuple[str, ...] = _BEGIN
         if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
             begin = self.dice.choice(
-                (_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED, _EDITED, _EDITED)
+                (_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED, _EDITED, _EDITED, _RATED)
             )
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
@@ -106,7 +112,7 @@ class Author:
         if kind.startswith("cross"):
             return self._cross(kind)
         word, _, branch = kind.partition("_")
-        edits = {"nick": self._named, "edit": self._edited, "value": self._valued}
+        edits = {"nick": self._named, "edit": self._edited, "value": self._valued, "rate": self._rated}
         if word in edits:
             return edits[word](branch)
         if kind.startswith("shape"):
@@ -154,6 +160,11 @@ class Author:
         known = self.model.graph(branch)[PERSON, "a"]
         row = {**known, **dict.fromkeys(self.model.shape(branch).names, self.dice.choice("uvw"))}
         return "put", branch, (((PERSON, "a"), tuple(row.items())),)
+
+    def _rated(self, branch: str) -> Step:
+        """An edge whose key another branch has, too; its other value may differ."""
+        row: Row = {"src": "a", "dst": "c", "kind": "x", "stars": self.dice.choice((1, 1, 2))}
+        return "put", branch, ((rated(row), tuple(row.items())),)
 
     def _branch(self) -> str:
         return self.dice.choice(sorted(self.model.heads))
@@ -220,7 +231,11 @@ class Author:
 
     def _entity(self, graph: Graph) -> tuple[Entity, Row]:
         dice = self.dice
-        key = dice.choice((PERSON, PERSON, PERSON, TEAM, KNOWS, KNOWS, LEADS, LIKES))
+        key = dice.choice((PERSON, PERSON, PERSON, TEAM, KNOWS, KNOWS, LEADS, LIKES, RATES))
+        if key == RATES:
+            ends = {"src": dice.choice("ab"), "dst": dice.choice("abc")}
+            rates: Row = {**ends, "kind": dice.choice("xy"), "stars": dice.choice((None, 1, 2))}
+            return rated(rates), rates
         own = dice.choice(_IDS[key])
         if key == PERSON:
             age, nick = dice.choice((None, 1, 2, 3)), dice.choice((None, None, "A", "B"))
@@ -319,6 +334,11 @@ class _Player:
         """Nothing that a reader sees."""
 
     reopen = diff = at = optimize = cleanup = rewrite
+
+
+def rated(row: Row) -> Entity:
+    """A keyed edge by its key, without the product."""
+    return RATES, json.dumps([row["src"], row["dst"], row["kind"]], separators=(",", ":"))
 
 
 def shaped(given: Sequence[Any], shape: Shape) -> dict[Entity, Row]:

@@ -26,12 +26,19 @@ node Event { title: String  day: Date? }
 edge Follows: User -> User { since: Date?  @unique(src, dst) }
 edge Owns: User -> Event @card(0..2) { weight: I32? }
 edge Hosts: User -> Event @card(1..)
+edge Rates: User -> Event @card(0..3) { kind: String  stars: I32?  @key(src, dst, kind) }
 """
 LOGINS = ["ann", "bob", "cyd", "dee", "eve"]
 MAILS = ["a@x", "b@x", "c@x"]
 _NUMBERS = ["$v.age + 1", "coalesce($u.age, $v.age, 7) * 2", "case when $u.age > 29 then $v.score else 1 end", "2 * 3"]
 _TEXTS = ['upper($u.login) + "!"', 'coalesce($u.mail, lower("NONE"))', 'lower("A")']
-EDGES = {"Follows": ("User", "User"), "Owns": ("User", "Event"), "Hosts": ("User", "Event")}
+EDGES = {
+    "Follows": ("User", "User"),
+    "Owns": ("User", "Event"),
+    "Hosts": ("User", "Event"),
+    "Rates": ("User", "Event"),
+}
+KEYED = frozenset({"User", "Rates"})  # types whose ids derive from keys
 
 
 @dataclass
@@ -72,6 +79,8 @@ class Scribe:
         name = self.dice.choice(list(EDGES))
         ends = [self.some(kind) for kind in EDGES[name]]
         more = ', since: date("2024-01-01")' if name == "Follows" else ""
+        if name == "Rates":
+            more = f", kind: {self.text()}, stars: {self.dice.choice(['1', '2', 'null'])}"
         return f"insert {name} {{ from: {ends[0]}, to: {ends[1]}{more} }}"
 
     def delete(self) -> str:
@@ -192,5 +201,13 @@ class Scribe:
             return {"type": "Event", "data": {"id": own, "title": self.dice.choice(["a", "b"])}}
         name = self.dice.choice(list(EDGES))
         ends = [json.loads(self.some(kind)) for kind in EDGES[name]]
+        if name == "Rates":
+            rating: dict[str, Any] = {
+                "kind": self.dice.choice(["a", "b", '"']),
+                "stars": self.dice.choice([1, 2, None]),
+            }
+            given = json.dumps([*ends, rating["kind"]], separators=(",", ":"))
+            rating |= self.dice.choice([{}, {}, {"id": given}, {"id": "edge1"}])
+            return {"edge": name, "from": ends[0], "to": ends[1], "data": rating}
         own = f"edge{self.dice.randint(1, 6)}"
         return {"edge": name, "from": ends[0], "to": ends[1], "data": {"id": own}}

@@ -102,4 +102,5 @@ EVERYTHING = (
     *("several bases", "doubtful", "mismatch", "lost edges", "discarded", "credited"),
     *("put", "cut", "fork", "drop", "rewrite", "reopen", "fault", "diff", "at"),
     *("schema", "optimize", "cleanup"),
+    *("keyed edge clash", "keyed edge on both"),
 )

@@ -36,7 +36,7 @@ from tests.model.expected_values import bag, rows_shown
 from tests.model.oracle import NOW, Oracle, numbers
 from tests.model.product_view import answer_of, comparable, stored_world
 from tests.model.random_queries import Written
-from tests.model.random_writes import SCHEMA, Scribe
+from tests.model.random_writes import KEYED, SCHEMA, Scribe
 from tests.model.test_random_queries import WRITES, count
 from tests.model.write_oracle import Refused
 from tests.rig.depth import DEPTH, repeats
@@ -48,6 +48,7 @@ QUERIES = (
     "match { $u: User  $u follows $v } return { $u.login, $v.login }",
     "match { $u: User  optional { $u $w:owns $e } } return { $u.login, $w.id, $e.title }",
     "match { $u: User  not { $u hosts $_ } } return { count($u) as n, min($u.login) as first }",
+    "match { $u: User  $u $r:rates $e } return { $u.login, $r.id, $r.kind, $r.stars, $e.title }",
     "match { $e: Event  $u owns $e  $u <follows>{1,2} $v } return { $e.title, $v.login }",
 )
 
@@ -322,7 +323,7 @@ def made_ids(text: str, made: Any) -> Iterator[str]:
     body = parse_queries(text).queries[0].body
     assert isinstance(body, m.WriteBody)
     for statement in body.statements:
-        if isinstance(statement, m.Insert) and statement.type_name.text != "User":
+        if isinstance(statement, m.Insert) and statement.type_name.text not in KEYED:
             name = statement.type_name.text
             own = made[name][seen[name]]
             assert is_ulid(own)

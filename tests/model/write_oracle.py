@@ -83,7 +83,8 @@ def _insert(delta: Delta, node: m.Insert, parameters: Mapping[str, Value], fresh
         ends = {name: given.get(name) for name in ("from", "to")}
         if None in ends.values():
             raise Refused("PropertyValueError")
-        delta.put(f"edge:{kind.name}", next(fresh), ends | properties)
+        properties = ends | properties
+        delta.put(f"edge:{kind.name}", _own_id(kind, properties, fresh), properties)
         delta.counts[f"edge:{kind.name}"] += 1
         return
     delta.put(f"node:{kind.name}", _own_id(kind, properties, fresh), properties)
@@ -103,7 +104,7 @@ def _required(kind: NodeType | EdgeType, properties: Properties) -> None:
             raise Refused("PropertyValueError", property=one.name)
 
 
-def _own_id(kind: NodeType, properties: Properties, fresh: Iterator[str]) -> str:
+def _own_id(kind: NodeType | EdgeType, properties: Properties, fresh: Iterator[str]) -> str:
     if not kind.key:
         return next(fresh)
     try:
@@ -255,14 +256,14 @@ def _loaded(catalog: Catalog, record: Mapping[str, Any], fresh: Iterator[str]) -
         properties = properties_of(kind, data)
     except OmnigraphError as error:
         raise Refused(error.code) from None
-    if isinstance(kind, NodeType) and kind.key:
+    if isinstance(kind, EdgeType):
+        ends = {"from": record.get("from", record.get("src")), "to": record.get("to", record.get("dst"))}
+        properties = ends | properties
+    if kind.key:
         own = _own_id(kind, properties, fresh)
         if given not in (None, own):
             raise Refused("InputError")
         return key, own, properties, True
-    if isinstance(kind, EdgeType):
-        ends = {"from": record.get("from", record.get("src")), "to": record.get("to", record.get("dst"))}
-        properties = ends | properties
     return key, given or next(fresh), properties, False
 
 

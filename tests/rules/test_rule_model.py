@@ -19,6 +19,7 @@ CATALOG = compile_schema(
     node B { x: I32? }
     edge E: A -> B @card(1..2) { w: I32? @unique }
     edge F: B -> B { @unique(src, dst) }
+    edge G: B -> B { n: I32  w: I32? @unique  @key(src, dst, n) }
     """,
     "model.pg",
 )
@@ -28,14 +29,16 @@ COLUMNS = {
     "node:B": {"id": T, "x": pa.int32()},
     "edge:E": {"id": T, "src": T, "dst": T, "w": pa.int32()},
     "edge:F": {"id": T, "src": T, "dst": T},
+    "edge:G": {"id": T, "src": T, "dst": T, "n": pa.int32(), "w": pa.int32()},
 }
 UNIQUE: dict[str, list[tuple[str, ...]]] = {
     "node:A": [("u",), ("f", "g")],
     "node:B": [],
     "edge:E": [("w",)],
     "edge:F": [("src", "dst")],
+    "edge:G": [("dst", "n", "src"), ("w",)],
 }
-ENDS = {"edge:E": ("node:A", "node:B"), "edge:F": ("node:B", "node:B")}
+ENDS = {"edge:E": ("node:A", "node:B"), "edge:F": ("node:B", "node:B"), "edge:G": ("node:B", "node:B")}
 Row = dict[str, Any]
 Image = dict[str, dict[str, Row]]
 
@@ -51,6 +54,9 @@ ROWS: dict[str, st.SearchStrategy[Row]] = {
         {"id": st.sampled_from(["e", "f", "g", "h"]), "src": ids, "dst": ids, "w": small}
     ),
     "edge:F": st.fixed_dictionaries({"id": st.sampled_from(["e", "f"]), "src": ids, "dst": ids}),
+    "edge:G": st.fixed_dictionaries({"src": ids, "dst": ids, "n": st.integers(0, 1), "w": small}).map(
+        lambda row: {"id": f"{row['src']}{row['dst']}{row['n']}", **row}
+    ),
 }  # fmt: skip
 
 
@@ -69,7 +75,7 @@ def changes(draw: st.DrawFn) -> dict[str, Change]:
     for key in draw(st.lists(st.sampled_from(sorted(COLUMNS)), unique=True, min_size=1)):
         mode: DeltaMode = draw(st.sampled_from(["upsert", "upsert", "insert", "replace"]))
         rows = draw(st.lists(ROWS[key], max_size=4))
-        gone = draw(st.sets(ids | st.sampled_from(["e", "f", "g"]), max_size=2))
+        gone = draw(st.sets(ids | st.sampled_from(["e", "f", "g", "pq0"]), max_size=2))
         taken = {one["id"] for one in rows}
         found[key] = Change(rows, set() if mode == "replace" else gone - taken, mode)
     return found

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from omnigraph import CsvOptions
+from omnigraph.spark import source
 from tests.engine.writes.conftest import DATA, SCHEMA
 from tests.model import random_writes
 from tests.model.engine_cases import Case, all_cases
@@ -279,3 +280,49 @@ def test_many_random_loads_are_equal_on_both_engines(tmp_path: Path, spark: Any,
     both = Engines(tmp_path, spark, random_writes.SCHEMA)
     done = list(random_loads(both, seed, 25))
     assert {isinstance(one, Counter) for one in done} == {True, False}
+
+
+@pytest.mark.full
+def test_keyed_edges_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    schema = """
+    node Person { name: String @key }
+    edge Knows: Person -> Person @card(0..3) { day: Date  kind: String  n: I32?  @key(src, dst, kind, day) }
+    edge Badge: Person -> Person { number: I64 @key }
+    """
+    people = [{"type": "Person", "data": {"name": name}} for name in ("a", "b", 'c"')]
+    both = Engines(tmp_path, spark, schema, lines(*people))
+    day = {"day": "2020-01-01"}
+    ties = [edge("Knows", "a", name, kind="x", n=1, **day) for name in ("a", "b", 'c"')]
+    ties += [edge("Badge", "a", "b", number=number) for number in range(12)]
+    assert both.text(lines(*ties), "append", piece_bytes=SMALL)[1:] == ({"Badge": 12, "Knows": 3}, True)
+    rows = both.graphs["spark"].refresh().edges("Knows").ids()
+    assert rows == ['["a","a","18262","x"]', '["a","b","18262","x"]', '["a","c\\"","18262","x"]']
+    assert both.text(lines(*ties), "merge", piece_bytes=SMALL)[2] is False
+    again = both.text(lines(*ties), "append", piece_bytes=SMALL)
+    assert {one[-1] for one in again} == {"KeyConflict"}
+    twice = both.text(lines(ties[0], ties[3], ties[0], edge("Badge", "b", "b", number=0)), "merge", piece_bytes=SMALL)
+    assert {(one[1], one[3], one[-1]) for one in twice} == {
+        (3, '["a","a","18262","x"]', "UniqueViolation"),
+        (4, "0", "UniqueViolation"),
+    }
+    wrong = both.text(lines(edge("Badge", "a", "b", number=1, id="one")), "merge")
+    assert {one[-1] for one in wrong} == {"InputError"}
+    moved = [edge("Knows", "a", "b", kind="x", n=2, **day), edge("Badge", "b", 'c"', number=3)]
+    assert both.text(lines(*moved), "merge", piece_bytes=SMALL)[1:] == ({"Badge": 1, "Knows": 1}, True)
+    assert both.text(lines(*moved), "overwrite", piece_bytes=SMALL)[1:] == ({"Badge": 1, "Knows": 1}, True)
+    write_badges(spark, both.graphs["spark"])
+
+
+def write_badges(spark: Any, graph: Any) -> None:
+    """A DataFrame of keyed edges: the ids come from the key, and equal rows make no commit."""
+    source.register(spark)
+    frame = spark.sql("select 'b' src, 'c\"' dst, 3L number union all select 'a', 'b', 4L")
+    writer = frame.write.format("omnigraph").option("graph", graph.uri).mode("append")
+    with pytest.raises(Exception, match="already has id '3'"):
+        writer.options(type="Badge").save()
+    heads = []
+    for _ in range(2):
+        writer.options(type="Badge", loadMode="merge").save()
+        heads.append(graph.refresh().head.id)
+    assert heads[0] == heads[1]
+    assert sorted(graph.edges("Badge").result().to_records()) == [("3", "b", 'c"', 3), ("4", "a", "b", 4)]

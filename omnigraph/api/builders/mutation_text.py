@@ -11,7 +11,8 @@ from typing import Any
 
 from omnigraph.api.builders.predicates import parameter_declaration, translate_predicate
 from omnigraph.errors import InputError, KeyConflict, ParameterError, UsageError
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.ingest.edge_endpoints import with_stored_endpoints
+from omnigraph.lang.schema.catalog import ENDPOINT_COLUMNS, Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.lang.schema.type_names import resolve_type
@@ -116,24 +117,41 @@ def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
 
     If the type has no key, or a composite key is passed as a string, the value is the id itself.
     """
-    key_columns = ordered_key_columns(ir, type_name)
+    node = ir.catalog.node(type_name)
+    return str(key) if node is None else _resolve_keyed_id(ir, node, key)
+
+
+def resolve_edge_id(ir: SchemaIR, edge: EdgeType, key: Any) -> str:
+    """Return an edge's id from its key, as for a node; an endpoint in the key is the id or the key of a node.
+
+    A mapping names the endpoints `from` and `to`, or `src` and `dst`.
+    """
+    return _resolve_keyed_id(ir, edge, with_stored_endpoints(key) if isinstance(key, Mapping) else key)
+
+
+def _resolve_keyed_id(ir: SchemaIR, entity_type: NodeType | EdgeType, key: Any) -> str:
+    key_columns = ordered_key_columns(ir, entity_type.name, entity_type.kind)
     if not key_columns or (len(key_columns) > 1 and isinstance(key, str)):
         return str(key)
-    node = ir.catalog.node(type_name)
     if isinstance(key, Mapping):
         key_values = [key.get(column_name) for column_name in key_columns]
     else:
         key_values = list(key) if isinstance(key, tuple) else [key]
-    if node is None or len(key_values) != len(key_columns):
-        message = f"incomplete key of {type_name}; expected ({', '.join(key_columns)})"
+    if len(key_values) != len(key_columns):
+        message = f"incomplete key of {entity_type.name}; expected ({', '.join(key_columns)})"
         raise InputError(message, reason="incomplete key")
-    column_types = [node.properties_by_name[column_name].type for column_name in key_columns]
-    key_members = zip(column_types, key_columns, key_values, strict=True)
     stored_values = [
-        _coerce_key_member(type_name, property_type, member_name, member_value)
-        for property_type, member_name, member_value in key_members
+        _stored_key_value(ir, entity_type, column_name, value)
+        for column_name, value in zip(key_columns, key_values, strict=True)
     ]
-    return entity_id(column_types, stored_values, key_columns)
+    return entity_id([entity_type.column_type(name) for name in key_columns], stored_values, key_columns)
+
+
+def _stored_key_value(ir: SchemaIR, entity_type: NodeType | EdgeType, column_name: str, value: Any) -> Any:
+    is_node_key = column_name in ENDPOINT_COLUMNS and not (value is None or isinstance(value, str))
+    if isinstance(entity_type, EdgeType) and is_node_key:
+        return resolve_node_id(ir, entity_type.source if column_name == "src" else entity_type.target, value)
+    return _coerce_key_member(entity_type.name, entity_type.column_type(column_name), column_name, value)
 
 
 def _coerce_key_member(type_name: str, property_type: PropertyType, column_name: str, value: Any) -> Any:

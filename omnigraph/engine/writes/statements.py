@@ -117,7 +117,7 @@ def _run_insert(
             "src": _endpoint_id(entity_type, arguments, "from"),
             "dst": _endpoint_id(entity_type, arguments, "to"),
         }
-    key_members = ordered_key_columns(overlay.ir, entity_type.name) if isinstance(entity_type, NodeType) else ()
+    key_members = ordered_key_columns(overlay.ir, entity_type.name, entity_type.kind)
     row_values["id"] = _key_id(entity_type, key_members, row_values) if key_members else id_generator()
     row_schema = overlay.row_schema_of(table_key)
     rows = pa.table(
@@ -169,10 +169,6 @@ def _endpoint_id(edge_type: EdgeType, arguments: Mapping[str, Any], endpoint: st
     return value
 
 
-def _key_id(node_type: NodeType | EdgeType, key_members: tuple[str, ...], row_values: Mapping[str, Any]) -> str:
-    member_types = [
-        declared_property.type
-        for member in key_members
-        if (declared_property := node_type.property(member)) is not None
-    ]
+def _key_id(entity_type: NodeType | EdgeType, key_members: tuple[str, ...], row_values: Mapping[str, Any]) -> str:
+    member_types = [entity_type.column_type(member) for member in key_members]
     return entity_id(member_types, [row_values[member] for member in key_members], key_members)

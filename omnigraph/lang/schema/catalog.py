@@ -10,16 +10,18 @@ from typing import Literal as OneOf
 
 from omnigraph.errors.diagnostics import NO_SPAN, Span
 from omnigraph.records.frozen import record
-from omnigraph.values import PropertyType
+from omnigraph.values import PropertyType, ScalarType
 
 from .model import Literal
 
 TypeKind = OneOf["interface", "node", "edge"]
+ENDPOINT_COLUMNS = ("src", "dst")  # the columns with the ids of an edge's nodes
+_ENDPOINT_TYPE = PropertyType(ScalarType.STRING)
 
 
 @record
 class Key:
-    """`@key`: the columns that make up a node's id, in name order."""
+    """`@key`: the columns that determine the id of a node or edge, in name order."""
 
     columns: tuple[str, ...]
 
@@ -149,7 +151,11 @@ class NodeType:
     @cached_property
     def key(self) -> tuple[str, ...] | None:
         """Return the key columns in name order, or None if the type has no `@key`."""
-        return next((constraint.columns for constraint in self.constraints if isinstance(constraint, Key)), None)
+        return _key_columns(self.constraints)
+
+    def column_type(self, column_name: str) -> PropertyType:
+        """Return the type of a property that exists."""
+        return self.properties_by_name[column_name].type
 
 
 @record(slots=False)
@@ -178,6 +184,15 @@ class EdgeType:
     def property(self, property_name: str) -> PropertyDefinition | None:
         """Return the property with this name, or None."""
         return self.properties_by_name.get(property_name)
+
+    @cached_property
+    def key(self) -> tuple[str, ...] | None:
+        """Return the key columns in name order, or None if the type has no `@key`."""
+        return _key_columns(self.constraints)
+
+    def column_type(self, column_name: str) -> PropertyType:
+        """Return the type of an endpoint column or of a property that exists."""
+        return _ENDPOINT_TYPE if column_name in ENDPOINT_COLUMNS else self.properties_by_name[column_name].type
 
 
 @record(slots=False)
@@ -214,3 +229,7 @@ class Catalog:
     def edge_ignoring_case(self, edge_name: str) -> EdgeType | None:
         """Return the edge type that a query names; an exact match takes precedence over one that ignores case."""
         return self._edges_by_name.get(edge_name) or self._edges_by_name.get(edge_name.lower())
+
+
+def _key_columns(constraints: tuple[Constraint, ...]) -> tuple[str, ...] | None:
+    return next((constraint.columns for constraint in constraints if isinstance(constraint, Key)), None)

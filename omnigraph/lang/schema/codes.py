@@ -41,7 +41,7 @@ _MIGRATION_CODES = (
     FindingCode("OG-MF-111", "validated", "warning", "the cardinality of an edge type is tightened"),
     FindingCode("OG-CD-101", "safe", "warning", "a constraint is removed; later data may violate it"),
     FindingCode("OG-CD-102", "safe", "info", "an index is removed; queries may slow down"),
-    FindingCode("OG-BC-101", "destructive", "error", "the key changes, which changes the id of every node"),
+    FindingCode("OG-BC-101", "destructive", "error", "the key changes, which changes the id of every entity"),
     FindingCode("OG-BC-102", "destructive", "error", "the list of implemented interfaces changes"),
     FindingCode("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
     FindingCode("OG-BC-104", "destructive", "error", "an interface that nodes still implement is removed"),
@@ -60,6 +60,7 @@ _LINT_CODES = (
     FindingCode("OG-NM-104", "safe", "warning", "a constraint annotation without arguments has no effect"),
     FindingCode("OG-NM-105", "safe", "warning", "a rename hint has no effect"),
     FindingCode("OG-NM-106", "safe", "warning", "`@allow` names a code that does not exist"),
+    FindingCode("OG-NM-107", "safe", "warning", "a unique constraint has no effect, because the key implies it"),
     FindingCode("OG-VE-201", "safe", "warning", "a vector has neither `@index` nor `@embed`"),
     FindingCode("OG-ED-201", "safe", "info", "an edge without `@card` may connect a node to itself"),
 )

@@ -19,6 +19,7 @@ from .canonical_shape import (
     type_json,
 )
 from .catalog import (
+    ENDPOINT_COLUMNS,
     Catalog,
     Check,
     Constraint,
@@ -118,14 +119,17 @@ def assigned_ids(ir: SchemaIR) -> list[int]:
     return ids
 
 
-def ordered_key_columns(ir: SchemaIR, node_name: str) -> tuple[str, ...]:
-    """Return the key columns of a node type, ordered by property id, which renames do not change.
+def ordered_key_columns(ir: SchemaIR, type_name: str, kind: TypeKind = "node") -> tuple[str, ...]:
+    """Return the key columns in the order in which an id lists them.
 
-    The result is empty for a type without `@key`.
+    `src` and `dst` come first, then properties by property id, which renames do not change. The
+    result is empty for a type without `@key`.
     """
-    node_type = ir.catalog.node(node_name)
-    key_columns = node_type.key if node_type is not None else None
-    return tuple(sorted(key_columns or (), key=lambda column_name: ir.property_id("node", node_name, column_name)))
+    table_type = ir.catalog.edge(type_name) if kind == "edge" else ir.catalog.node(type_name)
+    key_columns = table_type.key or () if table_type is not None else ()
+    endpoints = tuple(column for column in ENDPOINT_COLUMNS if kind == "edge" and column in key_columns)
+    properties = (column for column in key_columns if column not in endpoints)
+    return endpoints + tuple(sorted(properties, key=lambda column: ir.property_id(kind, type_name, column)))
 
 
 def catalog_types(catalog: Catalog) -> tuple[CatalogType, ...]:

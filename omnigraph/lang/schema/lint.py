@@ -184,6 +184,16 @@ def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Ite
         yield SchemaLintFinding("OG-ED-201", declaration.name.span, message, hint)
 
 
+def check_implied_uniqueness(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
+    """Report `@unique` over columns that include the whole key, because entities have distinct keys."""
+    constraints = list(_column_constraints(declaration))
+    key_columns = next((columns for kind, columns, _, _ in constraints if kind == "key"), None)
+    for kind, columns, span, owner_property in constraints:
+        if kind == "unique" and key_columns and key_columns <= columns:
+            message = f"`@unique({', '.join(sorted(columns))})` has no effect: `@key` already ensures it"
+            yield SchemaLintFinding("OG-NM-107", span, message, "remove `@unique`", owner_property)
+
+
 RULES: tuple[SchemaLintRule, ...] = (
     check_type_names,
     check_property_names,
@@ -192,6 +202,7 @@ RULES: tuple[SchemaLintRule, ...] = (
     check_allowed_codes,
     check_vectors,
     check_self_loops,
+    check_implied_uniqueness,
 )
 
 
@@ -205,6 +216,17 @@ def _annotations_with_owner(declaration: Declaration) -> Iterator[tuple[Annotati
     yield from ((annotation, None) for annotation in declaration.annotations)
     for declared_property in _declared_properties(declaration):
         yield from ((annotation, declared_property) for annotation in declared_property.annotations)
+
+
+def _column_constraints(declaration: Declaration) -> Iterator[tuple[str, set[str], Span, Property | None]]:
+    """Yield the kind, columns and position of each constraint, and the property after which it is written."""
+    for annotation, owner_property in _annotations_with_owner(declaration):
+        if owner_property is not None:
+            yield annotation.name.text, {owner_property.name.text}, annotation.span, owner_property
+    for member in () if isinstance(declaration, InterfaceDeclaration) else declaration.members:
+        if isinstance(member, Constraint):
+            columns = {argument.text for argument in member.arguments if isinstance(argument, model.Literal)}
+            yield member.kind, columns, member.span, None
 
 
 def _build_lint_context(declarations: tuple[Declaration, ...]) -> LintContext:

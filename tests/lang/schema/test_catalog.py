@@ -98,12 +98,12 @@ def test_first_failing_stage_determines_the_error_class() -> None:
     with pytest.raises(CatalogError):
         compile_schema("edge E: A -> B")
     with pytest.raises(ParseError) as caught:
-        compile_schema("edge E: A -> B { a: I32 @key }")
+        compile_schema("edge E: A -> B { a: I32? @key }")
     assert [d.kind for d in caught.value.diagnostics] == ["parse", "catalog", "catalog"]
 
 
 def test_findings_of_one_stage_are_in_source_order() -> None:
-    text = "node A { a: String? @key }\nedge E: A -> A { b: I32 @key  @range(b, 1..) }\n"
+    text = "node A { a: String? @key }\nedge E: A -> A { b: I32? @key  @range(b, 1..) }\n"
     with pytest.raises(ParseError) as caught:
         compile_schema(text + "node B { @unique(long_name, x) @index(y, kind=zz) }")
     places = [(d.line, d.column) for d in caught.value.diagnostics]

@@ -100,7 +100,7 @@ def columns(one: object) -> str:
 
 
 def key(one: object) -> str:
-    assert isinstance(one, NodeType)
+    assert isinstance(one, NodeType | EdgeType)
     return " ".join(one.key or ())
 
 

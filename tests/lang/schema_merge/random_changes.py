@@ -83,7 +83,7 @@ class Editor:
             if self.schema.of_property(type_id, number, "type") in ("I32", "String")
             and not self.schema.of_property(type_id, number, "nullable")
         ]
-        if columns and self.schema.slots["type", type_id] == "node" and position % 2:
+        if columns and self.schema.slots["type", type_id] != "interface" and position % 2:
             self.schema.slots["type slot", type_id, "key"] = columns[0]
 
     def add_property(self, first: int, second: int) -> None:

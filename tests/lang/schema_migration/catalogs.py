@@ -97,6 +97,11 @@ def _constraints(draw: Draw, own: list[PropertyDefinition], kind: str) -> tuple[
             made.append(word(tuple(sorted(chosen))))
     if columns and draw(st.integers(0, 5)) == 0:
         made.append(Index((columns[0],), (("kind", draw(st.sampled_from(["btree", "bitmap"]))),)))
+    keyable = [one.name for one in own if _is_comparable(one) and not one.type.nullable]
+    keyable += ["src", "dst"] if kind == "edge" else []
+    if keyable and draw(st.integers(0, 3)) == 0:
+        chosen = draw(st.sets(st.sampled_from(keyable), min_size=1, max_size=2))
+        made.append(Key(tuple(sorted(chosen))))
     if kind == "node":
         made += draw(_node_constraints(own))
     return tuple(made)
@@ -105,10 +110,6 @@ def _constraints(draw: Draw, own: list[PropertyDefinition], kind: str) -> tuple[
 @st.composite
 def _node_constraints(draw: Draw, own: list[PropertyDefinition]) -> list[Constraint]:
     made: list[Constraint] = []
-    keyable = [one.name for one in own if _is_comparable(one) and not one.type.nullable]
-    if keyable and draw(st.integers(0, 3)) == 0:
-        chosen = draw(st.sets(st.sampled_from(keyable), min_size=1, max_size=2))
-        made.append(Key(tuple(sorted(chosen))))
     for one in own:
         if one.type.is_numeric and draw(st.integers(0, 2)) == 0:
             made.append(Range(one.name, draw(st.sampled_from([None, 0, 0.5])), 9))

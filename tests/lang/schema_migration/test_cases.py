@@ -74,6 +74,8 @@ def _found_ids(ir: SchemaIR, asked: list[str]) -> list[str]:
         known |= {f"{entity}.{name}": shown(number) for name, number in one.property_ids}
     for node in ir.catalog.nodes:
         known[f"key {node.name}"] = " ".join(ordered_key_columns(ir, node.name))
+    for edge in ir.catalog.edges:
+        known[f"key {edge.name}"] = " ".join(ordered_key_columns(ir, edge.name, "edge"))
     words = [max((name for name in known if f"{line} ".startswith(f"{name} ")), key=len) for line in asked]
     return [f"{word} {known[word]}" for word in words]
 

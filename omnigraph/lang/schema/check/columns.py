@@ -48,7 +48,7 @@ def resolve_column(
         return ConstraintColumn(
             column_name, property_draft.definition.type if property_draft.has_valid_type else None, argument.span
         )
-    endpoint_columns = _ENDPOINT_COLUMNS if draft.kind == "edge" and constraint.kind != "key" else ()
+    endpoint_columns = _ENDPOINT_COLUMNS if draft.kind == "edge" else ()
     if column_name in endpoint_columns:
         return ConstraintColumn(column_name, PropertyType(ScalarType.STRING), argument.span)
     if draft.has_all_interfaces:

@@ -4,7 +4,6 @@ This module defines which columns a constraint may use. `indexes` checks the opt
 checks `@range` and `@check`.
 """
 
-from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import catalog, model
 from omnigraph.values import PropertyType, ScalarType
 
@@ -14,6 +13,8 @@ from .draft import PropertyDraft, TypeDraft, inline_constraint_span
 from .findings import CheckStage, SchemaFindings
 from .indexes import read_index_options
 from .value_rules import read_value_rule
+
+_KIND_PHRASES = {"node": "a node", "edge": "an edge"}
 
 
 def read_constraints(draft: TypeDraft, findings: SchemaFindings) -> tuple[catalog.Constraint, ...]:
@@ -44,8 +45,6 @@ def _read_inline_constraint(
     column = ConstraintColumn(
         property_draft.definition.name, property_type, inline_constraint_span(property_draft, constraint_name)
     )
-    if _reject_key_on_edge(draft, constraint_name, column.span, findings):
-        return None
     return (
         _build_constraint(constraint_name, [column]) if _check_column_type(constraint_name, column, findings) else None
     )
@@ -54,8 +53,6 @@ def _read_inline_constraint(
 def _read_body_constraint(
     draft: TypeDraft, declared: model.Constraint, findings: SchemaFindings
 ) -> catalog.Constraint | None:
-    if _reject_key_on_edge(draft, declared.kind, declared.span, findings):
-        return None
     if declared.kind not in INLINE_CONSTRAINTS:
         return read_value_rule(draft, declared, findings)
     columns = resolve_columns(draft, declared, findings)
@@ -124,20 +121,11 @@ def _check_single_key(draft: TypeDraft, findings: SchemaFindings) -> None:
     inherited_keys = [
         property_draft for property_draft in key_properties if not property_draft.definition.declared_directly
     ]
-    if draft.kind != "node" or len(key_spans) + len(inherited_keys) < 2:
+    if draft.kind == "interface" or len(key_spans) + len(inherited_keys) < 2:
         return
-    message = f"multiple `@key` constraints on {draft.label}; a node can have at most one"
+    message = f"multiple `@key` constraints on {draft.label}; {_KIND_PHRASES[draft.kind]} can have at most one"
     hint = "for a key with several properties, write `@key(a, b)`"
     if inherited_keys:
         hint = f"one `@key` is inherited from interface `{inherited_keys[0].definition.satisfies[0][0]}`"
     reported_span = max(key_spans, key=lambda key_span: key_span.start, default=draft.name.span)
     findings.add(CheckStage.CONSTRAINT, reported_span, message, hint)
-
-
-def _reject_key_on_edge(draft: TypeDraft, constraint_kind: str, span: Span, findings: SchemaFindings) -> bool:
-    if constraint_kind != "key" or draft.kind != "edge":
-        return False
-    message = f"`@key` is only allowed on nodes; {draft.label} already has its own id"
-    hint = "use `@unique(src, dst)` to allow only one such edge between two nodes"
-    findings.add(CheckStage.CONSTRAINT, span, message, hint)
-    return True

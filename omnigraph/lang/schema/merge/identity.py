@@ -107,15 +107,15 @@ class MergedIdentity:
 
 
 def find_key_order_conflicts(sides: MergeSides, ours: SchemaIR, theirs: SchemaIR) -> Iterator[SchemaConflict]:
-    """Yield the node types that both sides added with the same key columns in another order.
+    """Yield the types that both sides added with the same key columns in another order.
 
     The id of an entity lists the key values in the order of the property ids, so the same key would have two ids.
     `ours` and `theirs` are the schemas in their own numbering.
     """
     for type_id in sides.ours.keys() & sides.theirs.keys() - sides.base.keys():
-        node_type = sides.ours[type_id]
-        our_order, their_order = (ordered_key_columns(ir, node_type.name) for ir in (ours, theirs))
+        added_type = sides.ours[type_id]
+        our_order, their_order = (ordered_key_columns(ir, added_type.name, added_type.kind) for ir in (ours, theirs))
         if our_order != their_order and set(our_order) == set(their_order):
             orders = f"{', '.join(our_order)} on our side and {', '.join(their_order)} on theirs"
             reason = f"the columns of the key have the order {orders}"
-            yield SchemaConflict("unresolvable", node_type.label, reason=reason)
+            yield SchemaConflict("unresolvable", added_type.label, reason=reason)

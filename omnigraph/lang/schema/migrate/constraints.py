@@ -1,7 +1,7 @@
 """Compare the constraints of one type before and after, regardless of where they are written.
 
 A constraint that existing data cannot violate is safe to add; any other needs a scan. A
-key never changes, because it determines the id of every node.
+key never changes, because it determines the id of every entity.
 """
 
 from collections.abc import Iterator, Mapping
@@ -169,7 +169,8 @@ def _key_change_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
         change = f"@key({key_columns}) is {'added' if old_columns is None else 'removed'}"
     else:
         change = f"@key({', '.join(old_columns)}) becomes @key({', '.join(new_columns)})"
-    yield make_unsupported_change("OG-BC-101", type_pair.entity_label(), f"{change}: the id of every node would change")
+    reason = f"{change}: the id of every {type_pair.kind} would change"
+    yield make_unsupported_change("OG-BC-101", type_pair.entity_label(), reason)
 
 
 def _drop_step(type_pair: TypePair, constraint: Constraint) -> DropConstraint:
