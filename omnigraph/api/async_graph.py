@@ -20,7 +20,7 @@ from omnigraph.api.async_facets import (
 from omnigraph.api.async_results import AsyncEdgeSet, AsyncNodeSet, AsyncPrepared, AsyncResultStream, AsyncTransaction
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
-from omnigraph.api.opening import Location, StorageOptions
+from omnigraph.api.opening import ExternalBlobs, Location, StorageOptions
 from omnigraph.api.queries import Params, combine_arguments
 from omnigraph.api.results.diff import Diff, DiffFilterNames
 from omnigraph.api.results.node import Node
@@ -342,6 +342,7 @@ async def open(  # noqa: PLR0913 - all but the first are keywords
     durability: Durability = "fsync",
     storage_options: StorageOptions | None = None,
     verify: bool | None = None,
+    external_blobs: ExternalBlobs = None,
 ) -> AsyncGraph:
     """Open a graph for an asynchronous program; see `omnigraph.open`."""
     graph = await run(
@@ -353,5 +354,6 @@ async def open(  # noqa: PLR0913 - all but the first are keywords
         durability=durability,
         storage_options=storage_options,
         verify=verify,
+        external_blobs=external_blobs,
     )
     return AsyncGraph(graph)

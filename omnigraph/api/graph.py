@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-from omnigraph.api import comparisons, loads, merges, queries, writes
+from omnigraph.api import blobs, comparisons, loads, merges, queries, writes
 from omnigraph.api.branches import Branches
 from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
 from omnigraph.api.changes import Changes
@@ -175,6 +175,7 @@ class Graph(Guarded):
     edges = delegate(queries.edges)
     node = delegate(queries.node)
     table = delegate(queries.table)
+    blob = delegate(blobs.blob)
 
     @overload
     def query(self, source: QuerySource, /, *, lazy: Literal[True], **options: Any) -> ResultStream: ...

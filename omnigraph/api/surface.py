@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from os import PathLike
 
+    from omnigraph.api.blobs import Blob
     from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
     from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
     from omnigraph.api.change_feed.feed import ChangeFilterNames
@@ -157,6 +158,17 @@ class GraphSurface(Protocol):
     def edges(self, type_name: str, /) -> EdgeSet: ...
 
     def node(self, type_name: str, key: Any, /) -> Node | None: ...
+
+    def blob(
+        self,
+        type_name: str,
+        key: Any,
+        property_name: str,
+        /,
+        *,
+        kind: str | None = None,
+        if_match: str | None = None,
+    ) -> Blob: ...
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Node: ...
 

@@ -53,6 +53,7 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.publish.idempotency import find_commit_by_key
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.write_txn import WriteTxn
+from omnigraph.storage.pending_blobs import PendingBlobs
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 from omnigraph.values.name_rules import require_text
@@ -89,10 +90,13 @@ class Transaction(Guarded):
     {'Person': 2}
     """
 
-    def __init__(self, branch_state: BranchState, options: WriteOptions, record_write: RecordWrite) -> None:
+    def __init__(
+        self, branch_state: BranchState, options: WriteOptions, record_write: RecordWrite, blobs: PendingBlobs
+    ) -> None:
         self._branch_state = branch_state
         self._options = options
         self._record_write = record_write
+        self._blobs = blobs
         self._thread = threading.get_ident()
         self._work: _Work | None = None
         self.receipt: Receipt | None = None
@@ -113,8 +117,12 @@ class Transaction(Guarded):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         work, self._work = self._open_work(), None
-        if kind is None:
-            self.receipt = self._publish(work)
+        try:
+            if kind is None:
+                with self._blobs.activate():
+                    self.receipt = self._publish(work)
+        finally:
+            self._blobs.close()
 
     def _guarded_store(self) -> Store:
         return self._branch_state.store
@@ -159,7 +167,8 @@ class Transaction(Guarded):
     def load(self, data: Any, *, mode: LoadMode) -> None:
         """Load records; see `Graph.load`. The mode `overwrite` is rejected in a transaction."""
         self._open_work()
-        parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())
+        with self._blobs.activate():
+            parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())
         self._add_operation(load_operation(parsed), describe_load_request(mode, data))
 
     # Reading ------------------------------------------------------------------------------------
@@ -208,9 +217,10 @@ class Transaction(Guarded):
         work = self._open_work()
         try:
             if not work.replayed:
-                added(work.overlay, WriteStats(), work.mint)
+                with self._blobs.activate():
+                    added(work.overlay, WriteStats(), work.mint)
         except BaseException as error:
-            with _add_note_on_failure(error):
+            with _add_note_on_failure(error), self._blobs.activate():
                 _restore_overlay(work)
             work.replayed = isinstance(error, KeyConflict) and self._is_replay(work)
             if not work.replayed:

@@ -1,0 +1,169 @@
+"""Blobs that a write has accepted but not yet stored: files and external objects.
+
+Rows carry a short placeholder instead of the bytes, so memory never holds a large blob; the bytes
+are streamed when the rows are written. A placeholder contains a random prefix and the SHA-256 of
+the bytes: it is valid in this process only, and equal placeholders stand for equal bytes.
+"""
+
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import ExternalBlobPolicyError, InputError, ResourceLimitExceeded
+from omnigraph.values import BlobSource, BlobUri, clock_and_ids
+
+from .checksums import CHECKSUM_BLOCK_BYTES
+from .external_blobs import BlobLocation, read_external, require_allowed
+
+MAX_EXTERNAL_BYTES = 32 << 20  # of all external blobs of one write
+_PLACEHOLDER_PREFIX = f"omnigraph pending blob {clock_and_ids.new_nonce()} ".encode()
+_PLACEHOLDER_LENGTH = len(_PLACEHOLDER_PREFIX) + hashlib.sha256().digest_size
+
+# The stored content of each placeholder; several writes may accept equal bytes at the same time.
+_contents: dict[bytes, list[Path]] = {}
+_contents_lock = threading.Lock()
+_active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs", default=None)
+
+
+class PendingBlobs:
+    """The blobs of one write; `close` removes their temporary copies."""
+
+    def __init__(
+        self, allowed_bases: Iterable[BlobLocation] = (), s3_settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings or {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._placeholders: dict[object, bytes] = {}
+        self._sources: list[Any] = []  # kept alive, because placeholders are found by the identity of a file
+        self._paths: list[tuple[bytes, Path]] = []
+        self._external_bytes = self._file_count = 0
+
+    @contextmanager
+    def activate(self) -> Iterator[None]:
+        """Accept blobs in the values that are converted while the block runs."""
+        token = _active.set(self)
+        try:
+            yield
+        finally:
+            _active.reset(token)
+
+    def close(self) -> None:
+        """Forget all placeholders and remove temporary files."""
+        with _contents_lock:
+            for placeholder, path in self._paths:
+                paths = _contents[placeholder]
+                paths.remove(path)
+                if not paths:
+                    del _contents[placeholder]
+        self._paths.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def accept(self, blob: BlobUri | BlobSource) -> bytes:
+        """Return the placeholder of a blob; each source is read only once, also if a write is retried."""
+        key = blob.uri if isinstance(blob, BlobUri) else _source_key(blob.source)
+        if key not in self._placeholders:
+            self._sources.append(blob)
+            self._placeholders[key] = self._accept_new(blob)
+        return self._placeholders[key]
+
+    def _accept_new(self, blob: BlobUri | BlobSource) -> bytes:
+        if isinstance(blob, BlobUri):
+            location = require_allowed(blob.uri, self._allowed_bases)
+            return self._copy(self._limit_external(read_external(blob.uri, location, self._s3_settings)))
+        if isinstance(blob.source, os.PathLike):
+            return self._link(Path(blob.source).absolute())
+        return self._copy(_read_file(blob.source))
+
+    def _link(self, path: Path) -> bytes:
+        """Register a file without copying it; its name may contain any characters, those of a link do not."""
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").digest()
+        except OSError as error:
+            raise InputError(reason=f"cannot read {path}: {error.strerror}") from error
+        link = self._new_path()
+        link.symlink_to(path)
+        return self._register(digest, link)
+
+    def _copy(self, blocks: Iterable[bytes]) -> bytes:
+        digest, copy = hashlib.sha256(), self._new_path()
+        with copy.open("wb") as file:
+            for block in blocks:
+                digest.update(block)
+                file.write(block)
+        return self._register(digest.digest(), copy)
+
+    def _register(self, digest: bytes, path: Path) -> bytes:
+        placeholder = _PLACEHOLDER_PREFIX + digest
+        with _contents_lock:
+            _contents.setdefault(placeholder, []).append(path)
+        self._paths.append((placeholder, path))
+        return placeholder
+
+    def _new_path(self) -> Path:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="omnigraph-blobs-")
+        self._file_count += 1
+        return Path(self._folder.name) / str(self._file_count)
+
+    def _limit_external(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        for block in blocks:
+            self._external_bytes += len(block)
+            if self._external_bytes > MAX_EXTERNAL_BYTES:
+                raise ResourceLimitExceeded(
+                    resource="external blob bytes of one write",
+                    limit=MAX_EXTERNAL_BYTES,
+                    actual=self._external_bytes,
+                    hint="copy large objects yourself, and pass them as files or with `blob put`",
+                )
+            yield block
+
+
+@contextmanager
+def pending_blobs(
+    allowed_bases: Iterable[BlobLocation] = (), s3_settings: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Accept files and external blobs in the values of one write."""
+    accepted = PendingBlobs(allowed_bases, s3_settings)
+    try:
+        with accepted.activate():
+            yield
+    finally:
+        accepted.close()
+
+
+def accept_blob(blob: BlobUri | BlobSource) -> bytes:
+    """Return the placeholder of a blob in the running write; raise if this write accepts none."""
+    running_write = _active.get()
+    if running_write is not None:
+        return running_write.accept(blob)
+    if isinstance(blob, BlobUri):
+        reason = "external blobs are read only by writes in this process, not on Spark"
+        raise ExternalBlobPolicyError(uri=blob.uri, reason=reason)
+    raise InputError(reason="a file cannot be given as a blob here", hint="pass the bytes")
+
+
+def content_path(value: bytes | None) -> Path | None:
+    """Return the file that holds the bytes of a placeholder; None for any other value."""
+    if value is None or len(value) != _PLACEHOLDER_LENGTH or not value.startswith(_PLACEHOLDER_PREFIX):
+        return None
+    with _contents_lock:
+        return _contents[value][0]
+
+
+def _source_key(source: Any) -> object:
+    return ("path", os.fspath(source)) if isinstance(source, os.PathLike) else ("file", id(source))
+
+
+def _read_file(file: Any) -> Iterator[bytes]:
+    while block := file.read(CHECKSUM_BLOCK_BYTES):
+        if not isinstance(block, bytes | bytearray | memoryview):
+            raise InputError(reason="a blob must be opened in binary mode", hint='use open(path, "rb")')
+        yield bytes(block)
