@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from omnigraph.api import opening
+from omnigraph.api.async_blobs import AsyncBlob
 from omnigraph.api.async_facets import (
     AsyncBranches,
     AsyncChanges,
@@ -212,6 +213,19 @@ class AsyncGraph(AsyncFacet[Graph]):
         """Compile and check a query now, and return it as a function to await later."""
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
 
+    async def blob(
+        self,
+        type_name: str,
+        key: Any,
+        property_name: str,
+        /,
+        *,
+        kind: str | None = None,
+        if_match: str | None = None,
+    ) -> AsyncBlob:
+        """Open a blob: `await (await graph.blob("Doc", "a", "body")).read()`."""
+        return AsyncBlob(await run(self.sync.blob, type_name, key, property_name, kind=kind, if_match=if_match))
+
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
         """Return the nodes of a type: `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
         return AsyncNodeSet(lambda: self.sync.nodes(type_name))
@@ -287,6 +301,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     connect_nodes = in_thread(Graph.connect_nodes)
     update = in_thread(Graph.update)
     delete = in_thread(Graph.delete)
+    put_blob = in_thread(Graph.put_blob)
     load = in_thread(Graph.load)
     merge = in_thread(Graph.merge)
     tag = in_thread(Graph.tag)

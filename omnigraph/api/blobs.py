@@ -15,7 +15,7 @@ from typing import Any
 
 from omnigraph.api.blob_files import READ_AHEAD_BYTES, BlobFile, write_atomically
 from omnigraph.api.blob_properties import BlobAddress, find_blob, resolve_address
-from omnigraph.api.data_files import ProgressOption, progress_callback
+from omnigraph.api.data_files import ProgressCallback, ProgressOption, progress_callback
 from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.handle import Handle
 from omnigraph.errors import BlobIntegrityError, BlobPreconditionFailed, RangeNotSatisfiable, StorageError, UsageError
@@ -132,15 +132,24 @@ class Blob(Guarded):
         """Return a seekable binary file object; it reads ahead one mebibyte at a time."""
         return io.BufferedReader(BlobFile(self.size, self._read_range), READ_AHEAD_BYTES)
 
-    def save(self, path: str | PathLike[str], *, progress: ProgressOption = None) -> int:
-        """Write the blob to a file and return its size; the file appears once it is complete.
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        progress: ProgressOption = None,
+    ) -> int:
+        """Write the blob, or a range of it, to a file, which appears once it is complete; return its size.
 
         The bytes go to a temporary file in the same folder, which is removed if the read fails or
-        is interrupted. `progress` is called with the bytes written and the size; True shows a bar.
+        is interrupted. `progress` is called with the bytes written and the total; True shows a bar.
         """
-        report = progress_callback(progress)
-        chunks = self.iter_chunks()
-        return write_atomically(Path(path), chunks if report is None else self._report_progress(chunks, report))
+        first, last = self._clip_range(start, stop)
+        chunks, report = self._iterate(first, last, CHUNK_BYTES), progress_callback(progress)
+        return write_atomically(
+            Path(path), chunks if report is None else _report_progress(chunks, last - first, report)
+        )
 
     def require_match(self, etag: str) -> None:
         """Raise `BlobPreconditionFailed` unless the blob has this ETag; `*` matches every blob."""
@@ -186,12 +195,13 @@ class Blob(Guarded):
             for chunk_start in range(first, last, chunk_bytes):
                 yield self._read_range(chunk_start, min(chunk_start + chunk_bytes, last))
 
-    def _report_progress(self, chunks: Iterator[bytes], report: Any) -> Iterator[bytes]:
-        written = 0
-        for chunk in chunks:
-            yield chunk
-            written += len(chunk)
-            report(written, self.size)
+
+def _report_progress(chunks: Iterator[bytes], total_bytes: int, report: ProgressCallback) -> Iterator[bytes]:
+    written_bytes = 0
+    for chunk in chunks:
+        yield chunk
+        written_bytes += len(chunk)
+        report(written_bytes, total_bytes)
 
 
 def blob(

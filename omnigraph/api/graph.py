@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-from omnigraph.api import blobs, comparisons, loads, merges, queries, writes
+from omnigraph.api import blob_writes, blobs, comparisons, loads, merges, queries, writes
 from omnigraph.api.branches import Branches
 from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
 from omnigraph.api.changes import Changes
@@ -282,6 +282,7 @@ class Graph(Guarded):
     connect_nodes = delegate(writes.connect_nodes)
     update = delegate(writes.update)
     delete = delegate(writes.delete)
+    put_blob = delegate(blob_writes.put_blob)
     transaction = delegate(writes.transaction)
     load = delegate(loads.load)
 

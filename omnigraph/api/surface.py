@@ -250,6 +250,19 @@ class GraphSurface(Protocol):
         **values: Any,
     ) -> Receipt: ...
 
+    def put_blob(
+        self,
+        type_name: str,
+        key: Any,
+        property_name: str,
+        content: Any,
+        /,
+        *,
+        media_type: str | None = None,
+        if_match: str | None = None,
+        **options: Unpack[WriteKeywords],
+    ) -> Receipt: ...
+
     def load(
         self,
         data: Any,

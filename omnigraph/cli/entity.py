@@ -47,7 +47,7 @@ def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -
     ID is the key of a node, or the id of an edge or of a node without a key.
     """
     graph = _open_graph(options)
-    entity_key = _parse_key(graph, type_name, entity_id)
+    entity_key = parse_key(graph, type_name, entity_id)
     versions = graph.revisions.history(type_name, entity_key, kind=options["kind"], limit=limit)
     if not versions and versions.complete:
         from omnigraph.errors import EntityNotFound
@@ -68,7 +68,7 @@ def blame(type_name: str, entity_id: str, **options: Any) -> None:
     ID is the key of a node, or the id of an edge or of a node without a key.
     """
     graph = _open_graph(options)
-    blamed_values = graph.revisions.blame(type_name, _parse_key(graph, type_name, entity_id), kind=options["kind"])
+    blamed_values = graph.revisions.blame(type_name, parse_key(graph, type_name, entity_id), kind=options["kind"])
     if settings().json:
         properties = [_property_document(blamed) for blamed in blamed_values.values()]
         show.document({"type_name": type_name, "entity_id": entity_id, "properties": properties})
@@ -91,7 +91,7 @@ def _open_graph(options: dict[str, Any]) -> "Graph":
     return open_snapshot(root.uri, options["branch"], options["snapshot"])
 
 
-def _parse_key(graph: "Graph", type_name: str, typed_id: str) -> Any:
+def parse_key(graph: "Graph", type_name: str, typed_id: str) -> Any:
     """Parse the key of a node from the command line, as JSON unless the key is a string."""
     node_type = graph.schema.ir.catalog.node(type_name)
     key_columns = node_type.key if node_type is not None else None

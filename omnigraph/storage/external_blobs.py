@@ -129,11 +129,10 @@ def _read_object(location: BlobLocation, s3_settings: Mapping[str, str]) -> Iter
 
 def _find_uri_problem(uri: str, *, is_base: bool) -> str | None:
     """Return why a URI is never allowed; None if its form is acceptable."""
-    if len(uri.encode(errors="replace")) > _MAX_URI_BYTES:
-        return f"it is longer than {_MAX_URI_BYTES} bytes"
     scheme, separator, _ = uri.partition("://")
-    if not separator or scheme not in _SCHEMES:
-        return f"expected a URI that begins with {' or '.join(f'{name}://' for name in _SCHEMES)}"
+    if not separator or scheme not in _SCHEMES or len(uri.encode(errors="replace")) > _MAX_URI_BYTES:
+        schemes = " or ".join(f"{name}://" for name in _SCHEMES)
+        return f"expected a URI of at most {_MAX_URI_BYTES} bytes that begins with {schemes}"
     if any(ord(character) < 0x20 or character in "\\?#\x7f" for character in uri):
         return "it contains a control character, '\\', '?' or '#'; encode them"
     uri_parts = urlsplit(uri)

@@ -37,7 +37,7 @@ class PendingBlobs:
     def __init__(
         self, allowed_bases: Iterable[BlobLocation] = (), s3_settings: Mapping[str, str] | None = None
     ) -> None:
-        self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings or {}
+        self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._placeholders: dict[object, bytes] = {}
         self._sources: list[Any] = []  # kept alive, because placeholders are found by the identity of a file
@@ -127,9 +127,7 @@ class PendingBlobs:
 
 
 @contextmanager
-def pending_blobs(
-    allowed_bases: Iterable[BlobLocation] = (), s3_settings: Mapping[str, str] | None = None
-) -> Iterator[None]:
+def pending_blobs(allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[str, str]) -> Iterator[None]:
     """Accept files and external blobs in the values of one write."""
     accepted = PendingBlobs(allowed_bases, s3_settings)
     try:
