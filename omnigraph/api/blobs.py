@@ -173,7 +173,7 @@ class Blob(Guarded):
         size, last = self.size, self.size if stop is None else stop
         is_empty_blob = size == 0 and start == 0 and last >= 0
         if not is_empty_blob and not 0 <= start < min(last, size):
-            raise RangeNotSatisfiable(start=start, end=last, length=size)
+            raise RangeNotSatisfiable(start=start, end=max(start, size) if stop is None else stop, length=size)
         return start, min(last, size)
 
     def _read_range(self, first: int, last: int) -> bytes:

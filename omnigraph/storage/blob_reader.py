@@ -11,6 +11,7 @@ from typing import Any
 from omnigraph.errors import BlobIntegrityError, StorageError
 
 from .failures import as_storage_errors, to_storage_error
+from .large_blobs import blob_file_name
 from .store import Store
 from .table import Table, data_files
 
@@ -60,7 +61,7 @@ class StoredBlob:
         if descriptor is None or descriptor["kind"] not in _SEPARATE_FILE_KINDS:
             return
         try:
-            sizes = self._list_blob_sizes(f"{_blob_file_stem(descriptor['blob_id'])}.blob")
+            sizes = self._list_blob_sizes(blob_file_name(descriptor["blob_id"]))
         except StorageError:
             return  # the store does not respond, so nothing is proved
         needed_bytes = descriptor["position"] + descriptor["size"]
@@ -93,12 +94,3 @@ def open_stored_blob(store: Store, table: Table, column: str, row_id: int, addre
     if blob_file is None:
         return None
     return StoredBlob(store, table, column, row_id, address, blob_file.size(), blob_file)
-
-
-def _blob_file_stem(blob_id: int) -> str:
-    """Return the name that Lance gives to a blob file: the bits of its id, lowest bit first.
-
-    >>> _blob_file_stem(1)
-    '10000000000000000000000000000000'
-    """
-    return f"{blob_id:032b}"[::-1]

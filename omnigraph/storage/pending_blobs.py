@@ -9,13 +9,13 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from omnigraph.errors import ExternalBlobPolicyError, InputError, ResourceLimitExceeded
+from omnigraph.errors import ExternalBlobPolicyError, InputError, InternalError, ResourceLimitExceeded
 from omnigraph.values import BlobSource, BlobUri, clock_and_ids
 
 from .checksums import CHECKSUM_BLOCK_BYTES
@@ -71,6 +71,12 @@ class PendingBlobs:
         if key not in self._placeholders:
             self._sources.append(blob)
             self._placeholders[key] = self._accept_new(blob)
+        return self._placeholders[key]
+
+    def accept_stored(self, key: object, path: Path | None, read_blocks: Callable[[], Iterable[bytes]]) -> bytes:
+        """Return the placeholder of a blob that the graph already holds, in a local file or elsewhere."""
+        if key not in self._placeholders:
+            self._placeholders[key] = self._copy(read_blocks()) if path is None else self._link(path)
         return self._placeholders[key]
 
     def _accept_new(self, blob: BlobUri | BlobSource) -> bytes:
@@ -139,13 +145,18 @@ def pending_blobs(allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[st
 
 def accept_blob(blob: BlobUri | BlobSource) -> bytes:
     """Return the placeholder of a blob in the running write; raise if this write accepts none."""
-    running_write = _active.get()
-    if running_write is not None:
-        return running_write.accept(blob)
+    write = running_write()
+    if write is not None:
+        return write.accept(blob)
     if isinstance(blob, BlobUri):
         reason = "external blobs are read only by writes in this process, not on Spark"
         raise ExternalBlobPolicyError(uri=blob.uri, reason=reason)
     raise InputError(reason="a file cannot be given as a blob here", hint="pass the bytes")
+
+
+def running_write() -> PendingBlobs | None:
+    """Return the blobs of the write that runs in this context; None outside a write."""
+    return _active.get()
 
 
 def content_path(value: bytes | None) -> Path | None:
@@ -153,7 +164,10 @@ def content_path(value: bytes | None) -> Path | None:
     if value is None or len(value) != _PLACEHOLDER_LENGTH or not value.startswith(_PLACEHOLDER_PREFIX):
         return None
     with _contents_lock:
-        return _contents[value][0]
+        paths = _contents.get(value)
+    if not paths:
+        raise InternalError(reason="a pending blob was used after its write had ended")
+    return paths[0]
 
 
 def _source_key(source: Any) -> object:
