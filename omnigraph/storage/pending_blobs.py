@@ -175,7 +175,10 @@ def _source_key(source: Any) -> object:
 
 
 def _read_file(file: Any) -> Iterator[bytes]:
-    while block := file.read(CHECKSUM_BLOCK_BYTES):
+    while True:
+        block = file.read(CHECKSUM_BLOCK_BYTES)
         if not isinstance(block, bytes | bytearray | memoryview):
             raise InputError(reason="a blob must be opened in binary mode", hint='use open(path, "rb")')
+        if not block:
+            return
         yield bytes(block)
