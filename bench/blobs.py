@@ -30,7 +30,7 @@ def main() -> None:
         size = int(arguments.gigabytes * (1 << 30))
         _write_random_file(folder / "source", size)
         steps: list[tuple[str, Callable[[Path], None]]] = [("put", _put), ("hash", _hash), ("save", _save)]
-        steps += [("update", _update)] * arguments.update + [("optimize", _optimize)] * arguments.optimize
+        steps += [("optimize", _optimize)] * arguments.optimize + [("update", _update)] * arguments.update
         for name, step in steps:
             seconds, peak = _measure(step, folder)
             print(f"{name:<9} {size / seconds / 1e6:8.0f} MB/s  {seconds:7.1f} s  peak RSS {peak:6.0f} MB", flush=True)
@@ -77,7 +77,7 @@ def _put(folder: Path) -> None:
     import omnigraph
 
     graph = omnigraph.init(folder / "graph", _SCHEMA)
-    graph.insert("Doc", {"slug": "large", "body": folder / "source"})
+    graph.insert("Doc", {"slug": "large", "body": folder / "source"}, {"slug": "small", "body": b"x"})
 
 
 def _hash(folder: Path) -> None:
@@ -110,7 +110,7 @@ def _optimize(folder: Path) -> None:
     import omnigraph
 
     graph = omnigraph.open(folder / "graph")
-    graph.insert("Doc", {"slug": "small", "body": b"x"})
+    graph.delete("Doc", where="slug = 'small'")  # a fragment is rewritten only if rows were deleted
     graph.maintenance.optimize()
 
 

@@ -67,7 +67,8 @@ def _scan_rows(
     table: Table, columns: Sequence[str], filter_expression: pc.Expression | None, with_row_ids: bool, use_index: bool
 ) -> pa.Table:
     """Return the matching rows; while a write runs, large blobs are placeholders."""
-    write, blob_names = running_write(), blob_columns(table, list(columns))
+    write = running_write()
+    blob_names = blob_columns(table, list(columns)) if write is not None else []
     if write is not None and blob_names:
         described_rows = _make_scanner(
             table, columns, filter_expression, True, use_index, blob_handling="blobs_descriptions"

@@ -13,9 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import StorageError
+
 from .blobs import is_blob_field
 from .failures import as_storage_errors
-from .pending_blobs import PendingBlobs
+from .pending_blobs import PendingBlobs, placeholder_of
 from .scan import ROW_ADDRESS, ROW_ID
 from .table import Table
 
@@ -45,9 +47,12 @@ def find_heavy_fragments(table: Table) -> frozenset[int]:
     if not names:
         return frozenset()
     scanner = table.dataset.scanner(columns=names, with_row_address=True, blob_handling="blobs_descriptions")
-    return frozenset(
-        address >> 32 for batch in scanner.to_batches() for name in names for address in _heavy_addresses(batch, name)
-    )
+    try:
+        with as_storage_errors("none"):
+            batches = list(scanner.to_batches())
+    except (StorageError, pa.ArrowException):
+        return frozenset()  # planning must not fail; damage is reported when the files are verified or read
+    return frozenset(address >> 32 for batch in batches for name in names for address in _heavy_addresses(batch, name))
 
 
 def _heavy_addresses(batch: pa.RecordBatch, column: str) -> list[int]:
@@ -88,6 +93,18 @@ def _read_column(
     return pa.array(values, pa.large_binary())
 
 
+def comparable_blobs(blobs: pa.Array) -> pa.Array:
+    """Return a column of blobs whose large values are placeholders too, to compare it with stored rows."""
+    lengths = pc.fill_null(pc.binary_length(blobs), 0)
+    if not pc.any(pc.greater(lengths, LARGE_BLOB_BYTES)).as_py():
+        return blobs
+    values = [
+        placeholder_of(blob) if blob is not None and len(blob) > LARGE_BLOB_BYTES else blob
+        for blob in blobs.to_pylist()
+    ]
+    return pa.array(values, blobs.type)
+
+
 def _is_large(descriptor: Descriptor) -> bool:
     return descriptor is not None and descriptor["size"] > LARGE_BLOB_BYTES
 
@@ -98,7 +115,7 @@ def _find_local_file(table: Table, address: int, descriptor: Mapping[str, Any]) 
         return None
     data_folder = Path(table.dataset.uri) / "data"
     for data_file in table.dataset.get_fragment(address >> 32).metadata.files:
-        candidate = data_folder / data_file.path.removesuffix(".lance") / blob_file_name(descriptor["blob_id"])
+        candidate: Path = data_folder / data_file.path.removesuffix(".lance") / blob_file_name(descriptor["blob_id"])
         if candidate.is_file() and candidate.stat().st_size == descriptor["size"]:
             return candidate
     return None

@@ -34,9 +34,7 @@ _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs
 class PendingBlobs:
     """The blobs of one write; `close` removes their temporary copies."""
 
-    def __init__(
-        self, allowed_bases: Iterable[BlobLocation] = (), s3_settings: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[str, str]) -> None:
         self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._placeholders: dict[object, bytes] = {}
@@ -157,6 +155,11 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
 def running_write() -> PendingBlobs | None:
     """Return the blobs of the write that runs in this context; None outside a write."""
     return _active.get()
+
+
+def placeholder_of(content: bytes) -> bytes:
+    """Return the placeholder that these bytes would have."""
+    return _PLACEHOLDER_PREFIX + hashlib.sha256(content).digest()
 
 
 def content_path(value: bytes | None) -> Path | None:

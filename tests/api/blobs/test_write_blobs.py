@@ -67,6 +67,7 @@ def test_unchanged_file_is_not_written_again(graph: omnigraph.Graph, tmp_path: P
     head = graph.head.id
     assert graph.upsert("Doc", {"slug": "a", "body": source}).commit is None
     assert graph.head.id == head
+    assert graph.upsert("Doc", {"slug": "a", "body": LARGE}).commit is None
     assert graph.upsert("Doc", {"slug": "a", "body": io.BytesIO(LARGE[:-1])}).commit is not None
 
 
