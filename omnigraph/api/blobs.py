@@ -20,11 +20,12 @@ from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.handle import Handle
 from omnigraph.errors import BlobIntegrityError, BlobPreconditionFailed, RangeNotSatisfiable, StorageError, UsageError
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.checksum_verification import find_damaged_files
 from omnigraph.history.delete_queue import reclaimed_error
+from omnigraph.history.file_checksums import find_checksums_in_log
 from omnigraph.history.missing_files import explain_missing_files, lacks_table_version
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.publish.read_lease import protect_snapshot
+from omnigraph.storage.checksums import find_mismatch
 from omnigraph.values.media_types import LEADING_BYTES, guess_media_type
 
 CHUNK_BYTES = 4 << 20  # bytes that memory holds while a blob is read in chunks
@@ -162,10 +163,13 @@ class Blob(Guarded):
         Raises `BlobIntegrityError` if a file is damaged. Reads the whole files; `check` does this
         for a whole graph.
         """
-        store, state = self._snapshot.store, self._branch_state.last_known().state
-        damaged_files = find_damaged_files(store, state, self._stored.file_names())
-        for error in damaged_files.values():
-            raise BlobIntegrityError(f"{self.type_name} '{self.entity_id}', {self.property_name}: {error.message}")
+        store = self._snapshot.store
+        checksums = find_checksums_in_log(store, self._snapshot.log, set(self._stored.file_names()))
+        for file_name, checksum in checksums.items():
+            mismatch = find_mismatch(store, file_name, checksum)
+            if mismatch is not None:
+                address = f"{self.type_name} '{self.entity_id}', {self.property_name}"
+                raise BlobIntegrityError(f"{address}: {file_name} is damaged: {mismatch}")
 
     # Inside -------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ the bytes: it is valid in this process only, and equal placeholders stand for eq
 
 import hashlib
 import os
+import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from omnigraph.values import BlobSource, BlobUri, clock_and_ids
 
 from .checksums import CHECKSUM_BLOCK_BYTES
 from .external_blobs import BlobLocation, read_external, require_allowed
+from .failures import as_storage_errors
 
 MAX_EXTERNAL_BYTES = 32 << 20  # of all external blobs of one write
 _PLACEHOLDER_PREFIX = f"omnigraph pending blob {clock_and_ids.new_nonce()} ".encode()
@@ -86,19 +88,24 @@ class PendingBlobs:
         return self._copy(_read_file(blob.source))
 
     def _link(self, path: Path) -> bytes:
-        """Register a file without copying it; its name may contain any characters, those of a link do not."""
+        """Register a file without copying it, unless it can be read only once, as a pipe.
+
+        The name of a file may contain any characters, that of a link does not.
+        """
         try:
             with path.open("rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return self._copy(_read_file(file))
                 digest = hashlib.file_digest(file, "sha256").digest()
         except OSError as error:
-            raise InputError(reason=f"cannot read {path}: {error.strerror}") from error
+            raise _unreadable_error(path, error) from error
         link = self._new_path()
         link.symlink_to(path)
         return self._register(digest, link)
 
     def _copy(self, blocks: Iterable[bytes]) -> bytes:
         digest, copy = hashlib.sha256(), self._new_path()
-        with copy.open("wb") as file:
+        with as_storage_errors("none"), copy.open("wb") as file:
             for block in blocks:
                 digest.update(block)
                 file.write(block)
@@ -179,9 +186,16 @@ def _source_key(source: Any) -> object:
 
 def _read_file(file: Any) -> Iterator[bytes]:
     while True:
-        block = file.read(CHECKSUM_BLOCK_BYTES)
+        try:
+            block = file.read(CHECKSUM_BLOCK_BYTES)
+        except OSError as error:
+            raise _unreadable_error(getattr(file, "name", "the file"), error) from error
         if not isinstance(block, bytes | bytearray | memoryview):
             raise InputError(reason="a blob must be opened in binary mode", hint='use open(path, "rb")')
         if not block:
             return
         yield bytes(block)
+
+
+def _unreadable_error(name: object, error: OSError) -> InputError:
+    return InputError(reason=f"cannot read {name}: {error.strerror or error}")

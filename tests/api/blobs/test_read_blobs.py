@@ -157,8 +157,10 @@ def test_damaged_blob_is_never_returned_as_whole(shelf: omnigraph.Graph, tmp_pat
     content = bytearray(file.read_bytes())
     content[1000] ^= 1
     file.write_bytes(content)
-    with pytest.raises(errors.BlobIntegrityError, match="does not match its checksum"):
-        blob.verify()
+    graph.branches.create("review")
+    for opened in (blob, graph.at("review").blob("Doc", "large", "body")):
+        with pytest.raises(errors.BlobIntegrityError, match="does not match its checksum"):
+            opened.verify()
     with pytest.raises(errors.StorageError, match="does not match its checksum"):
         omnigraph.open(tmp_path / "g", verify=True).blob("Doc", "large", "body")
     os.truncate(file, 1000)

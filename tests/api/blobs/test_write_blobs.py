@@ -3,6 +3,7 @@
 import io
 import os
 import tempfile
+import threading
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,15 @@ def test_unchanged_file_is_not_written_again(graph: omnigraph.Graph, tmp_path: P
     assert graph.head.id == head
     assert graph.upsert("Doc", {"slug": "a", "body": LARGE}).commit is None
     assert graph.upsert("Doc", {"slug": "a", "body": io.BytesIO(LARGE[:-1])}).commit is not None
+
+
+def test_pipe_is_read_once(graph: omnigraph.Graph, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"through a pipe",))
+    writer.start()
+    graph.insert("Doc", {"slug": "a", "body": tmp_path / "pipe"})
+    writer.join()
+    assert graph.blob("Doc", "a", "body").read() == b"through a pipe"
 
 
 def test_unusable_source_is_refused(graph: omnigraph.Graph, tmp_path: Path) -> None:
