@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from omnigraph.api.blob_properties import resolve_address
+from omnigraph.api.blobs import Blob
 from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
 from omnigraph.api.builders.mutation_text import (
     build_delete,
@@ -74,6 +76,12 @@ class _Work:
     dependencies: RowDependencies = field(default_factory=RowDependencies)
     snapshot: Snapshot | None = None
     replayed: bool = False
+
+    def current_snapshot(self) -> Snapshot:
+        """Return the state of the transaction for reads, built again after each write."""
+        if self.snapshot is None:
+            self.snapshot = overlay_snapshot(self.overlay)
+        return self.snapshot
 
 
 class Transaction(Guarded):
@@ -178,10 +186,9 @@ class Transaction(Guarded):
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "read")
         work = self._open_work()
-        if work.snapshot is None:
-            work.snapshot = overlay_snapshot(work.overlay)
+        snapshot = work.current_snapshot()
         work.dependencies.add_query(query, bind_params(query, arguments, "python"))
-        answer = run_read(work.snapshot, query, arguments, mode="python")
+        answer = run_read(snapshot, query, arguments, mode="python")
         target = {"branch": self._branch_state.name, "snapshot": None}
         return Result(answer.table, query_name=query.name, params=arguments, target=target)
 
@@ -192,6 +199,17 @@ class Transaction(Guarded):
     def edges(self, type_name: str, /) -> EdgeSet:
         """Return the edges of a type, including the writes of this transaction."""
         return edge_set(self._run_text, self._open_work().overlay.catalog, type_name)
+
+    def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> Blob:
+        """Open a blob, which may be one that this transaction has written; see `Graph.blob`.
+
+        The blob stays readable after the transaction. If another write changes it before the
+        transaction ends, the transaction fails with `ReadSetConflict`.
+        """
+        work = self._open_work()
+        address = resolve_address(work.overlay.ir, type_name, key, property_name, kind)
+        work.dependencies.add_value(address.table_key, address.entity_id, property_name)
+        return Blob(self._branch_state, work.current_snapshot(), address)
 
     # Inside -------------------------------------------------------------------------------------
 

@@ -61,6 +61,26 @@ def test_blobs_are_bytes_paths_and_files_in_every_write(graph: omnigraph.Graph, 
     assert left_behind(tmp_path) == []
 
 
+def test_transaction_reads_its_own_blobs(graph: omnigraph.Graph) -> None:
+    graph.insert("Doc", {"slug": "a", "body": b"before"}, {"slug": "b", "body": b"other"})
+    with graph.transaction() as tx:
+        assert tx.blob("Doc", "a", "body").read() == b"before"
+        tx.update("Doc", where="slug = 'a'", set={"body": Unseekable(LARGE)})
+        changed = tx.blob("Doc", "a", "body")
+        omnigraph.open(graph.uri).put_blob("Doc", "b", "body", b"changed meanwhile")
+    assert (changed.read(), graph.blob("Doc", "a", "body").read()) == (LARGE, LARGE)
+    with pytest.raises(errors.ReadSetConflict):
+        write_after_a_lost_race(graph)
+    assert graph.nodes("Doc").where(slug="a").to_dicts()[0]["note"] is None
+
+
+def write_after_a_lost_race(graph: omnigraph.Graph) -> None:
+    with graph.transaction() as tx:
+        assert tx.blob("Doc", "b", "body").read() == b"changed meanwhile"
+        omnigraph.open(graph.uri).put_blob("Doc", "b", "body", b"again")
+        tx.update("Doc", where="slug = 'a'", set={"note": "based on b"})
+
+
 def test_unchanged_file_is_not_written_again(graph: omnigraph.Graph, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(LARGE)
