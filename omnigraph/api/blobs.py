@@ -95,11 +95,17 @@ class Blob(Guarded):
 
     @cached_property
     def content_hash(self) -> str:
-        """The SHA-256 of the bytes as `sha256:<hex>`; the first use reads the whole blob once."""
+        """The SHA-256 of the bytes as `sha256:<hex>`; the first use in a process reads the whole blob."""
+        cache, cache_name = self._snapshot.store.object_cache, f"{self._stored.identity}:sha256"
+        known_hash: str | None = cache.get(cache_name)
+        if known_hash is not None:
+            return known_hash
         digest = hashlib.sha256()
         for chunk in self.iter_chunks():
             digest.update(chunk)
-        return f"sha256:{digest.hexdigest()}"
+        content_hash = f"sha256:{digest.hexdigest()}"
+        cache.put(cache_name, content_hash)
+        return content_hash
 
     @property
     def etag(self) -> str:

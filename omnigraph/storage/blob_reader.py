@@ -42,6 +42,11 @@ class StoredBlob:
             raise BlobIntegrityError(f"a blob of {self.column} ends after {start + len(content)} of {self.size} bytes")
         return content
 
+    @property
+    def identity(self) -> str:
+        """A name for the stored bytes, which never change: data file, position in it and column."""
+        return f"{self._data_files()[0]}:{self.address & 0xFFFFFFFF}:{self.column}"
+
     def file_names(self) -> list[str]:
         """Return the root-relative names of the files of the row's fragment, with its blob files."""
         fragment_files = self._data_files()
