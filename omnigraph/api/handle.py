@@ -6,7 +6,7 @@ be pickled, without secrets, and raises an error if used after a fork. It reads 
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -195,9 +195,9 @@ class Handle:
         """Accept files, and external blobs below the allowed bases, in the values of one write."""
         return pending_blobs(self.external_blobs, self.store.root.options)
 
-    def new_pending_blobs(self) -> PendingBlobs:
+    def new_pending_blobs(self, report: Callable[[int, int], None] | None = None) -> PendingBlobs:
         """Return the blobs of a write of several steps, which must close them."""
-        return PendingBlobs(self.external_blobs, self.store.root.options)
+        return PendingBlobs(self.external_blobs, self.store.root.options, report)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:
         """Report each limit that a write exceeded once, in the log and in `warnings`."""

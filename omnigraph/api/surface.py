@@ -260,6 +260,7 @@ class GraphSurface(Protocol):
         *,
         media_type: str | None = None,
         if_match: str | None = None,
+        progress: ProgressOption = None,
         **options: Unpack[WriteKeywords],
     ) -> Receipt: ...
 

@@ -122,6 +122,7 @@ def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> 
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True, path_type=str))
 @click.option("--media-type", metavar="TYPE", help="Media type to record in the property PROPERTY_media_type")
 @click.option("--if-match", metavar="ETAG", help="Write only if the stored blob has this ETag; * for any blob")
+@click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @click.option("--branch", default="main", show_default=True, help="Branch to change")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
@@ -145,7 +146,8 @@ def put(type_name: str, entity_id: str, property_name: str, file: str, **options
     graph = open_graph(root.uri, branch=options.pop("branch"), actor=actor)
     content = sys.stdin.buffer if file == "-" else Path(file)
     key = parse_key(graph, type_name, entity_id)
-    receipt = graph.put_blob(type_name, key, property_name, content, **options)
+    with show_progress("read", hidden=options.pop("no_progress")) as progress_bar:
+        receipt = graph.put_blob(type_name, key, property_name, content, progress=progress_bar, **options)
     size = graph.blob(type_name, key, property_name).size
     if settings().json:
         from .mutate import change_document

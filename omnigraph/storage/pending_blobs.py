@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from omnigraph.errors import ExternalBlobPolicyError, InputError, InternalError, ResourceLimitExceeded
 from omnigraph.values import BlobSource, BlobUri, clock_and_ids
@@ -34,9 +34,18 @@ _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs
 
 
 class PendingBlobs:
-    """The blobs of one write; `close` removes their temporary copies."""
+    """The blobs of one write; `close` removes their temporary copies.
 
-    def __init__(self, allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[str, str]) -> None:
+    `report` is called with the bytes read of a file and its size, or the bytes so far if the size is unknown.
+    """
+
+    def __init__(
+        self,
+        allowed_bases: Iterable[BlobLocation],
+        s3_settings: Mapping[str, str],
+        report: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._report = report
         self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._placeholders: dict[object, bytes] = {}
@@ -96,20 +105,30 @@ class PendingBlobs:
             with path.open("rb") as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return self._copy(_read_file(file))
-                digest = hashlib.file_digest(file, "sha256").digest()
+                digest = hashlib.sha256()
+                for block in self._reported(_read_file(file), os.fstat(file.fileno()).st_size):
+                    digest.update(block)
         except OSError as error:
             raise _unreadable_error(path, error) from error
         link = self._new_path()
         link.symlink_to(path)
-        return self._register(digest, link)
+        return self._register(digest.digest(), link)
 
     def _copy(self, blocks: Iterable[bytes]) -> bytes:
         digest, copy = hashlib.sha256(), self._new_path()
         with as_storage_errors("none"), copy.open("wb") as file:
-            for block in blocks:
+            for block in self._reported(blocks, 0):
                 digest.update(block)
                 file.write(block)
         return self._register(digest.digest(), copy)
+
+    def _reported(self, blocks: Iterable[bytes], total_bytes: int) -> Iterator[bytes]:
+        read_bytes = 0
+        for block in blocks:
+            yield block
+            read_bytes += len(block)
+            if self._report is not None:
+                self._report(read_bytes, max(total_bytes, read_bytes))
 
     def _register(self, digest: bytes, path: Path) -> bytes:
         placeholder = _PLACEHOLDER_PREFIX + digest
@@ -169,9 +188,18 @@ def placeholder_of(content: bytes) -> bytes:
     return _PLACEHOLDER_PREFIX + hashlib.sha256(content).digest()
 
 
+def _is_placeholder(value: bytes | None) -> TypeGuard[bytes]:
+    return value is not None and len(value) == _PLACEHOLDER_LENGTH and value.startswith(_PLACEHOLDER_PREFIX)
+
+
+def content_digest(value: bytes) -> str | None:
+    """Return the SHA-256 of the bytes of a placeholder, which is the same in every process; else None."""
+    return value[len(_PLACEHOLDER_PREFIX) :].hex() if _is_placeholder(value) else None
+
+
 def content_path(value: bytes | None) -> Path | None:
     """Return the file that holds the bytes of a placeholder; None for any other value."""
-    if value is None or len(value) != _PLACEHOLDER_LENGTH or not value.startswith(_PLACEHOLDER_PREFIX):
+    if not _is_placeholder(value):
         return None
     with _contents_lock:
         paths = _contents.get(value)

@@ -80,6 +80,19 @@ def test_external_blobs_are_allowed_by_an_option(omnigraph: Program, graph: str,
 
 
 @pytest.mark.full
+def test_repeated_put_has_no_effect(graph: str) -> None:
+    Path("new.bin").write_bytes(b"new")
+    words = (sys.executable, "-m", "omnigraph", "blob", "put", "Doc", "1", "body", "new.bin", "--store", graph)
+    for content, code in ((b"new", 0), (b"new", 0), (b"different", 1)):
+        Path("new.bin").write_bytes(content)
+        ended = subprocess.run((*words, "--idempotency-key", "k"), capture_output=True, text=True, check=False)
+        assert ended.returncode == code, ended.stderr
+    with library.open(graph) as opened:
+        assert opened.blob("Doc", 1, "body").read() == b"new"
+        assert len(opened.log()) == 4
+
+
+@pytest.mark.full
 def test_interrupted_get_leaves_nothing_behind(graph: str, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(bytes(40 << 20))
     with library.open(graph) as opened:

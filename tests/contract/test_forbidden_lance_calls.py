@@ -26,6 +26,7 @@ ALLOWED = {
     ("storage/table.py", "_commit_detached", "commit"),
     # A digest.
     ("storage/pending_blobs.py", "PendingBlobs._copy", "update"),
+    ("storage/pending_blobs.py", "PendingBlobs._link", "update"),
     # A control object.
     ("storage/s3.py", "S3Backend.remove", "delete"),
 }

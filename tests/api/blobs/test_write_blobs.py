@@ -173,6 +173,9 @@ def test_put_replaces_a_blob_that_is_as_expected(graph: omnigraph.Graph) -> None
         graph.put_blob("Doc", "a", "raw", b"x", media_type="a/b")
     with pytest.raises(errors.InputError, match="is not a media type"):
         graph.put_blob("Doc", "a", "body", b"x", media_type="png")
+    reports: list[tuple[int, int]] = []
+    graph.put_blob("Doc", "a", "body", io.BytesIO(LARGE), progress=lambda *done: reports.append(done))
+    assert (reports[0], reports[-1]) == ((1 << 20, 1 << 20), (len(LARGE), len(LARGE)))
     graph.put_blob("Doc", "a", "body", None)
     with pytest.raises(errors.EntityNotFound):
         graph.blob("Doc", "a", "body")
