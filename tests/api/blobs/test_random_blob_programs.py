@@ -61,7 +61,13 @@ class Program:
         self.model.pop(slug, None)
 
     def optimize(self) -> None:
+        before = self.row_ids()
         self.graph.maintenance.optimize()
+        assert self.row_ids() == before
+
+    def row_ids(self) -> dict[str, int]:
+        rows = self.graph.refresh().table("Doc").to_table(columns=["id"], with_row_id=True)
+        return dict(zip(rows["id"].to_pylist(), rows["_rowid"].to_pylist(), strict=True))
 
     def transaction(self) -> None:
         slug, first, second = self.random.choice(SLUGS), self.content(), self.content()
