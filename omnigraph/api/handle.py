@@ -195,9 +195,11 @@ class Handle:
         """Accept files, and external blobs below the allowed bases, in the values of one write."""
         return pending_blobs(self.external_blobs, self.store.root.options)
 
-    def new_pending_blobs(self, report: Callable[[int, int], None] | None = None) -> PendingBlobs:
+    def new_pending_blobs(
+        self, report: Callable[[int, int], None] | None = None, *, copies_files: bool = False
+    ) -> PendingBlobs:
         """Return the blobs of a write of several steps, which must close them."""
-        return PendingBlobs(self.external_blobs, self.store.root.options, report)
+        return PendingBlobs(self.external_blobs, self.store.root.options, report, copies_files=copies_files)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:
         """Report each limit that a write exceeded once, in the log and in `warnings`."""

@@ -37,6 +37,7 @@ class PendingBlobs:
     """The blobs of one write; `close` removes their temporary copies.
 
     `report` is called with the bytes read of a file and its size, or the bytes so far if the size is unknown.
+    With `copies_files`, the caller's files may change or disappear before the blobs are stored.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class PendingBlobs:
         allowed_bases: Iterable[BlobLocation],
         s3_settings: Mapping[str, str],
         report: Callable[[int, int], None] | None = None,
+        *,
+        copies_files: bool = False,
     ) -> None:
-        self._report = report
+        self._report, self._copies_files = report, copies_files
         self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._placeholders: dict[object, bytes] = {}
@@ -76,7 +79,7 @@ class PendingBlobs:
 
     def accept(self, blob: BlobUri | BlobSource) -> bytes:
         """Return the placeholder of a blob; each source is read only once, also if a write is retried."""
-        key = blob.uri if isinstance(blob, BlobUri) else _source_key(blob.source)
+        key = _source_key(blob)
         if key not in self._placeholders:
             self._sources.append(blob)
             self._placeholders[key] = self._accept_new(blob)
@@ -93,17 +96,17 @@ class PendingBlobs:
             location = require_allowed(blob.uri, self._allowed_bases)
             return self._copy(self._limit_external(read_external(blob.uri, location, self._s3_settings)))
         if isinstance(blob.source, os.PathLike):
-            return self._link(Path(blob.source).absolute())
+            return self._link(Path(blob.source).absolute(), copy=self._copies_files)
         return self._copy(_read_file(blob.source))
 
-    def _link(self, path: Path) -> bytes:
-        """Register a file without copying it, unless it can be read only once, as a pipe.
+    def _link(self, path: Path, *, copy: bool = False) -> bytes:
+        """Register a file; without `copy`, only files that can be read only once, as a pipe, are copied.
 
         The name of a file may contain any characters, that of a link does not.
         """
         try:
             with path.open("rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                if copy or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return self._copy(_read_file(file))
                 digest = hashlib.sha256()
                 for block in self._reported(_read_file(file), os.fstat(file.fileno()).st_size):
@@ -208,8 +211,11 @@ def content_path(value: bytes | None) -> Path | None:
     return paths[0]
 
 
-def _source_key(source: Any) -> object:
-    return ("path", os.fspath(source)) if isinstance(source, os.PathLike) else ("file", id(source))
+def _source_key(blob: BlobUri | BlobSource) -> object:
+    """Return what identifies a source in one write; the content of a path may change, so paths are distinct."""
+    if isinstance(blob, BlobUri):
+        return blob.uri
+    return id(blob) if isinstance(blob.source, os.PathLike) else id(blob.source)
 
 
 def _read_file(file: Any) -> Iterator[bytes]:

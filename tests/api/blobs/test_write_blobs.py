@@ -81,6 +81,20 @@ def write_after_a_lost_race(graph: omnigraph.Graph) -> None:
         tx.update("Doc", where="slug = 'a'", set={"note": "based on b"})
 
 
+def test_transaction_stores_a_file_as_it_was_when_given(graph: omnigraph.Graph, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(LARGE)
+    with graph.transaction() as tx:
+        tx.insert("Doc", {"slug": "a", "body": source})
+        source.write_bytes(b"second")
+        tx.insert("Doc", {"slug": "b", "body": source})
+        tx.update("Doc", where="slug = 'b'", set={"raw": source})
+        source.unlink()
+    assert [graph.blob("Doc", slug, "body").read() for slug in ("a", "b")] == [LARGE, b"second"]
+    assert graph.blob("Doc", "b", "raw").read() == b"second"
+    assert left_behind(tmp_path) == []
+
+
 def test_unchanged_file_is_not_written_again(graph: omnigraph.Graph, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(LARGE)
