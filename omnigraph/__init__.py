@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from omnigraph import testing
     from omnigraph.api.async_graph import AsyncGraph as AsyncGraph
     from omnigraph.api.async_graph import open as aopen
+    from omnigraph.api.blobs import Blob as Blob
     from omnigraph.api.builders.entity_sets import EdgeSet as EdgeSet
     from omnigraph.api.builders.entity_sets import NodeSet as NodeSet
     from omnigraph.api.builders.prepared_queries import Prepared as Prepared
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "AsyncGraph": "api.async_graph:AsyncGraph",
     "Baseline": "api.change_feed.baseline:Baseline",
+    "Blob": "api.blobs:Blob",
     "ChangeBlock": "api.change_feed.feed:ChangeBlock",
     "ChangePage": "api.change_feed.pages:ChangePage",
     "Commit": "history.commit:Commit",
@@ -65,6 +67,7 @@ _EXPORTS = {
 __all__ = [
     "AsyncGraph",
     "Baseline",
+    "Blob",
     "ChangeBlock",
     "ChangePage",
     "Commit",

@@ -44,10 +44,6 @@ def errors_page() -> str:
 
 # The error classes that nothing raises yet, by the part that will.
 RESERVED_ERRORS = {
-    "blob streaming": (
-        *("BlobIntegrityError", "BlobPreconditionFailed", "ExternalBlobSourceError"),
-        "RangeNotSatisfiable",
-    ),
     "cluster": ("ClusterError", "GraphNotFound", "QuarantinedGraph", "SchemaApplyDisabled"),
     "embeddings": ("EmbeddingModelMismatch",),
     "server": (

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 from omnigraph.api import opening
+from omnigraph.api.async_blobs import AsyncBlob
 from omnigraph.api.async_facets import (
     AsyncBranches,
     AsyncChanges,
@@ -22,7 +23,7 @@ from omnigraph.api.async_facets import (
 from omnigraph.api.async_results import AsyncEdgeSet, AsyncNodeSet, AsyncPrepared, AsyncResultStream, AsyncTransaction
 from omnigraph.api.builders.prepared_queries import QuerySource
 from omnigraph.api.graph import Graph, Path
-from omnigraph.api.opening import Location, StorageOptions
+from omnigraph.api.opening import ExternalBlobs, Location, StorageOptions
 from omnigraph.api.queries import Params, combine_arguments
 from omnigraph.api.results.diff import Diff, DiffFilterNames
 from omnigraph.api.results.node import Node
@@ -214,6 +215,19 @@ class AsyncGraph(AsyncFacet[Graph]):
         """Compile and check a query now, and return it as a function to await later."""
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
 
+    async def blob(
+        self,
+        type_name: str,
+        key: Any,
+        property_name: str,
+        /,
+        *,
+        kind: str | None = None,
+        if_match: str | None = None,
+    ) -> AsyncBlob:
+        """Open a blob: `await (await graph.blob("Doc", "a", "body")).read()`."""
+        return AsyncBlob(await run(self.sync.blob, type_name, key, property_name, kind=kind, if_match=if_match))
+
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
         """Return the nodes of a type: `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
         return AsyncNodeSet(lambda: self.sync.nodes(type_name))
@@ -289,6 +303,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     connect_nodes = in_thread(Graph.connect_nodes)
     update = in_thread(Graph.update)
     delete = in_thread(Graph.delete)
+    put_blob = in_thread(Graph.put_blob)
     load = in_thread(Graph.load)
     merge = in_thread(Graph.merge)
     tag = in_thread(Graph.tag)
@@ -358,6 +373,7 @@ async def open(  # noqa: PLR0913 - all but the first are keywords
     durability: Durability = "fsync",
     storage_options: StorageOptions | None = None,
     verify: bool | None = None,
+    external_blobs: ExternalBlobs = None,
 ) -> AsyncGraph:
     """Open a graph for an asynchronous program; see `omnigraph.open`."""
     graph = await run(
@@ -369,5 +385,6 @@ async def open(  # noqa: PLR0913 - all but the first are keywords
         durability=durability,
         storage_options=storage_options,
         verify=verify,
+        external_blobs=external_blobs,
     )
     return AsyncGraph(graph)

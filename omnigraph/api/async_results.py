@@ -10,6 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
+from omnigraph.api.async_blobs import AsyncBlob
 from omnigraph.api.builders.entity_sets import EdgeSet, EntitySet, HopRange, NodeSet
 from omnigraph.api.builders.prepared_queries import Prepared
 from omnigraph.api.change_feed.baseline import Baseline
@@ -291,6 +292,10 @@ class AsyncTransaction:
     delete = in_thread(Transaction.delete)
     load = in_thread(Transaction.load)
     query = in_thread(Transaction.query)
+
+    async def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> AsyncBlob:
+        """Open a blob, which may be one that this transaction has written; see `Transaction.blob`."""
+        return AsyncBlob(await self._call("blob", type_name, key, property_name, kind=kind))
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
         """Return the nodes of a type, including the writes of this transaction."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-from omnigraph.api import comparisons, loads, merges, queries, writes
+from omnigraph.api import blob_writes, blobs, comparisons, loads, merges, queries, writes
 from omnigraph.api.branch_blocks import branch_block
 from omnigraph.api.branches import Branches
 from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
@@ -177,6 +177,7 @@ class Graph(Guarded):
     edges = delegate(queries.edges)
     node = delegate(queries.node)
     table = delegate(queries.table)
+    blob = delegate(blobs.blob)
 
     @overload
     def query(self, source: QuerySource, /, *, lazy: Literal[True], **options: Any) -> ResultStream: ...
@@ -283,6 +284,7 @@ class Graph(Guarded):
     connect_nodes = delegate(writes.connect_nodes)
     update = delegate(writes.update)
     delete = delegate(writes.delete)
+    put_blob = delegate(blob_writes.put_blob)
     transaction = delegate(writes.transaction)
     load = delegate(loads.load)
 

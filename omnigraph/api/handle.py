@@ -6,8 +6,8 @@ be pickled, without secrets, and raises an error if used after a fork. It reads 
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.recover import install_recovery_hook
 from omnigraph.publish.unread_changes import RowFilter
+from omnigraph.storage.external_blobs import BlobLocation
+from omnigraph.storage.pending_blobs import PendingBlobs, pending_blobs
 from omnigraph.storage.store import Store
 from omnigraph.values.name_rules import strip_name
 from omnigraph.values.table_key import TableKey
@@ -60,12 +62,14 @@ class Handle:
         read_only: bool = False,
         actor: str | None = None,
         pinned: Snapshot | None = None,
+        external_blobs: tuple[BlobLocation, ...] = (),
     ) -> None:
         self.store = store
         self.branch_state = branch_state
         self.pinned = pinned is not None
         self.read_only = read_only or self.pinned
         self.actor = actor
+        self.external_blobs = external_blobs
         self.closed = False
         self.warnings: list[LimitWarning] = []
         self._process_id = os.getpid()
@@ -101,7 +105,9 @@ class Handle:
 
     def on_branch(self, branch_state: BranchState) -> "Handle":
         """Return a handle on a different branch, with the permissions and warnings of this one."""
-        other = Handle(self.store, branch_state, read_only=self.read_only, actor=self.actor)
+        other = Handle(
+            self.store, branch_state, read_only=self.read_only, actor=self.actor, external_blobs=self.external_blobs
+        )
         other.warnings = self.warnings
         return other
 
@@ -177,9 +183,23 @@ class Handle:
         self._warn_about_size(manifest, commit)
         return commit
 
+    def record_table_read(self, snapshot: Snapshot, table_key: TableKey) -> None:
+        """Add one table to the read set."""
+        self._read_set.record_read({table_key: snapshot.tables[table_key]})
+
     def with_actor(self, options: WriteOptions) -> WriteOptions:
         """Return the options of a write, with this handle's actor if none is given."""
         return replace(options, actor=resolve_actor(options.actor) if options.actor else self.actor)
+
+    def accept_blobs(self) -> AbstractContextManager[None]:
+        """Accept files, and external blobs below the allowed bases, in the values of one write."""
+        return pending_blobs(self.external_blobs, self.store.root.options)
+
+    def new_pending_blobs(
+        self, report: Callable[[int, int], None] | None = None, *, copies_files: bool = False
+    ) -> PendingBlobs:
+        """Return the blobs of a write of several steps, which must close them."""
+        return PendingBlobs(self.external_blobs, self.store.root.options, report, copies_files=copies_files)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:
         """Report each limit that a write exceeded once, in the log and in `warnings`."""
@@ -230,6 +250,7 @@ class Handle:
             "read_only": self.store.effects.read_only,
             "durability": self.store.durability,
             "verify": self.store.table_verifier is not None,
+            "external_blobs": [base.uri for base in self.external_blobs],
             "storage_options": None if self.store.root.is_local else self._public_options(),
         }
         return _reopen, (self.uri, settings, self.snapshot.commit_id if self.pinned else None)

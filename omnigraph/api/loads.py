@@ -163,6 +163,7 @@ def load_source(
         log_operation("load", branch) as event,
         report_missing_branch(handle.branch_state),
         handle.store.effects.recording() as requests,
+        handle.accept_blobs(),
     ):
         requirement, attempts = _require_unchanged(handle, source, mode), AttemptCounter()
         options = handle.with_actor(options)

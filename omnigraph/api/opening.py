@@ -4,7 +4,7 @@ Opening for writing first recovers interrupted operations; opening for reading w
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -23,12 +23,14 @@ from omnigraph.history.missing_manifest import absent_manifest_error
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.publish.recover import recover_when_due
 from omnigraph.storage.effects import Effects
+from omnigraph.storage.external_blobs import BlobLocation, parse_allowed_bases
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.values import clock_and_ids
 
 Location = str | PathLike[str]
 StorageOptions = Mapping[str, object]
+ExternalBlobs = Iterable[str] | None
 
 
 @guarded
@@ -41,17 +43,20 @@ def init(  # noqa: PLR0913 - all but two are keywords
     actor: str | None = None,
     durability: Durability = "fsync",
     storage_options: StorageOptions | None = None,
+    external_blobs: ExternalBlobs = None,
 ) -> Graph:
     """Create a graph and open it.
 
     `schema` is `.pg` text, or a path to it. `exist_ok` opens an existing graph if its schema is
     equivalent. `force` takes over the claim of an interrupted `init`, but never an existing graph.
     `storage_options` configure an object store; they override the `AWS_*` variables.
+    `external_blobs` are described at `open`.
     """
     from omnigraph.lang.schema import compile_schema
     from omnigraph.lang.schema.assign_identity import new_identity
     from omnigraph.publish.init import init_graph
 
+    allowed_bases = _resolve_external_blobs(external_blobs)
     text, name = read_schema_text(schema)
     catalog = compile_schema(text, name)
     actor = resolve_actor(actor)
@@ -62,9 +67,11 @@ def init(  # noqa: PLR0913 - all but two are keywords
     except AlreadyExists:
         if not exist_ok or not manifest_exists(store):
             raise
-        existing = open(uri, actor=actor, durability=durability, storage_options=storage_options)
+        existing = open(
+            uri, actor=actor, durability=durability, storage_options=storage_options, external_blobs=external_blobs
+        )
         return _require_same_schema(existing, catalog)
-    return Graph(Handle(store, branch_state, actor=actor))
+    return Graph(Handle(store, branch_state, actor=actor, external_blobs=allowed_bases))
 
 
 @guarded
@@ -77,11 +84,15 @@ def open(  # noqa: PLR0913 - all but the first are keywords
     durability: Durability = "fsync",
     storage_options: StorageOptions | None = None,
     verify: bool | None = None,
+    external_blobs: ExternalBlobs = None,
 ) -> Graph:
     """Open a graph; unless `read_only` is set, recover interrupted operations first.
 
     `storage_options` configure an object store; they override the `AWS_*` variables. With `verify`
-    or `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on first use.
+    or `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on first use. `external_blobs`
+    are locations such as `s3://bucket/prefix` and `file:///data`: a write may give a blob by the
+    URI of an object below one of them, whose bytes are copied into the graph. The default is the
+    list in `OMNIGRAPH_EXTERNAL_BLOBS`, separated by spaces, or none.
     """
     return Graph(
         open_handle(
@@ -92,6 +103,7 @@ def open(  # noqa: PLR0913 - all but the first are keywords
             durability=durability,
             storage_options=storage_options,
             verify=verify,
+            external_blobs=external_blobs,
         )
     )
 
@@ -105,8 +117,10 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     durability: Durability,
     storage_options: StorageOptions | None,
     verify: bool | None,
+    external_blobs: ExternalBlobs = None,
 ) -> Handle:
     """Open the handle of a graph, with the options of `open`."""
+    allowed_bases = _resolve_external_blobs(external_blobs)
     actor = resolve_actor(actor)
     effects, location = Effects(read_only=read_only), os.fspath(uri)
     store = open_store(location, effects=effects, durability=durability, storage_options=storage_options)
@@ -115,7 +129,13 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     branch_state = _open_branch(store, branch)
     if not read_only:
         recover_when_due(store, interval=0)
-    return Handle(store, branch_state, read_only=read_only, actor=actor)
+    return Handle(store, branch_state, read_only=read_only, actor=actor, external_blobs=allowed_bases)
+
+
+def _resolve_external_blobs(external_blobs: ExternalBlobs) -> tuple[BlobLocation, ...]:
+    if external_blobs is None:
+        external_blobs = os.environ.get("OMNIGRAPH_EXTERNAL_BLOBS", "").split()
+    return parse_allowed_bases(external_blobs)
 
 
 def _open_branch(store: Store, branch: str) -> BranchState:

@@ -47,24 +47,24 @@ def _write_directly(path: Path, lines: Iterable[bytes]) -> int:
         with path.open("wb") as raw_file, _compress_by_suffix(raw_file, path.suffix) as output_file:
             return _write_all(output_file, lines)
     except OSError as error:
-        raise _unwritable_error(path, error) from error
+        raise unwritable_error(path, error) from error
 
 
 def _replace_file(path: Path, lines: Iterable[bytes], *, durable: bool) -> int:
     try:
         file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise _unwritable_error(path, error) from error
+        raise unwritable_error(path, error) from error
     try:
         with os.fdopen(file_descriptor, "wb") as raw_file, _compress_by_suffix(raw_file, path.suffix) as output_file:
             line_count = _write_all(output_file, lines)
-        Path(temporary_path).chmod(0o666 & ~_read_umask())
+        Path(temporary_path).chmod(0o666 & ~read_umask())
         written_stat = _sync_file(Path(temporary_path)) if durable else None
         Path(temporary_path).replace(path)
         if written_stat is not None:
             _sync_rename(path, written_stat)
     except OSError as error:
-        raise _unwritable_error(path, error) from error
+        raise unwritable_error(path, error) from error
     finally:
         with suppress(FileNotFoundError):
             Path(temporary_path).unlink()
@@ -107,12 +107,14 @@ def _compress_by_suffix(raw_file: IO[bytes], suffix: str) -> Iterator[Any]:
             yield output_file
 
 
-def _read_umask() -> int:
+def read_umask() -> int:
+    """Return the permissions that new files of this process lack."""
     current_umask = os.umask(0)
     os.umask(current_umask)
     return current_umask
 
 
-def _unwritable_error(path: Path, error: OSError) -> InputError:
+def unwritable_error(path: Path, error: OSError) -> InputError:
+    """Return the error for a path that cannot be written."""
     hint = "check the folder's free space and permissions"
     return InputError(f"cannot write {path}: {error.strerror}", reason="unwritable", hint=hint)

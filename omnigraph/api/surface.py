@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from os import PathLike
 
+    from omnigraph.api.blobs import Blob
     from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
     from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
     from omnigraph.api.change_feed.feed import ChangeFilterNames
@@ -159,6 +160,17 @@ class GraphSurface(Protocol):
 
     def node(self, type_name: str, key: Any, /) -> Node | None: ...
 
+    def blob(
+        self,
+        type_name: str,
+        key: Any,
+        property_name: str,
+        /,
+        *,
+        kind: str | None = None,
+        if_match: str | None = None,
+    ) -> Blob: ...
+
     def __getitem__(self, wanted: tuple[str, Any]) -> Node: ...
 
     @overload
@@ -237,6 +249,20 @@ class GraphSurface(Protocol):
         actor: str | None = None,
         idempotency_key: str | None = None,
         **values: Any,
+    ) -> Receipt: ...
+
+    def put_blob(
+        self,
+        type_name: str,
+        key: Any,
+        property_name: str,
+        content: Any,
+        /,
+        *,
+        media_type: str | None = None,
+        if_match: str | None = None,
+        progress: ProgressOption = None,
+        **options: Unpack[WriteKeywords],
     ) -> Receipt: ...
 
     def load(

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from omnigraph.api.blob_properties import resolve_address
+from omnigraph.api.blobs import Blob
 from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
 from omnigraph.api.builders.mutation_text import (
     build_delete,
@@ -53,6 +55,7 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.publish.idempotency import find_commit_by_key
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.write_txn import WriteTxn
+from omnigraph.storage.pending_blobs import PendingBlobs
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 from omnigraph.values.name_rules import require_text
@@ -74,6 +77,12 @@ class _Work:
     snapshot: Snapshot | None = None
     replayed: bool = False
 
+    def current_snapshot(self) -> Snapshot:
+        """Return the state of the transaction for reads, built again after each write."""
+        if self.snapshot is None:
+            self.snapshot = overlay_snapshot(self.overlay)
+        return self.snapshot
+
 
 class Transaction(Guarded):
     """Writes that become one commit at the end of the `with` block; `receipt` describes the commit.
@@ -89,10 +98,13 @@ class Transaction(Guarded):
     {'Person': 2}
     """
 
-    def __init__(self, branch_state: BranchState, options: WriteOptions, record_write: RecordWrite) -> None:
+    def __init__(
+        self, branch_state: BranchState, options: WriteOptions, record_write: RecordWrite, blobs: PendingBlobs
+    ) -> None:
         self._branch_state = branch_state
         self._options = options
         self._record_write = record_write
+        self._blobs = blobs
         self._thread = threading.get_ident()
         self._work: _Work | None = None
         self.receipt: Receipt | None = None
@@ -113,8 +125,12 @@ class Transaction(Guarded):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         work, self._work = self._open_work(), None
-        if kind is None:
-            self.receipt = self._publish(work)
+        try:
+            if kind is None:
+                with self._blobs.activate():
+                    self.receipt = self._publish(work)
+        finally:
+            self._blobs.close()
 
     def _guarded_store(self) -> Store:
         return self._branch_state.store
@@ -159,7 +175,8 @@ class Transaction(Guarded):
     def load(self, data: Any, *, mode: LoadMode) -> None:
         """Load records; see `Graph.load`. The mode `overwrite` is rejected in a transaction."""
         self._open_work()
-        parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())
+        with self._blobs.activate():
+            parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())
         self._add_operation(load_operation(parsed), describe_load_request(mode, data))
 
     # Reading ------------------------------------------------------------------------------------
@@ -169,11 +186,9 @@ class Transaction(Guarded):
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "read")
         work = self._open_work()
-        if work.snapshot is None:
-            work.snapshot = overlay_snapshot(work.overlay)
         bound_params = bind_params(query, arguments, "python")
         work.dependencies.add_query(query, bound_params)
-        answer = run_bound_read(work.snapshot, query, bound_params)
+        answer = run_bound_read(work.current_snapshot(), query, bound_params)
         target = {"branch": self._branch_state.name, "snapshot": None}
         return Result(answer.table, query_name=query.name, params=arguments, target=target)
 
@@ -184,6 +199,17 @@ class Transaction(Guarded):
     def edges(self, type_name: str, /) -> EdgeSet:
         """Return the edges of a type, including the writes of this transaction."""
         return edge_set(self._run_text, self._open_work().overlay.catalog, type_name)
+
+    def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> Blob:
+        """Open a blob, which may be one that this transaction has written; see `Graph.blob`.
+
+        The blob stays readable after the transaction. If another write changes it before the
+        transaction ends, the transaction fails with `ReadSetConflict`.
+        """
+        work = self._open_work()
+        address = resolve_address(work.overlay.ir, type_name, key, property_name, kind)
+        work.dependencies.add_value(address.table_key, address.entity_id, property_name)
+        return Blob(self._branch_state, work.current_snapshot(), address)
 
     # Inside -------------------------------------------------------------------------------------
 
@@ -209,9 +235,10 @@ class Transaction(Guarded):
         work = self._open_work()
         try:
             if not work.replayed:
-                added(work.overlay, WriteStats(), work.mint)
+                with self._blobs.activate():
+                    added(work.overlay, WriteStats(), work.mint)
         except BaseException as error:
-            with _add_note_on_failure(error):
+            with _add_note_on_failure(error), self._blobs.activate():
                 _restore_overlay(work)
             work.replayed = isinstance(error, KeyConflict) and self._is_replay(work)
             if not work.replayed:

@@ -18,6 +18,7 @@ from omnigraph.publish.read_set import UnchangedReads
 from omnigraph.publish.requirements import ExpectedHead, Requirement
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.publish.write_txn import WriteTxn
+from omnigraph.storage.pending_blobs import content_digest
 
 _RESERVED_PREFIX = "omnigraph:"
 _PLAIN_TYPES = (str, bytes, int, float, date)
@@ -113,6 +114,8 @@ def describe_plain_value(value: object) -> object:
         return [(member_name, describe_plain_value(value[member_name])) for member_name in sorted(value, key=str)]
     if isinstance(value, list | tuple):
         return [describe_plain_value(item) for item in value]
+    if isinstance(value, bytes) and (digest := content_digest(value)) is not None:
+        return f"sha256:{digest}"
     if value is None or isinstance(value, _PLAIN_TYPES):
         return repr(value)
     # The repr of a long array omits the middle elements.

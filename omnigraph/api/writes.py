@@ -180,7 +180,9 @@ def transaction(
     target = handle.for_branch(branch)
     target.require_writable("a transaction")
     write_options = target.with_actor(WriteOptions(if_commit, message, actor, idempotency_key))
-    return Transaction(target.branch_state, write_options, target.record_write)
+    return Transaction(
+        target.branch_state, write_options, target.record_write, target.new_pending_blobs(copies_files=True)
+    )
 
 
 def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -> Receipt:
@@ -193,6 +195,7 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
         log_operation("mutate", branch) as event,
         report_missing_branch(handle.branch_state),
         handle.store.effects.recording() as requests,
+        handle.accept_blobs(),
     ):
         event.start_phase("compile")
         query, catalog = _compile_mutation(handle, call)

@@ -31,6 +31,12 @@ store_option = scope_option(
     "--store", "store", metavar="URI", help="Graph location; may also precede the command; default: $OMNIGRAPH_STORE"
 )
 actor_option = scope_option("--as", "actor", metavar="ACTOR", help="Actor to record for the change")
+external_blobs_option = click.option(
+    "--external-blobs",
+    metavar="URI",
+    multiple=True,
+    help="Allow blobs given by URIs below URI, such as s3://bucket/prefix; may be repeated",
+)
 yes_option = scope_option("--yes", "yes", is_flag=True, help="Skip the confirmation prompt for remote stores")
 
 

@@ -47,7 +47,7 @@ def history(type_name: str, entity_id: str, limit: int | None, **options: Any) -
     ID is the key of the entity, or its id if its type has no key or a key of several columns.
     """
     graph = _open_graph(options)
-    entity_key = _parse_key(graph, type_name, options["kind"], entity_id)
+    entity_key = parse_key(graph, type_name, options["kind"], entity_id)
     versions = graph.revisions.history(type_name, entity_key, kind=options["kind"], limit=limit)
     if not versions and versions.complete:
         from omnigraph.errors import EntityNotFound
@@ -68,7 +68,7 @@ def blame(type_name: str, entity_id: str, **options: Any) -> None:
     ID is the key of the entity, or its id if its type has no key or a key of several columns.
     """
     graph = _open_graph(options)
-    entity_key = _parse_key(graph, type_name, options["kind"], entity_id)
+    entity_key = parse_key(graph, type_name, options["kind"], entity_id)
     blamed_values = graph.revisions.blame(type_name, entity_key, kind=options["kind"])
     if settings().json:
         properties = [_property_document(blamed) for blamed in blamed_values.values()]
@@ -92,7 +92,7 @@ def _open_graph(options: dict[str, Any]) -> "Graph":
     return open_snapshot(root.uri, options["branch"], options["snapshot"])
 
 
-def _parse_key(graph: "Graph", type_name: str, kind: str | None, typed_id: str) -> Any:
+def parse_key(graph: "Graph", type_name: str, kind: str | None, typed_id: str) -> Any:
     """Parse the key of an entity from the command line, as JSON unless the key is a string."""
     catalog = graph.schema.ir.catalog
     node_type = None if kind == "edge" else catalog.node(type_name)

@@ -13,6 +13,7 @@ from . import exits, files, show
 from .address import (
     actor_option,
     announce_target,
+    external_blobs_option,
     require_consent,
     resolve_root,
     store_option,
@@ -75,6 +76,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--message", "-m", help="Commit message")
 @click.option("--idempotency-key", metavar="KEY", help="Unique key; a repetition with the same key has no effect")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
+@external_blobs_option
 @store_option
 @actor_option
 @yes_option
@@ -98,7 +100,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     mark_as_write()
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, actor=options["actor"])
+    graph = open_graph(root.uri, actor=options["actor"], external_blobs=options["external_blobs"] or None)
     wants_report = options["report"] or options["rejects"] is not None or options["dry_run"]
     with show_progress("load", hidden=options["no_progress"]) as progress_bar:
         outcome = graph.load(

@@ -27,6 +27,7 @@ _COMMANDS = {
     "mutate": LazyCommand("omnigraph.cli.mutate", "mutate", "Run a mutation, as one commit"),
     "load": LazyCommand("omnigraph.cli.load", "load", "Load records, as one commit"),
     "export": LazyCommand("omnigraph.cli.export", "export", "Export a graph as NDJSON"),
+    "blob": LazyCommand("omnigraph.cli.blob", "blob", "Read, describe and replace blobs"),
     "explain": LazyCommand("omnigraph.cli.explain", "explain", "Show the plan of a query"),
     "branch": LazyCommand("omnigraph.cli.branch", "branch", "Create, list, merge, rename, reset and delete branches"),
     "diff": LazyCommand("omnigraph.cli.diff", "diff", "Show changes between two revisions"),

@@ -7,7 +7,7 @@ import click
 from omnigraph.errors import PreconditionFailed
 
 from . import exits, show
-from .address import actor_option, announce_target, resolve_root, store_option
+from .address import actor_option, announce_target, external_blobs_option, resolve_root, store_option
 from .options import mark_as_write, settings, shared_options
 from .query_input import QueryInput, query_options
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
 @click.option("--idempotency-key", metavar="KEY", help="Unique key; a repetition with the same key has no effect")
+@external_blobs_option
 @store_option
 @actor_option
 @shared_options
@@ -34,7 +35,7 @@ def mutate(query_input: QueryInput, store: str | None, actor: str | None, branch
     mark_as_write()
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, branch=branch, actor=actor)
+    graph = open_graph(root.uri, branch=branch, actor=actor, external_blobs=options.pop("external_blobs") or None)
     try:
         receipt = graph.mutate(query_input.source, name=query_input.query_name, params=query_input.params, **options)
     except PreconditionFailed as error:

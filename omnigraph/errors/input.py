@@ -238,7 +238,7 @@ class ExternalBlobPolicyError(ClientError):
     """The graph does not allow this external blob."""
 
     sentence = "external blob '{uri}' is refused[: {reason}]"
-    hint = "pass the bytes as base64, or allow the location in the graph's policy"
+    hint = "open the graph with external_blobs=[...], or pass the bytes, a pathlib.Path or base64"
     uri: str | None = None
     reason: str | None = None
 

@@ -61,8 +61,13 @@ def find_checksums(store: Store, state: GraphState, file_names: Set[str]) -> dic
 
     A file without a checksum was written before checksums were recorded.
     """
+    return find_checksums_in_log(store, HistoryLog(store, state), file_names)
+
+
+def find_checksums_in_log(store: Store, log: HistoryLog, file_names: Set[str]) -> dict[str, FileChecksum]:
+    """Return the checksums of the given files from one log, as `find_checksums` does."""
     checksums: dict[str, FileChecksum] = {}
-    for commit in HistoryLog(store, state).iter_all_commits():
+    for commit in log.iter_all_commits():
         if checksums.keys() >= file_names:
             break
         recorded_checksums = read_checksums(store, commit)

@@ -12,13 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import ClientError, ExternalBlobPolicyError, PropertyValueError
+from omnigraph.errors import (
+    ClientError,
+    ExternalBlobPolicyError,
+    ExternalBlobSourceError,
+    InputError,
+    PropertyValueError,
+)
 from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.storage.arrow import arrow_type
-from omnigraph.values import BlobUri, PropertyType, ScalarType, coerce_loaded
+from omnigraph.storage.pending_blobs import accept_blob
+from omnigraph.values import BlobSource, BlobUri, PropertyType, ScalarType, coerce_loaded
 from omnigraph.values.dates import FIRST_DAY, FIRST_MILLIS, LAST_DAY, LAST_MILLIS
 
-from .load_limits import LoadLimits, check_limit
+from .load_limits import LARGE_BLOB_HINT, LoadLimits, check_limit
 
 FaultCallback = Callable[[int, ClientError], object]
 
@@ -35,6 +42,7 @@ _PLAIN_TYPES: dict[ScalarType, set[type]] = {
     ScalarType.DATETIME: {int},
 }
 _NONE_TYPE = type(None)
+_VALUE_ERRORS = (PropertyValueError, InputError, ExternalBlobPolicyError, ExternalBlobSourceError)
 _DATE_RANGES = {ScalarType.DATE: (FIRST_DAY, LAST_DAY), ScalarType.DATETIME: (FIRST_MILLIS, LAST_MILLIS)}
 
 
@@ -126,17 +134,13 @@ def _build_value_by_value(
     for position, value in enumerate(values):
         try:
             stored_value = coerce_loaded(prop.type, value, type_name=type_name, property_name=prop.name)
-            if isinstance(stored_value, BlobUri):
-                raise _external_blob_error(stored_value)
-        except (PropertyValueError, ExternalBlobPolicyError) as error:
+            if isinstance(stored_value, BlobUri | BlobSource):
+                stored_value = accept_blob(stored_value)
+        except _VALUE_ERRORS as error:
             report_fault(position, error)
             stored_value = None
         stored_values.append(stored_value)
     return stored_column(prop.type, stored_values)
-
-
-def _external_blob_error(blob_uri: BlobUri) -> ExternalBlobPolicyError:
-    return ExternalBlobPolicyError(uri=blob_uri.uri, reason="this graph does not allow external blobs")
 
 
 def check_value_size(built_column: pa.Array, column_name: str, limits: LoadLimits) -> None:
@@ -145,4 +149,6 @@ def check_value_size(built_column: pa.Array, column_name: str, limits: LoadLimit
     has_lengths = pa.types.is_string(item_values.type) or pa.types.is_large_binary(item_values.type)
     if has_lengths and item_values.nbytes > limits.value_bytes:
         longest_bytes = pc.max(pc.binary_length(item_values)).as_py() or 0
-        check_limit(f"one value of {column_name}", longest_bytes, limits.value_bytes)
+        is_blob = pa.types.is_large_binary(item_values.type)
+        hint = LARGE_BLOB_HINT if is_blob else None
+        check_limit(f"one value of {column_name}", longest_bytes, limits.value_bytes, hint)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from omnigraph.errors import ResourceLimitExceeded
 
+LARGE_BLOB_HINT = "pass the blob as a pathlib.Path or as a file opened in binary mode, or use `blob put`"
+
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
@@ -19,10 +21,10 @@ class LoadLimits:
     rows: int | None = None
 
 
-def check_limit(resource: str, actual: int, limit: int | None) -> None:
+def check_limit(resource: str, actual: int, limit: int | None, hint: str | None = None) -> None:
     """Raise ResourceLimitExceeded if a value exceeds its limit.
 
     >>> check_limit("graph_batch_line_bytes", 5, 5)
     """
     if limit is not None and actual > limit:
-        raise ResourceLimitExceeded(resource=resource, limit=limit, actual=actual)
+        raise ResourceLimitExceeded(resource=resource, limit=limit, actual=actual, hint=hint)

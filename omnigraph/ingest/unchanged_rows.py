@@ -12,6 +12,7 @@ import pyarrow.types as kinds
 
 from omnigraph.rules.delta import Delta, TableDelta, as_single_array
 from omnigraph.rules.lookup import Lookup
+from omnigraph.storage.large_blobs import comparable_blobs
 
 
 def without_unchanged(delta: Delta, lookup: Lookup) -> Delta:
@@ -57,6 +58,8 @@ def _equal_mask(left: pa.Array, right: pa.Array) -> np.ndarray:
     if kinds.is_nested(left.type):
         value_pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         return np.array([repr(left_value) == repr(right_value) for left_value, right_value in value_pairs], bool)
+    if kinds.is_large_binary(left.type):
+        left, right = comparable_blobs(left), comparable_blobs(right)
     if kinds.is_floating(left.type):
         integer_type = pa.int32() if left.type == pa.float32() else pa.int64()
         left, right = left.view(integer_type), right.cast(left.type).view(integer_type)

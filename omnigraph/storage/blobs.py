@@ -1,11 +1,13 @@
 """Blob columns, which hold bytes in memory and Lance's blob type in a table.
 
-Code outside storage handles plain bytes; Lance's form is used only when a table is written. NULL
-and the empty blob are distinct.
+Code outside storage handles plain bytes, or a placeholder for bytes in a file; Lance's form is used
+only when a table is written. NULL and the empty blob are distinct.
 """
 
 import pyarrow as pa
-from lance.blob import BlobType, blob_array
+from lance.blob import Blob, BlobType, blob_array
+
+from .pending_blobs import content_path
 
 
 def row_schema(stored_schema: pa.Schema) -> pa.Schema:
@@ -18,12 +20,18 @@ def to_stored_rows(rows: pa.Table, stored_schema: pa.Schema) -> pa.Table:
     if not any(is_blob_field(stored_field) for stored_field in stored_schema):
         return rows
     columns = {
-        stored_field.name: blob_array(rows[stored_field.name].to_pylist())
+        stored_field.name: blob_array([_stored_blob(blob) for blob in rows[stored_field.name].to_pylist()])
         if is_blob_field(stored_field)
         else rows[stored_field.name]
         for stored_field in stored_schema
     }
     return pa.table(columns)
+
+
+def _stored_blob(blob: bytes | None) -> bytes | Blob | None:
+    """Return a blob in the form that Lance writes; Lance copies the content of a file itself."""
+    pending_path = content_path(blob)
+    return blob if pending_path is None else Blob.from_uri(pending_path.as_uri())
 
 
 def _row_field(stored_field: pa.Field) -> pa.Field:

@@ -18,7 +18,10 @@ from omnigraph.values import clock_and_ids
 from .blobs import is_blob_field
 from .checksums import FileChecksum
 from .failures import DamagedError
+from .find_rows import read_blobs
 from .fragments import read_fragments, write_fragment
+from .large_blobs import blob_columns, find_heavy_fragments, with_placeholders
+from .pending_blobs import PendingBlobs
 from .scan import ROW_ID
 from .sizes import FRAGMENT_ROWS
 from .store import Store
@@ -65,10 +68,25 @@ def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any])
 
 
 def _join_in_process(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join small fragments by writing the rows in this process, so the checksum needs no request."""
+    """Join fragments by writing the rows in this process, so the checksums need no request."""
     fragment_ids = [fragment.fragment_id for fragment in fragments]
     batches = read_fragments(table, fragment_ids, table.schema.names, with_row_ids=True)
-    rows = pa.Table.from_batches(batches)
+    return _write_joined(store, table, fragments, pa.Table.from_batches(batches))
+
+
+def _join_heavy_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:
+    """Join fragments with blobs too large for memory, which Lance would read completely."""
+    fragment_ids, names = [fragment.fragment_id for fragment in fragments], table.schema.names
+    batches = read_fragments(table, fragment_ids, names, with_row_ids=True, blob_handling="blobs_descriptions")
+    write = PendingBlobs((), {})
+    try:
+        rows = with_placeholders(table, pa.Table.from_batches(batches), blob_columns(table, names), write, read_blobs)
+        return _write_joined(store, table, fragments, rows)
+    finally:
+        write.close()
+
+
+def _write_joined(store: Store, table: Table, fragments: Sequence[Any], rows: pa.Table) -> str:
     row_ids = rows[ROW_ID].to_pylist()
     fragment_json = write_fragment(store, table, rows.select(table.schema.names), row_ids)
     checksums = fragment_json.pop("checksums")
@@ -134,6 +152,11 @@ def run_task(store: Store, table: Table, task: str) -> str:
     """Run one task; return the fragments it replaces and the fragment it wrote, as a JSON string."""
     from lance.optimize import CompactionTask
 
+    heavy_fragments, task_fragments = find_heavy_fragments(table), _task_fragments(task)
+    if any(fragment.id in heavy_fragments for fragment in task_fragments):
+        return _join_heavy_fragments(
+            store, table, [table.dataset.get_fragment(fragment.id) for fragment in task_fragments]
+        )
     task_class: Any = CompactionTask  # its type stubs lack `from_json`
     compaction_task = task_class.from_json(task)
     try:
@@ -181,12 +204,15 @@ def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChang
 def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) -> list[list[Any]]:
     """Return runs of neighboring fragments that are small or due for rewriting.
 
+    A fragment with a very large blob is never small, because each rewrite would copy the blob.
     Lance's own plan does not combine fragments covered by different segments of BTREE indexes, so a
     table that was indexed often would never be compacted.
     """
     runs: list[list[Any]] = [[]]
+    heavy_fragments = find_heavy_fragments(table)
     for fragment in table.dataset.get_fragments():
-        if fragment.physical_rows < target_rows or is_due(fragment):
+        is_small = fragment.physical_rows < target_rows and fragment.fragment_id not in heavy_fragments
+        if is_small or is_due(fragment):
             runs[-1].append(fragment)
         elif runs[-1]:
             runs.append([])

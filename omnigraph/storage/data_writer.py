@@ -58,6 +58,7 @@ def _append_fragments(dataset: Any, rows: pa.Table, rows_per_file: int, options:
         data_storage_version=LANCE_FILE_VERSION,
         enable_stable_row_ids=True,
         storage_options=options,
+        external_blob_mode="ingest",  # the bytes of pending blobs are copied from their files
     )
     return fragments
 

@@ -18,6 +18,8 @@ from omnigraph.values import sha256_hex
 from .blobs import is_blob_field, row_schema
 from .failures import as_storage_errors, panics_as_errors, to_storage_error
 from .index_fallback import SCAN_FAILURES, scan_batches_with_fallback, scan_with_fallback
+from .large_blobs import blob_columns, has_large_blobs, with_placeholders
+from .pending_blobs import running_write
 from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import filter_constants
 from .table import Table
@@ -57,8 +59,24 @@ def read_rows(
     return scan_with_fallback(
         table,
         filter_expression,
-        lambda use_index: _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table(),
+        lambda use_index: _scan_rows(table, columns, filter_expression, with_row_ids, use_index),
     )
+
+
+def _scan_rows(
+    table: Table, columns: Sequence[str], filter_expression: pc.Expression | None, with_row_ids: bool, use_index: bool
+) -> pa.Table:
+    """Return the matching rows; while a write runs, large blobs are placeholders."""
+    write = running_write()
+    blob_names = blob_columns(table, list(columns)) if write is not None else []
+    if write is not None and blob_names:
+        described_rows = _make_scanner(
+            table, columns, filter_expression, True, use_index, blob_handling="blobs_descriptions"
+        ).to_table()
+        if has_large_blobs(described_rows, blob_names):
+            rows = with_placeholders(table, described_rows, blob_names, write, read_blobs)
+            return rows if with_row_ids else rows.select(list(columns))
+    return _make_scanner(table, columns, filter_expression, with_row_ids, use_index).to_table()
 
 
 def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Expression) -> pa.Table:
@@ -103,11 +121,12 @@ def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | No
     positions = pc.index_in(row_ids, value_set=unordered_rows[ROW_ID].combine_chunks())
     ordered_rows = unordered_rows.take(positions).select(plain_columns)
     for column_name in blob_columns:
-        ordered_rows = ordered_rows.append_column(column_name, _read_blobs(table, column_name, row_ids))
+        ordered_rows = ordered_rows.append_column(column_name, read_blobs(table, column_name, row_ids))
     return ordered_rows.select(column_names)
 
 
-def _read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
+def read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
+    """Return the blobs of rows as bytes, in the order of the row ids."""
     with as_storage_errors("none"):
         blob_files = table.dataset.take_blobs(column_name, ids=row_ids.to_pylist())
         blob_bytes = [None if blob_file is None else blob_file.read() for blob_file in blob_files]
@@ -142,14 +161,19 @@ def _as_column_type(table: Table, column_name: str, values: pa.Array | Sequence[
 
 
 def _make_scanner(
-    table: Table, columns: Sequence[str], filter_expression: pc.Expression | None, with_row_ids: bool, use_index: bool
+    table: Table,
+    columns: Sequence[str],
+    filter_expression: pc.Expression | None,
+    with_row_ids: bool,
+    use_index: bool,
+    blob_handling: str = "all_binary",
 ) -> "pa.dataset.Scanner":
     return table.dataset.scanner(
         columns=list(columns),
         filter=filter_expression,
         with_row_id=with_row_ids,
         with_row_address=with_row_ids,
-        blob_handling="all_binary",
+        blob_handling=blob_handling,
         use_scalar_index=use_index,
     )
 

@@ -61,8 +61,9 @@ def read_fragments(
     filter_expression: Any = None,
     *,
     with_row_ids: bool = False,
+    blob_handling: str = "all_binary",
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some fragments in batches, with blobs as bytes."""
+    """Yield the rows of some fragments in batches, with blobs as bytes or as Lance describes them."""
     chosen_fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     try:
         scanner = table.dataset.scanner(
@@ -71,7 +72,7 @@ def read_fragments(
             fragments=chosen_fragments,
             with_row_id=with_row_ids,
             with_row_address=with_row_ids,
-            blob_handling="all_binary",
+            blob_handling=blob_handling,
             batch_size=65_536,
             fragment_readahead=1,
         )

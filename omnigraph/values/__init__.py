@@ -1,10 +1,10 @@
 """Scalar types, and the coercion, canonical spelling and JSON encoding of values.
 
 Stored forms are plain Python values: str, bool, int, float, days or milliseconds since 1970 as int,
-bytes or `BlobUri`, tuples, and None. This package imports no data library, to keep start-up fast.
+bytes, `BlobUri` or `BlobSource`, tuples, and None. This package imports no data library, to keep start-up fast.
 """
 
-from omnigraph.values.blobs import BlobUri, format_blob, parse_blob
+from omnigraph.values.blobs import BlobSource, BlobUri, format_blob, parse_blob
 from omnigraph.values.canonical_form import canonical_spelling, narrow_to_f32, sha256_hex, spell_float
 from omnigraph.values.coerce import coerce_assigned, coerce_loaded, coerce_parameter
 from omnigraph.values.convert import RANGES
@@ -16,6 +16,7 @@ from omnigraph.values.types import PropertyType, ScalarType
 
 __all__ = [
     "RANGES",
+    "BlobSource",
     "BlobUri",
     "PropertyType",
     "ScalarType",

@@ -1,7 +1,10 @@
-"""The string form of a blob: its bytes in base64, or the URI of an external object.
+"""The forms in which a blob is given: base64, the URI of an external object, or a file.
 
-This module never reads an object and never decides whether a URI is allowed.
+This module never reads a file or an object and never decides whether a URI is allowed.
 """
+
+import os
+from typing import Any
 
 from omnigraph.records.frozen import record
 
@@ -13,6 +16,24 @@ class BlobUri:
     """A blob that is stored outside the graph."""
 
     uri: str
+
+
+@record
+class BlobSource:
+    """A blob that a caller gave as a path or as an open binary file."""
+
+    source: Any
+
+
+def blob_source(value: object) -> BlobSource | None:
+    """Return the source of a blob given as a path or a binary file; None for any other value.
+
+    >>> from pathlib import Path
+    >>> blob_source(Path("cover.png")), blob_source("cover.png")
+    (BlobSource(source=PosixPath('cover.png')), None)
+    """
+    is_file = isinstance(value, os.PathLike) or callable(getattr(value, "read", None))
+    return BlobSource(value) if is_file else None
 
 
 def parse_blob(blob_text: str) -> bytes | BlobUri | None:

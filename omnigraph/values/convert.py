@@ -1,7 +1,7 @@
 """Convert input values to stored values, or report why a value does not fit its type.
 
 The stored forms are str, bool, int, float (F32 already narrowed), days or milliseconds since 1970
-as int, bytes or `BlobUri`, tuples for lists and vectors, and None. Enum membership is a graph rule
+as int, bytes, `BlobUri` or `BlobSource`, tuples for lists and vectors, and None. Enum membership is a graph rule
 and is not checked here. `coerce` raises the errors that users see.
 """
 
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from omnigraph.records.frozen import record
-from omnigraph.values.blobs import BlobUri, parse_blob
+from omnigraph.values.blobs import BlobSource, BlobUri, blob_source, parse_blob
 from omnigraph.values.canonical_form import narrow_to_f32
 from omnigraph.values.dates import (
     FIRST_DAY,
@@ -136,11 +136,13 @@ def _convert_text(scalar_type: ScalarType, rules: InputRules, value: Any) -> str
     raise ConversionMismatch(scalar_type.value, describe(value))
 
 
-def _convert_blob(scalar_type: ScalarType, rules: InputRules, value: Any) -> bytes | BlobUri:
+def _convert_blob(scalar_type: ScalarType, rules: InputRules, value: Any) -> bytes | BlobUri | BlobSource:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    if isinstance(value, BlobUri):
+    if isinstance(value, BlobUri | BlobSource):
         return value
+    if not isinstance(value, str) and (source := blob_source(value)) is not None:
+        return source
     blob = parse_blob(_convert_text(scalar_type, rules, value))
     if blob is None:
         raise ConversionMismatch("Blob (base64 with padding)", "malformed base64")

@@ -24,6 +24,9 @@ ALLOWED = {
     # The two commits: the strict swap of a cell, and the detached version of a table.
     ("storage/manifest_cell.py", "_commit_strictly", "commit"),
     ("storage/table.py", "_commit_detached", "commit"),
+    # A digest.
+    ("storage/pending_blobs.py", "PendingBlobs._copy", "update"),
+    ("storage/pending_blobs.py", "PendingBlobs._link", "update"),
     # A control object.
     ("storage/s3.py", "S3Backend.remove", "delete"),
 }

@@ -21,6 +21,7 @@ PAGES = (
     "docs/how-to/erase.md",
     "docs/how-to/follow-changes.md",
     "docs/how-to/load-files.md",
+    "docs/how-to/blobs.md",
     "docs/reference/json.md",
     "docs/reference/python.md",
 )

@@ -14,9 +14,11 @@ import pyarrow as pa
 import pytest
 from lance import LanceDataset
 from lance import LanceOperation as Op
-from lance.blob import blob_array, blob_field
+from lance.blob import Blob, blob_array, blob_field
 from lance.fragment import RowIdSequence, write_fragments
 from lance.lance import _Session as Session
+
+from omnigraph.storage.large_blobs import blob_file_name
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
 
@@ -120,6 +122,31 @@ def test_large_blobs_are_in_files_that_no_fragment_names(tmp_path: Path) -> None
     assert blob is not None
     with pytest.raises((OSError, ValueError)):
         blob.read()
+
+
+def test_blobs_are_copied_from_files(tmp_path: Path) -> None:
+    """Why a large blob needs no memory: Lance copies the file, also through a link, and names the copy by an id."""
+    schema = pa.schema([pa.field("id", pa.string()), blob_field("pic")])
+    ds = lance.write_dataset(schema.empty_table(), tmp_path / "t", data_storage_version="2.2")
+    contents = [b"y" * 6_000_000, b"small", b""]
+    for number, content in enumerate(contents):
+        (tmp_path / f"file{number}").write_bytes(content)
+        (tmp_path / f"link{number}").symlink_to(tmp_path / f"file{number}")
+    blobs = blob_array([Blob.from_uri((tmp_path / f"link{number}").as_uri()) for number in range(3)])
+    content = pa.table([pa.array(["a", "b", "c"]), blobs], schema=schema)
+    written = write_fragments(content, ds, mode="append", data_storage_version="2.2", external_blob_mode="ingest")
+    ds = LanceDataset.commit(ds, Op.Append(written), read_version=ds.version)
+    for number in range(3):
+        (tmp_path / f"file{number}").unlink()
+    assert [blob.read() for blob in ds.take_blobs("pic", indices=[0, 1, 2]) if blob is not None] == contents
+    described = ds.to_table(columns=["pic"])["pic"].to_pylist()
+    assert [(blob["kind"], blob["position"], blob["size"], blob["blob_id"]) for blob in described[:2]] == [
+        (2, 0, 6_000_000, 1),
+        (0, 0, 5, 0),
+    ]
+    stem = Path(ds.get_fragments()[0].metadata.files[0].path).stem
+    copy = tmp_path / "t" / "data" / stem / blob_file_name(1)
+    assert copy.read_bytes() == contents[0]
 
 
 def test_a_tag_does_not_protect_a_detached_version(table: Any) -> None:

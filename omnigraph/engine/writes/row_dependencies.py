@@ -25,11 +25,13 @@ from omnigraph.publish.unread_changes import RowFilter, RowMask
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import as_single_array
 from omnigraph.storage.find_rows import find
+from omnigraph.values import PropertyType, ScalarType
 from omnigraph.values.table_key import TableKey
 
 from .matched_writes import tables_read_by
 
 ParamValues = Mapping[str, Any]
+_ID_TYPE = PropertyType(ScalarType.STRING)
 
 # Expressions whose value for a row depends on nothing else. Every other kind makes a query depend on whole types.
 _EXACT_EXPRESSIONS = (
@@ -159,6 +161,11 @@ class RowDependencies:
                 dependency = self._add_predicate(TableKey.node(scan.type_name), predicates, params)
                 dependency.column_names |= {column for variable, column in read_columns if variable == scan.variable}
                 dependency.reads_all_columns |= scan.variable in whole_entities
+
+    def add_value(self, table_key: TableKey, entity_id: str, property_name: str) -> None:
+        """Add one property of one entity."""
+        is_entity = plan.Compare(plan.SystemValue("_", "id", _ID_TYPE), "=", plan.Constant(entity_id, _ID_TYPE))
+        self._add_predicate(table_key, (is_entity,), {}).column_names.add(property_name)
 
     def _add_predicate(
         self, table_key: TableKey, predicates: tuple[plan.Predicate, ...], params: ParamValues

@@ -11,16 +11,17 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.engine.expressions.evaluate import resolve_constant
-from omnigraph.errors import ExternalBlobPolicyError, InternalError, PropertyValueError
+from omnigraph.errors import InternalError, PropertyValueError
 from omnigraph.ingest.columns import stored_column
 from omnigraph.ingest.defaults import default_value
-from omnigraph.ingest.load_limits import LoadLimits, check_limit
+from omnigraph.ingest.load_limits import LARGE_BLOB_HINT, LoadLimits, check_limit
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
 from omnigraph.lang.schema.ir import ordered_key_columns
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW
-from omnigraph.values import BlobUri, clock_and_ids, coerce_assigned, entity_id
+from omnigraph.storage.pending_blobs import accept_blob
+from omnigraph.values import BlobSource, BlobUri, clock_and_ids, coerce_assigned, entity_id
 from omnigraph.values.table_key import TableKey
 
 from .matched_writes import matched_ids, matched_values
@@ -150,11 +151,12 @@ def _coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyD
     coerced = coerce_assigned(
         declared_property.type, value, type_name=entity_type.name, property_name=declared_property.name
     )
-    if isinstance(coerced, BlobUri):
-        raise ExternalBlobPolicyError(uri=coerced.uri, reason="this graph does not allow external blobs")
+    if isinstance(coerced, BlobUri | BlobSource):
+        return accept_blob(coerced)
     if isinstance(coerced, str | bytes) and len(coerced) * 4 > _MAX_VALUE_BYTES:
         size = len(coerced.encode() if isinstance(coerced, str) else coerced)
-        check_limit(f"one value of {entity_type.name}.{declared_property.name}", size, _MAX_VALUE_BYTES)
+        hint = LARGE_BLOB_HINT if isinstance(coerced, bytes) else None
+        check_limit(f"one value of {entity_type.name}.{declared_property.name}", size, _MAX_VALUE_BYTES, hint)
     return coerced
 
 

@@ -1,0 +1,96 @@
+"""`put_blob`: replace the blob of one node, if it still is what the caller expects.
+
+The write is an ordinary update, so the same rules, conflicts and receipts apply. With `if_match`,
+the update also fails if the node changes between the comparison and the commit.
+"""
+
+import re
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, Unpack
+
+from omnigraph.api.blob_properties import BlobAddress, resolve_address
+from omnigraph.api.blobs import Blob
+from omnigraph.api.data_files import ProgressOption, progress_callback
+from omnigraph.api.handle import Handle
+from omnigraph.api.results.receipt import Receipt
+from omnigraph.api.writes import WriteKeywords, update
+from omnigraph.errors import BlobPreconditionFailed, EntityNotFound, InputError
+from omnigraph.values.blobs import blob_source
+
+_MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+(\s*;\s*[\w-]+=[^;]+)*", re.ASCII)
+
+
+def put_blob(  # noqa: PLR0913 - all but five are keywords
+    handle: Handle,
+    type_name: str,
+    key: Any,
+    property_name: str,
+    content: Any,
+    /,
+    *,
+    media_type: str | None = None,
+    if_match: str | None = None,
+    progress: ProgressOption = None,
+    **options: Unpack[WriteKeywords],
+) -> Receipt:
+    """Set a blob of an existing node: `graph.put_blob("Doc", "a", "body", Path("a.pdf"))`.
+
+    `content` is bytes, a path, a binary file, base64 text, the URI of an allowed external object,
+    or None for NULL. Files are streamed, so they may be larger than memory. `media_type` is stored
+    in the String property `<property>_media_type`, which the type must then have; a put without it
+    sets that property to NULL. With `if_match`, the write happens only if the blob has this ETag;
+    `*` matches every blob that is not NULL. Otherwise `BlobPreconditionFailed` is raised.
+    `progress` is called with the bytes read of a path or file, and its size; True shows a bar.
+
+    Raises `EntityNotFound` if there is no such node, and the errors of `update`.
+    """
+    target = handle.for_branch(options.pop("branch", None))
+    snapshot = target.latest_snapshot()
+    address = resolve_address(snapshot.schema.ir, type_name, key, property_name, "node")
+    new_values = _media_type_value(address, media_type)
+    if if_match is not None:
+        _require_match(target, address, if_match)
+    with closing(target.new_pending_blobs(progress_callback(progress))) as pending:
+        source = blob_source(content)
+        new_values[property_name] = content if source is None else pending.accept(source)
+        return _update_node(target, address, new_values, options)
+
+
+def _update_node(
+    handle: Handle, address: BlobAddress, new_values: Mapping[str, Any], options: WriteKeywords
+) -> Receipt:
+    receipt = update(
+        handle, address.type_name, where="id = $entity", set=new_values, entity=address.entity_id, **options
+    )
+    if not receipt.affected_nodes and not receipt.replayed:
+        raise address.not_found_error(row_exists=False)
+    return receipt
+
+
+def _require_match(handle: Handle, address: BlobAddress, etag: str) -> None:
+    """Compare the ETag, and make a later change of the node a conflict."""
+    snapshot = handle.latest_snapshot()
+    handle.record_table_read(snapshot, address.table_key)
+    try:
+        Blob(handle.branch_state, snapshot, address).require_match(etag)
+    except EntityNotFound as error:
+        if error.property is None:
+            raise
+        raise BlobPreconditionFailed("the blob is NULL, so it matches no ETag") from None
+
+
+def _media_type_value(address: BlobAddress, media_type: str | None) -> dict[str, Any]:
+    companion = address.media_type_property
+    if media_type is None:
+        return {} if companion is None else {companion: None}
+    if companion is None:
+        wanted = f"{address.property_name}_media_type"
+        raise InputError(
+            f"{address.type_name} has no property '{wanted}' to hold a media type",
+            reason="no media type property",
+            hint=f"add `{wanted}: String?` to {address.type_name}, or leave the media type out",
+        )
+    if not _MEDIA_TYPE.fullmatch(media_type):
+        raise InputError(f"'{media_type}' is not a media type", reason="expected a form such as image/png")
+    return {companion: media_type}

@@ -1,0 +1,197 @@
+"""`omnigraph blob`: read, describe and replace one blob.
+
+Bytes go to standard output or, once they are complete, to a file. They are never part of a JSON
+document.
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import show
+from .address import actor_option, announce_target, open_snapshot, resolve_root, store_option, uri_option
+from .conflicts import Command
+from .entity import parse_key
+from .group import LazyCommand, LazyGroup
+from .options import mark_as_write, scope_options, settings, shared_options, snapshot_option
+from .progress import show_progress
+
+if TYPE_CHECKING:
+    from omnigraph.api.blobs import Blob
+
+_COMMANDS = {
+    "get": LazyCommand(__name__, "get", "Write the bytes of a blob to a file or to standard output"),
+    "stat": LazyCommand(__name__, "stat", "Show the size, media type and ETag of a blob"),
+    "put": LazyCommand(__name__, "put", "Replace the blob of a node, as one commit"),
+}
+_RANGE = re.compile(r"(\d+)-(\d*)")
+
+
+@click.group(cls=LazyGroup, lazy=_COMMANDS)
+@scope_options
+@shared_options
+def blob() -> None:
+    """Read, describe and replace blobs: bytes that belong to a node or an edge."""
+
+
+def _blob_arguments(command: Command) -> Command:
+    """Add the arguments that name one blob."""
+    arguments = (
+        click.argument("type_name", metavar="TYPE"),
+        click.argument("entity_id", metavar="ID"),
+        click.argument("property_name", metavar="PROPERTY"),
+    )
+    for argument in reversed(arguments):
+        command = argument(command)
+    return command
+
+
+def _read_options(command: Command) -> Command:
+    """Add the options that select the state to read."""
+    options = (
+        click.option("--branch", help="Branch to read; main unless a snapshot is given"),
+        snapshot_option,
+        click.option(
+            "--kind",
+            type=click.Choice(["node", "edge"]),
+            help="Kind of TYPE, if both a node and an edge type have this name",
+        ),
+        uri_option,
+        store_option,
+        shared_options,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_blob_arguments
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write atomically to a file")
+@click.option(
+    "--range", "byte_range", metavar="A-B", help="Only the bytes from A up to, but excluding, B; A- reads to the end"
+)
+@click.option("--if-match", metavar="ETAG", help="Fail unless the blob has this ETag")
+@click.option("--no-progress", is_flag=True, help="Hide the progress bar")
+@_read_options
+def get(type_name: str, entity_id: str, property_name: str, out: Path | None, **options: Any) -> None:
+    """Write the bytes of a blob to standard output, or to a file once they are complete.
+
+    ID is the key of a node, or the id of an edge or of a node without a key.
+    """
+    start, stop = _parse_range(options["byte_range"])
+    if out is None and settings().json:
+        raise click.UsageError("--json needs --out: the bytes of a blob are never part of a JSON document")
+    opened = _open_blob(type_name, entity_id, property_name, options)
+    if options["if_match"] is not None:
+        opened.require_match(options["if_match"])
+    if out is None:
+        _write_to_stdout(opened, start, stop)
+        return
+    with show_progress("get", hidden=options["no_progress"]) as progress_bar:
+        byte_count = opened.save(out, start=start, stop=stop, progress=progress_bar)
+    if settings().json:
+        show.document({"path": str(out), "bytes": byte_count, "graph_commit_id": opened.commit_id})
+    else:
+        show.note(f"wrote {show.count(byte_count, 'byte')} to {out}")
+
+
+@click.command()
+@_blob_arguments
+@_read_options
+def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> None:
+    """Show the size, media type and ETag of a blob; the ETag is computed from all of its bytes.
+
+    ID is the key of a node, or the id of an edge or of a node without a key.
+    """
+    opened = _open_blob(type_name, entity_id, property_name, options)
+    if settings().json:
+        show.document(_blob_document(opened, options))
+        return
+    show.result(f"size        {opened.size}")
+    show.result(f"media type  {opened.media_type}")
+    show.result(f"etag        {opened.etag}")
+    show.result(f"commit      {opened.commit_id}")
+
+
+@click.command()
+@_blob_arguments
+@click.argument("file", metavar="FILE", type=click.Path(allow_dash=True, path_type=str))
+@click.option("--media-type", metavar="TYPE", help="Media type to record in the property PROPERTY_media_type")
+@click.option("--if-match", metavar="ETAG", help="Write only if the stored blob has this ETag; * for any blob")
+@click.option("--no-progress", is_flag=True, help="Hide the progress bar")
+@click.option("--branch", default="main", show_default=True, help="Branch to change")
+@click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
+@click.option("--message", "-m", help="Commit message")
+@click.option("--idempotency-key", metavar="KEY", help="Unique key; a repetition with the same key has no effect")
+@uri_option
+@store_option
+@actor_option
+@shared_options
+def put(type_name: str, entity_id: str, property_name: str, file: str, **options: Any) -> None:
+    """Replace the blob of an existing node with the bytes of FILE, or of standard input for `-`.
+
+    The bytes are streamed, so FILE may be larger than memory. ID is the key of the node, or its id
+    if the type has no key.
+    """
+    root = resolve_root(options.pop("uri"), options.pop("store"), argument_name="--uri")
+    announce_target("blob put", root)
+    mark_as_write()
+    from omnigraph.api.opening import open as open_graph
+
+    actor = options.pop("actor")
+    graph = open_graph(root.uri, branch=options.pop("branch"), actor=actor)
+    content = sys.stdin.buffer if file == "-" else Path(file)
+    key = parse_key(graph, type_name, "node", entity_id)
+    with show_progress("read", hidden=options.pop("no_progress")) as progress_bar:
+        receipt = graph.put_blob(type_name, key, property_name, content, progress=progress_bar, **options)
+    size = graph.blob(type_name, key, property_name).size
+    if settings().json:
+        from .mutate import change_document
+
+        show.document({**change_document(receipt, graph.actor), "size": size})
+    else:
+        show.result(
+            f"put {show.count(size, 'byte')} into {type_name} '{entity_id}', {property_name}, on {receipt.branch}"
+        )
+    show.warnings(graph.warnings)
+
+
+def _open_blob(type_name: str, entity_id: str, property_name: str, options: dict[str, Any]) -> "Blob":
+    root = resolve_root(options["uri"], options["store"], argument_name="--uri")
+    graph = open_snapshot(root.uri, options["branch"], options["snapshot"])
+    key = parse_key(graph, type_name, options["kind"], entity_id)
+    return graph.blob(type_name, key, property_name, kind=options["kind"])
+
+
+def _parse_range(byte_range: str | None) -> tuple[int, int | None]:
+    """Parse a half-open range; an empty or reversed one is refused before anything is opened."""
+    if byte_range is None:
+        return 0, None
+    range_match = _RANGE.fullmatch(byte_range)
+    if range_match is None or (range_match[2] and int(range_match[2]) <= int(range_match[1])):
+        raise click.UsageError(f"--range {byte_range}: expected A-B or A- with A < B, such as 0-1024")
+    return int(range_match[1]), int(range_match[2]) if range_match[2] else None
+
+
+def _write_to_stdout(opened: "Blob", start: int, stop: int | None) -> None:
+    for chunk in opened.iter_chunks(start=start, stop=stop):
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+def _blob_document(opened: "Blob", options: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": opened.kind,
+        "type_name": opened.type_name,
+        "entity_id": opened.entity_id,
+        "property": opened.property_name,
+        "size": opened.size,
+        "media_type": opened.media_type,
+        "etag": opened.etag,
+        "branch": None if options["snapshot"] is not None else options["branch"] or "main",
+        "graph_commit_id": opened.commit_id,
+    }

@@ -1,0 +1,101 @@
+"""Blobs survive compaction, merges, exports and copies, and erasing removes their bytes."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+from omnigraph import errors
+from omnigraph.storage import large_blobs
+from tests.api.blobs.conftest import LARGE, SCHEMA, files_with
+
+OTHER = LARGE[::-1]
+
+
+@pytest.fixture
+def graph(shelf: omnigraph.Graph, tmp_path: Path) -> omnigraph.Graph:
+    """A copy of the shared graph, to be changed."""
+    shutil.copytree(shelf.uri, tmp_path / "g")
+    return omnigraph.open(tmp_path / "g", durability="os")
+
+
+def bodies(graph: omnigraph.Graph) -> dict[str, bytes | None]:
+    slugs = [slug for (slug,) in graph.query("match { $d: Doc } return { $d.slug }").to_records()]
+    return {slug: body(graph, slug) for slug in sorted(slugs)}
+
+
+def body(graph: omnigraph.Graph, slug: str) -> bytes | None:
+    try:
+        return graph.blob("Doc", slug, "body").read()
+    except errors.EntityNotFound:
+        return None
+
+
+@pytest.mark.parametrize("heavy", [pytest.param(False, marks=pytest.mark.full), True])
+def test_compaction_and_erasing_keep_what_remains(
+    graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch, heavy: bool
+) -> None:
+    if heavy:  # then the rows are rewritten in this process, without reading the blob into memory
+        monkeypatch.setattr(large_blobs, "HEAVY_BLOB_BYTES", 4 << 20)
+    secret = OTHER[1000:1064]
+    graph.insert("Doc", {"slug": "secret", "body": OTHER, "raw": b"s" * 70_000}, {"slug": "kept", "body": LARGE})
+    for number in range(3):
+        graph.insert("Doc", {"slug": f"small{number}", "body": b"x"})
+    graph.delete("Doc", where="slug = 'secret'")
+    before, etag = bodies(graph), graph.blob("Doc", "large", "body").etag
+    graph.maintenance.optimize()
+    fragments = [fragment.physical_rows for fragment in graph.table("Doc").get_fragments()]
+    assert sum(fragments) == len(before)
+    assert bodies(graph) == before
+    assert graph.blob("Doc", "large", "body").etag == etag
+    assert files_with(graph.uri, secret)
+    graph.maintenance.cleanup(keep=1, older_than=0, grace=0, erase=True, confirm=True)
+    assert files_with(graph.uri, secret) == []
+    assert bodies(graph) == before
+    assert not graph.maintenance.check().findings
+
+
+def test_heavy_fragments_are_not_rewritten_without_need(
+    graph: omnigraph.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_blobs, "HEAVY_BLOB_BYTES", 4 << 20)
+    blob_file = next(Path(graph.uri).rglob("*.blob"))
+    for number in range(3):
+        graph.insert("Doc", {"slug": f"small{number}", "body": b"x"})
+    graph.maintenance.optimize()
+    assert len(graph.table("Doc").get_fragments()) == 2
+    assert list(Path(graph.uri).rglob("*.blob")) == [blob_file]
+
+
+def test_merge_decides_blobs_by_property(graph: omnigraph.Graph) -> None:
+    review = graph.branches.create("review")
+    review.put_blob("Doc", "text", "raw", LARGE)
+    graph.update("Doc", where="slug = 'text'", set={"note": "ours"})
+    assert [change.changed for change in graph.diff("main...review")] == [("raw",)]
+    graph.merge("review")
+    assert (graph.blob("Doc", "text", "raw").read(), body(graph, "text")) == (LARGE, b"hello world")
+    review.put_blob("Doc", "text", "body", b"theirs", media_type="text/x-theirs")
+    graph.put_blob("Doc", "text", "body", b"ours", media_type="text/x-theirs")
+    with pytest.raises(errors.MergeConflict) as caught:
+        graph.merge("review")
+    assert "body" in str(caught.value)
+    assert body(graph, "text") == b"ours"
+    graph.merge("review", strategy="theirs")
+    assert body(graph, "text") == b"theirs"
+    review.put_blob("Doc", "empty", "body", b"equal")
+    graph.put_blob("Doc", "empty", "body", b"equal")
+    graph.merge("review")  # equal bytes on both sides are no conflict
+    assert body(graph, "empty") == b"equal"
+
+
+def test_export_and_copy_keep_blobs(graph: omnigraph.Graph, tmp_path: Path) -> None:
+    graph.export(tmp_path / "all.ndjson")
+    loaded = omnigraph.init(tmp_path / "loaded", SCHEMA, durability="os")
+    loaded.load(tmp_path / "all.ndjson", mode="append")
+    graph.maintenance.copy_to(tmp_path / "copied")
+    copied = omnigraph.open(tmp_path / "copied")
+    for other in (loaded, copied):
+        assert bodies(other) == bodies(graph)
+        assert other.blob("Cites", "c1", "scan").etag == graph.blob("Cites", "c1", "scan").etag
+        other.blob("Doc", "large", "body").verify()
