@@ -31,6 +31,7 @@ from .merged_schema import combine_schemas
 from .parallel_edges import ParallelEdgePair
 from .planner import MergeOptions, MergePlan, MergePlanner
 from .publish_merge import publish_merge
+from .schema_alignment import AlignedTables
 from .strategy import Strategy, answer_conflict, check_strategy, describe_strategy, resolve_conflicts
 
 MAX_ATTEMPTS = 4  # retries keep concurrent maintenance of the target from failing a merge
@@ -160,7 +161,10 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
         answer = answer_conflict(request.strategy, conflict)
         return answer if isinstance(answer, str) else None
 
-    return MergePlanner(merge_inputs, request.options, combine_schemas(merge_inputs, decide))
+    merged = combine_schemas(merge_inputs, decide)
+    return MergePlanner(
+        merge_inputs, request.options, None if merged is None else AlignedTables(merge_inputs, merged)
+    )
 
 
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from omnigraph.errors import EntityConflict, SchemaMismatch
-from omnigraph.evolve.matched_types import TypeTransition, type_transitions
+from omnigraph.history.matched_types import TypeTransition, type_transitions
 from omnigraph.evolve.proposal import SchemaPlan
 from omnigraph.history.commit import SchemaRow
 from omnigraph.history.merge_inputs import MergeInputs
@@ -34,6 +34,7 @@ class MergedSchema:
     must not be merged.
     """
 
+    base_ir: SchemaIR
     target: StoredSchema
     target_row: SchemaRow
     combined: SchemaMerge
@@ -58,6 +59,19 @@ class MergedSchema:
     def their_transitions(self) -> dict[TableKey, TypeTransition]:
         """The change of each of the source's remaining types, by its key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.combined.their_ir, self.ir)}
+
+    @cached_property
+    def restored_columns(self) -> dict[TableKey, frozenset[str]]:
+        """The properties of each type that the target dropped since the base and gets back, by their merged names."""
+        base_names = {
+            transition.new_key: transition.old_property_names.keys()
+            for transition in type_transitions(self.base_ir, self.ir)
+        }
+        restored = {
+            table_key: frozenset(base_names.get(table_key, frozenset()) - transition.old_property_names.keys())
+            for table_key, transition in self.our_transitions.items()
+        }
+        return {table_key: names for table_key, names in restored.items() if names}
 
     @cached_property
     def migration(self) -> SchemaPlan | None:
@@ -91,7 +105,7 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
         raise _renumbered_error(merge_inputs)
     conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
     target_row = merge_inputs.target_snapshot.schema_row
-    merged = MergedSchema(target, target_row, combined, conflicts)
+    merged = MergedSchema(merge_inputs.base_snapshot.schema.ir, target, target_row, combined, conflicts)
     plan = None if conflicts else merged.migration
     refusal = None if plan is None else plan.migration.refusal()
     if refusal is not None:

@@ -11,13 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import align_columns, find_old_key, match_rows_by_id, snapshot_at
+from omnigraph.history.diff import match_rows_by_id, snapshot_at
+from omnigraph.history.matched_types import find_transition
 from omnigraph.history.merge_bases import merge_bases
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.missing_files import explain_missing_files
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.ingest.defaults import backfill_values
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.storage.arrow import table_schema
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find_rows import find
 from omnigraph.storage.value_equality import same_rows
@@ -36,7 +38,7 @@ def sides_from_recursive_base(
     entity_ids = pa.concat_arrays([changed_ids(first_base_sides.ours), changed_ids(first_base_sides.theirs)]).unique()
     table_key = first_base_sides.table_key
     our_rows, their_rows = (
-        _rows_by_id(snapshot, merge_inputs.target_snapshot, table_key, entity_ids)
+        find_rows(snapshot, merge_inputs.target_snapshot.schema.ir, table_key, {"id": entity_ids})
         for snapshot in (merge_inputs.target_snapshot, merge_inputs.source_snapshot)
     )
     entity_ids = _find_differing_ids(entity_ids, our_rows, their_rows)
@@ -104,33 +106,18 @@ def _merge_rows(
 
 
 def _rows_at_commit(merge_inputs: MergeInputs, commit_id: str, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    return _rows_by_id(
-        snapshot_at(merge_inputs.target_snapshot, merge_inputs.target_snapshot.log, commit_id),
-        merge_inputs.target_snapshot,
-        table_key,
-        entity_ids,
-    )
+    snapshot = snapshot_at(merge_inputs.target_snapshot, merge_inputs.target_snapshot.log, commit_id)
+    return find_rows(snapshot, merge_inputs.target_snapshot.schema.ir, table_key, {"id": entity_ids})
 
 
-def _rows_by_id(snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    return find_rows(snapshot, target_snapshot, table_key, {"id": entity_ids})
-
-
-def find_rows(
-    snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableKey, condition: Mapping[str, pa.Array]
-) -> pa.Table:
-    """Return a snapshot's entities, converted to the target's columns."""
-    target_schema = target_snapshot.table(table_key).schema
-    former_table_key = find_old_key(snapshot, target_snapshot, table_key)
-    if former_table_key not in snapshot.tables:
-        return row_schema(target_schema).empty_table()
-    former_table = snapshot.table(former_table_key)
+def find_rows(snapshot: Snapshot, ir: SchemaIR, table_key: TableKey, condition: Mapping[str, pa.Array]) -> pa.Table:
+    """Return a snapshot's entities of a type, converted to the columns that the type has in a schema."""
+    transition = find_transition(snapshot.schema.ir, ir, table_key)
+    if transition is None or transition.old_key not in snapshot.tables:
+        return row_schema(table_schema(ir, type_for_key(ir.catalog, table_key))).empty_table()
+    table = snapshot.table(transition.old_key)
     with explain_missing_files(snapshot):
-        matched_rows = find(former_table, condition, former_table.schema.names)
-    initial_values = backfill_values(type_for_key(target_snapshot.schema.ir.catalog, table_key))
-    return align_columns(matched_rows, former_table.schema, target_schema, initial_values).cast(
-        row_schema(target_schema)
-    )
+        return transition.convert(find(table, condition, table.schema.names))
 
 
 def _find_differing_ids(entity_ids: pa.Array, first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
