@@ -117,9 +117,7 @@ def diff_table(
         if not have_same_columns(old_table, new_table):
             transition = find_transition(old_snapshot.schema.ir, new_snapshot.schema.ir, table_key)
         if transition is None:
-            return diff_tables(
-                new_snapshot.store, table_key, old_table, new_table, compare_all_rows=compare_all_rows
-            )
+            return diff_tables(new_snapshot.store, table_key, old_table, new_table, compare_all_rows=compare_all_rows)
         old_rows, new_rows = read_differing_rows(
             new_snapshot.store, old_table, new_table, compare_all_rows=compare_all_rows
         )
@@ -228,7 +226,9 @@ def diff_tables(
         new_rows = arrow_schema.empty_table() if new_table is None else read_rows(new_table, new_table.schema.names)
         return match_rows_by_id(table_key, old_rows, new_rows, arrow_schema)
     old_rows, new_rows = read_differing_rows(store, old_table, new_table, compare_all_rows=compare_all_rows)
-    return match_rows_by_id(table_key, align_columns(old_rows, old_table.schema, new_table.schema), new_rows, arrow_schema)
+    return match_rows_by_id(
+        table_key, align_columns(old_rows, old_table.schema, new_table.schema), new_rows, arrow_schema
+    )
 
 
 def read_differing_rows(

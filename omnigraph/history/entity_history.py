@@ -103,7 +103,7 @@ class _EntityRow:
 
     @property
     def is_absent(self) -> bool:
-        return self.stored_rows.num_rows == 0
+        return not int(self.stored_rows.num_rows)
 
     def express(self, *, with_defaults: bool) -> pa.Table:
         """Return the row with the current columns; without defaults, properties that it did not have are null."""
@@ -204,9 +204,7 @@ class EntityTracer:
         except (HistoryReclaimed, ChangeSchemaBoundary):
             return set()
         return {
-            property_name
-            for property_name in property_names
-            if is_decided(property_name, current_row, parents, bases)
+            property_name for property_name in property_names if is_decided(property_name, current_row, parents, bases)
         }
 
     def _may_have_decided(self, differing_ids: Sequence[str], base_ids: Sequence[str]) -> bool:

@@ -104,14 +104,17 @@ class TypeTransition:
         Renamed properties follow, dropped ones are left out, and values of another number type are converted.
         An added property has its default if it is required, or null; without `with_defaults`, it is null.
         """
-        columns = {}
-        for column in self.target_columns:
-            if column.field.name in self._narrowed_names and rows[str(column.source)].null_count == rows.num_rows:
-                column = replace(column, source=None)
-            columns[column.field.name] = (
-                column if with_defaults else replace(column, default_value=None)
-            ).values_for(rows)
+        columns = {
+            column.field.name: self._column_for(column, rows, with_defaults=with_defaults).values_for(rows)
+            for column in self.target_columns
+        }
         return pa.table(columns).cast(self.row_schema)
+
+    def _column_for(self, column: TargetColumn, rows: pa.Table, *, with_defaults: bool) -> TargetColumn:
+        is_narrowed = column.source is not None and column.field.name in self._narrowed_names
+        if is_narrowed and rows[str(column.source)].null_count == rows.num_rows:
+            return replace(column, source=None)  # nulls of any type fit
+        return column if with_defaults else replace(column, default_value=None)
 
     @property
     def rewrites_values(self) -> bool:

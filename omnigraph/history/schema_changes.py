@@ -60,9 +60,10 @@ def compare_schemas(
     old_schema, new_schema = old_snapshot.schema, new_snapshot.schema
     if schemas_agree(old_schema, new_schema):
         return None
+    erases_history = not {*new_schema.erased_directories} <= {*old_schema.erased_directories}
     steps = tuple(
         step
-        for step in all_steps(old_schema.ir, new_schema.ir, "soft")
+        for step in all_steps(old_schema.ir, new_schema.ir, "hard" if erases_history else "soft")
         if type_names is None or not type_names.isdisjoint(_types_of_step(step))
     )
     return SchemaChange(new_snapshot.commit_id, steps) if steps else None

@@ -162,9 +162,7 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
         return answer if isinstance(answer, str) else None
 
     merged = combine_schemas(merge_inputs, decide)
-    return MergePlanner(
-        merge_inputs, request.options, None if merged is None else AlignedTables(merge_inputs, merged)
-    )
+    return MergePlanner(merge_inputs, request.options, None if merged is None else AlignedTables(merge_inputs, merged))
 
 
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from omnigraph.errors import EntityConflict, SchemaMismatch
-from omnigraph.history.matched_types import TypeTransition, type_transitions
 from omnigraph.evolve.proposal import SchemaPlan
 from omnigraph.history.commit import SchemaRow
+from omnigraph.history.matched_types import TypeTransition, type_transitions
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.schemas import COPY_DATA_HINT, StoredSchema, schemas_agree
 from omnigraph.lang.schema.catalog import Catalog

@@ -244,9 +244,7 @@ class MergePlanner:
             if self._target_changed(table_key)
             else None
         )
-        their_changes = diff_table(
-            merge_inputs.base_snapshot, merge_inputs.source_snapshot, table_key
-        )
+        their_changes = diff_table(merge_inputs.base_snapshot, merge_inputs.source_snapshot, table_key)
         if our_changes is None:
             our_changes = empty_changes(table_key, merge_inputs.target_snapshot.table(table_key))
         first_base_sides = TableSides(table_key, our_changes, their_changes, granularity)

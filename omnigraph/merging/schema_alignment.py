@@ -30,7 +30,6 @@ from omnigraph.values.table_key import TableKey
 from .merged_schema import MergedSchema
 from .table_merge import Granularity, TableSides
 
-
 TypeState = tuple[Snapshot, TypeTransition]  # a state, and how its rows of a type are expressed
 Refuse = Callable[[Snapshot, TypeTransition, str], OmnigraphError]  # with the property that cannot hold a value
 

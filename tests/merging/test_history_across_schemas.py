@@ -157,7 +157,9 @@ def test_a_commit_that_changed_only_the_schema_is_refused_with_its_steps(graph: 
     schema_commit = change(graph, ("note: String?", "note: String?  email: String?"))
     update(graph, "Ada", "mail", email="a@x")
     for replay in (graph.revisions.revert, graph.revisions.cherry_pick):
-        with pytest.raises(InputError, match=r"changed only the schema \(add property node:Person.email: String\?\)") as e:
+        with pytest.raises(
+            InputError, match=r"changed only the schema \(add property node:Person.email: String\?\)"
+        ) as e:
             replay(schema_commit)
         assert "omnigraph schema show --snapshot" in (e.value.hint or "")
 
