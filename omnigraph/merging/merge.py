@@ -139,7 +139,7 @@ def merge_captured(
         plan = MergePlan(tuple(map(schema_conflict, planner.merged_schema.conflicts)), Delta(), {})
     else:
         plan, decided_count = resolve_conflicts(planner, request.strategy, decisions)
-        resolved_count += decided_count
+        resolved_count += decided_count + planner.decided_schema_conflicts
     report = MergeReport(merge_inputs, merge_inputs.outcome, plan=plan, resolved_count=resolved_count)
     if plan.conflicts:
         if request.dry_run:

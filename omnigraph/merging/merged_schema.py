@@ -22,6 +22,9 @@ from omnigraph.lang.schema.migrate.steps import UnsupportedChange
 from omnigraph.lang.schema.migrate.types import all_steps
 from omnigraph.values.table_key import TableKey
 
+from .discarded_changes import DiscardedChange
+from .edited_drops import EditedDrop, find_edited_drops
+
 SCHEMA_CONFLICT = "schema_conflict"
 DecideSchema = Callable[[EntityConflict], str | None]
 
@@ -39,6 +42,7 @@ class MergedSchema:
     target_row: SchemaRow
     combined: SchemaMerge
     conflicts: tuple[EntityConflict, ...] = ()
+    edited_drops: tuple[EditedDrop, ...] = ()
 
     @property
     def ir(self) -> SchemaIR:
@@ -59,6 +63,16 @@ class MergedSchema:
     def their_transitions(self) -> dict[TableKey, TypeTransition]:
         """The change of each of the source's remaining types, by its key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.combined.their_ir, self.ir)}
+
+    @cached_property
+    def discarded_changes(self) -> tuple[DiscardedChange, ...]:
+        """The values that a side wrote into what the merged schema does not have."""
+        return tuple(
+            discarded
+            for edited_drop in self.edited_drops
+            if edited_drop.is_dropped_in(self.ir)
+            for discarded in edited_drop.discarded_changes()
+        )
 
     @cached_property
     def restored_columns(self) -> dict[TableKey, frozenset[str]]:
@@ -95,17 +109,20 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
         return None
     if len(merge_inputs.base_snapshots) > 1 or source.ir.identity_domain != target.ir.identity_domain:
         raise _no_single_base_error(merge_inputs)
+    edited_drops = find_edited_drops(merge_inputs)
     combined = merge_schemas(
         merge_inputs.base_snapshot.schema,
         target,
         source,
         lambda conflict: decide(describe_conflict(conflict, merge_inputs)),
+        [edited_drop.to_dropped_edit() for edited_drop in edited_drops],
     )
     if combined.their_numbers:  # a later merge could not tell which ids mean the same
         raise _renumbered_error(merge_inputs)
     conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
     target_row = merge_inputs.target_snapshot.schema_row
-    merged = MergedSchema(merge_inputs.base_snapshot.schema.ir, target, target_row, combined, conflicts)
+    base_ir = merge_inputs.base_snapshot.schema.ir
+    merged = MergedSchema(base_ir, target, target_row, combined, conflicts, edited_drops)
     plan = None if conflicts else merged.migration
     refusal = None if plan is None else plan.migration.refusal()
     if refusal is not None:

@@ -32,7 +32,7 @@ from .offloaded_table import OffloadedDelta, OffloadedSides, OffloadEngine, unch
 from .parallel_edges import ParallelEdgePair, find_parallel_edges
 from .recursive_base import sides_from_recursive_base
 from .schema_alignment import AlignedTables
-from .table_delta import make_table_delta
+from .table_delta import make_table_delta, with_restored_rows
 from .table_merge import Granularity, TableSides
 
 
@@ -140,9 +140,17 @@ class MergePlanner:
             tuple(target_lookup.requirements),
             find_lost_edges(self.catalog, self.table_sides, decisions),
             offloaded_tables,
-            find_discarded_changes(self.table_sides, decided_entities),
+            (*self._dropped_edits(), *find_discarded_changes(self.table_sides, decided_entities)),
             self.merged_schema,
         )
+
+    def _dropped_edits(self) -> tuple[DiscardedChange, ...]:
+        return () if self.aligned_tables is None else self.aligned_tables.discarded_changes()
+
+    @property
+    def decided_schema_conflicts(self) -> int:
+        """The number of conflicts between schema changes that a strategy has decided."""
+        return 0 if self.merged_schema is None else len(self.merged_schema.combined.resolved)
 
     @property
     def merged_schema(self) -> MergedSchema | None:
@@ -160,6 +168,11 @@ class MergePlanner:
             key: make_table_delta(self.table_sides(key), decided_entities.get(key, ()), dropped_edges, lookup, engine)
             for key in sorted({*self.changed_tables(), *decided_entities})
         }
+        if self.aligned_tables is not None:
+            table_deltas = {
+                key: with_restored_rows(table_delta, self.aligned_tables.restored_rows(key))
+                for key, table_delta in table_deltas.items()
+            }
         return {key: table_delta for key, table_delta in table_deltas.items() if not table_delta.is_empty}
 
     def has_same_files(self, table_key: TableKey) -> bool:

@@ -6,6 +6,7 @@ writes nothing; `publish_merge` changes the stored tables.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +28,7 @@ from omnigraph.storage.column_identity import contains_hidden_values, property_i
 from omnigraph.storage.find_rows import find, read_rows
 from omnigraph.values.table_key import TableKey
 
+from .discarded_changes import DiscardedChange
 from .merged_schema import MergedSchema
 from .table_merge import Granularity, TableSides
 
@@ -72,11 +74,29 @@ class AlignedTables:
             return TableSides(table_key, _no_changes(merged.ir, table_key), their_changes, granularity)
         their_changes = _aligned_changes(base, (source, their_transition), merged.ir, table_key)
         our_changes = _aligned_changes(base, (target, our_transition), merged.ir, table_key)
-        restored_columns = merged.restored_columns.get(table_key, frozenset())
-        if restored_columns and their_transition is not None:
-            their_changes = _restore_values(merge_inputs, merged, table_key, their_changes, our_changes)
-            our_changes = _without_values(our_changes, restored_columns)
         return TableSides(table_key, our_changes, their_changes, granularity)
+
+    def restored_rows(self, table_key: TableKey) -> pa.Table:
+        """Return the target's rows that get back values of properties that the target dropped since the base."""
+        merged, base_snapshot = self.merged, self.merge_inputs.base_snapshot
+        restored_columns = merged.restored_columns.get(table_key, frozenset())
+        base_transition = find_transition(base_snapshot.schema.ir, merged.ir, table_key)
+        if not restored_columns or base_transition is None:
+            return merged_row_schema(merged.ir, table_key).empty_table()
+        our_state = self.merge_inputs.target_snapshot, merged.our_transitions[table_key]
+        our_rows, base_rows = _all_rows(our_state), _all_rows((base_snapshot, base_transition))
+        our_rows = _copy_columns(our_rows, base_rows, restored_columns)
+        has_values = [pc.is_valid(our_rows[column_name]) for column_name in restored_columns]
+        return our_rows.filter(reduce(pc.or_, has_values))
+
+    def discarded_changes(self) -> tuple[DiscardedChange, ...]:
+        """Return the values that one side wrote into what the merged schema does not have."""
+        return self.merged.discarded_changes
+
+
+def _all_rows(state: TypeState) -> pa.Table:
+    table = state[0].table(state[1].old_key)
+    return convert_rows(state, read_rows(table, table.schema.names), _misfit_error)
 
 
 def aligned_target_rows(
@@ -117,8 +137,7 @@ def _aligned_changes(
     if base_snapshot is not None:
         base_transition = find_transition(base_snapshot.schema.ir, merged_ir, table_key)
     if base_snapshot is None or base_transition is None or base_transition.old_key not in base_snapshot.tables:
-        side_table = side_snapshot.table(transition.old_key)
-        new_rows = transition.convert(read_rows(side_table, side_table.schema.names))
+        new_rows = _all_rows((side_snapshot, transition))
         return match_rows_by_id(table_key, new_rows.slice(0, 0), new_rows, transition.row_schema)
     if base_snapshot.schema_row == side_snapshot.schema_row:
         return _convert_changes(diff_table(base_snapshot, side_snapshot, transition.old_key), transition)
@@ -195,57 +214,6 @@ def _copy_columns(rows: pa.Table, source_rows: pa.Table, column_names: Iterable[
         copied = source_rows[column_name].combine_chunks().take(positions)
         rows = rows.set_column(column_index, rows.schema.field(column_index), copied)
     return rows
-
-
-def _without_values(changes: TableChanges, column_names: Iterable[str]) -> TableChanges:
-    """Return changes in which some columns are null everywhere."""
-    names = tuple(column_names)
-    tables = (changes.inserted, changes.updated_before, changes.updated_after, changes.deleted)
-    inserted, before, after, deleted = (_null_columns(rows, names) for rows in tables)
-    old_rows, new_rows = pa.concat_tables([before, deleted]), pa.concat_tables([inserted, after])
-    return match_rows_by_id(changes.key, old_rows, new_rows, changes.inserted.schema)
-
-
-def _null_columns(rows: pa.Table, column_names: Iterable[str]) -> pa.Table:
-    for column_name in column_names:
-        column_index = rows.schema.get_field_index(column_name)
-        field = rows.schema.field(column_index)
-        rows = rows.set_column(column_index, field, pa.nulls(rows.num_rows, field.type))
-    return rows
-
-
-def _restore_values(
-    merge_inputs: MergeInputs,
-    merged: MergedSchema,
-    table_key: TableKey,
-    their_changes: TableChanges,
-    our_changes: TableChanges,
-) -> TableChanges:
-    """Return the source's changes with every value of the properties that the target dropped and gets back.
-
-    The target's tables do not have these values, so each of them is a change from null. Entities that
-    the source did not change otherwise stay deleted if the target deleted them.
-    """
-    base_snapshot, source = merge_inputs.base_snapshot, merge_inputs.source_snapshot
-    base_transition = find_transition(base_snapshot.schema.ir, merged.ir, table_key)
-    their_transition = merged.their_transitions[table_key]
-    if base_transition is None:
-        return their_changes
-    base_table, source_table = base_snapshot.table(base_transition.old_key), source.table(their_transition.old_key)
-    restored_columns = merged.restored_columns[table_key]
-    base_rows = _null_columns(base_transition.convert(read_rows(base_table, base_table.schema.names)), restored_columns)
-    their_rows = their_transition.convert(read_rows(source_table, source_table.schema.names))
-    dropped = base_transition.old_property_names.keys() - their_transition.old_property_names.keys()
-    their_rows = _copy_columns(their_rows, base_rows, dropped)
-    stays_deleted = pc.and_(
-        pc.is_in(their_rows["id"], value_set=our_changes.deleted["id"].combine_chunks()),
-        pc.invert(pc.is_in(their_rows["id"], value_set=their_changes.ids)),
-    )
-    unchanged_ids = their_rows.filter(stays_deleted)["id"].combine_chunks()
-    base_rows, their_rows = (
-        rows.filter(pc.invert(pc.is_in(rows["id"], value_set=unchanged_ids))) for rows in (base_rows, their_rows)
-    )
-    return match_rows_by_id(table_key, base_rows, their_rows, their_transition.row_schema)
 
 
 @dataclass(slots=True)
