@@ -219,7 +219,9 @@ def test_a_table_that_the_source_reset_is_taken_over(graph: Graph) -> None:
 
 
 def discards(result: Any) -> list[tuple[Any, ...]]:
-    return [(one.type_name, one.entity_id, one.side, one.part, one.property_name, one.value) for one in result.discarded]
+    return [
+        (one.type_name, one.entity_id, one.side, one.part, one.property_name, one.value) for one in result.discarded
+    ]
 
 
 @pytest.mark.parametrize("dropper", ["ours", "theirs"])
@@ -240,7 +242,9 @@ def test_a_drop_of_a_property_whose_values_the_other_branch_edited_is_a_conflict
         graph.merge("dev")
     (conflict,) = caught.value.conflicts
     assert (conflict.kind, conflict.type_name) == ("schema_conflict", "Person.city")
-    assert "city: String? (values written in 2 entities)" in str(conflict.ours if dropper == "theirs" else conflict.theirs)
+    assert "city: String? (values written in 2 entities)" in str(
+        conflict.ours if dropper == "theirs" else conflict.theirs
+    )
     keeper = "theirs" if dropper == "ours" else "ours"
     trial = graph.branches.create("trial")
     dropped = graph.merge("dev", into="trial", strategy=dropper)

@@ -79,9 +79,13 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class BlockChanges(Guarded):
-    """The changes of one commit, in order; they can be iterated over repeatedly."""
+    """The changes of one commit, in order; they can be iterated over repeatedly.
+
+    `schema_change` is what the commit changed in the schema, or None.
+    """
 
     tables: tuple[TableChanges, ...]
+    schema_change: SchemaChange | None = None
 
     def __iter__(self) -> Iterator[EntityChange]:
         for table_changes in self.tables:
@@ -116,7 +120,8 @@ class ChangeBlock(Guarded):
     @cached_property
     def changes(self) -> BlockChanges:
         """The changes, with nodes before edges, by type, then by id; empty if the commit only moved files."""
-        return BlockChanges(tuple(type_changes.changes for type_changes in self.block.type_changes))
+        tables = tuple(type_changes.changes for type_changes in self.block.type_changes)
+        return BlockChanges(tables, self.block.schema_change)
 
     @property
     def schema_change(self) -> SchemaChange | None:
