@@ -4,7 +4,7 @@ This module converts changes and lookups, so that the rules and the planner see 
 writes nothing; `publish_merge` changes the stored tables.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -30,6 +30,7 @@ from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
 from .merged_schema import MergedSchema
+from .recursive_base import ResultType, copy_columns, merged_base_rows, sides_from_recursive_base
 from .table_merge import Granularity, TableSides
 
 TypeState = tuple[Snapshot, TypeTransition]  # a state, and how its rows of a type are expressed
@@ -74,18 +75,31 @@ class AlignedTables:
             return TableSides(table_key, _no_changes(merged.ir, table_key), their_changes, granularity)
         their_changes = _aligned_changes(base, (source, their_transition), merged.ir, table_key)
         our_changes = _aligned_changes(base, (target, our_transition), merged.ir, table_key)
-        return TableSides(table_key, our_changes, their_changes, granularity)
+        first_base_sides = TableSides(table_key, our_changes, their_changes, granularity)
+        if their_transition is None or not self._has_several_bases(table_key):
+            return first_base_sides
+        return sides_from_recursive_base(
+            merge_inputs, first_base_sides, granularity, ResultType(merged.ir, merged.dropped_columns(table_key))
+        )
+
+    def _has_several_bases(self, table_key: TableKey) -> bool:
+        """Return whether the sides of a table started from more than one content."""
+        contents = set()
+        for base_snapshot in self.merge_inputs.base_snapshots:
+            transition = find_transition(base_snapshot.schema.ir, self.merged.ir, table_key)
+            entry = None if transition is None else base_snapshot.tables.get(transition.old_key)
+            contents.add((entry and entry.content_id, base_snapshot.schema_row))
+        return len(contents) > 1
 
     def restored_rows(self, table_key: TableKey) -> pa.Table:
         """Return the target's rows that get back values of properties that the target dropped since the base."""
-        merged, base_snapshot = self.merged, self.merge_inputs.base_snapshot
+        merged = self.merged
         restored_columns = merged.restored_columns.get(table_key, frozenset())
-        base_transition = find_transition(base_snapshot.schema.ir, merged.ir, table_key)
-        if not restored_columns or base_transition is None:
+        if not restored_columns:
             return merged_row_schema(merged.ir, table_key).empty_table()
-        our_state = self.merge_inputs.target_snapshot, merged.our_transitions[table_key]
-        our_rows, base_rows = _all_rows(our_state), _all_rows((base_snapshot, base_transition))
-        our_rows = _copy_columns(our_rows, base_rows, restored_columns)
+        our_rows = _all_rows((self.merge_inputs.target_snapshot, merged.our_transitions[table_key]))
+        base_rows = merged_base_rows(self.merge_inputs, merged.ir, table_key, our_rows["id"].combine_chunks())
+        our_rows = copy_columns(our_rows, base_rows, restored_columns)
         has_values = [pc.is_valid(our_rows[column_name]) for column_name in restored_columns]
         return our_rows.filter(reduce(pc.or_, has_values))
 
@@ -193,7 +207,7 @@ def compare_in_schema(
     old_rows, new_rows = convert_rows(old, old_rows, refuse), convert_rows(new, new_rows, refuse)
     if keeps_dropped:
         dropped = old_transition.old_property_names.keys() - new_transition.old_property_names.keys()
-        new_rows = _copy_columns(new_rows, old_rows, dropped)
+        new_rows = copy_columns(new_rows, old_rows, dropped)
     return match_rows_by_id(new_transition.new_key, old_rows, new_rows, new_transition.row_schema)
 
 
@@ -204,16 +218,6 @@ def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
     if property_name is not None:
         raise refuse(snapshot, transition, property_name)
     return transition.convert(rows)
-
-
-def _copy_columns(rows: pa.Table, source_rows: pa.Table, column_names: Iterable[str]) -> pa.Table:
-    """Return rows with some columns of the entities in other rows; entities that are not there have nulls."""
-    positions = pc.index_in(rows["id"].combine_chunks(), value_set=source_rows["id"].combine_chunks())
-    for column_name in column_names:
-        column_index = rows.schema.get_field_index(column_name)
-        copied = source_rows[column_name].combine_chunks().take(positions)
-        rows = rows.set_column(column_index, rows.schema.field(column_index), copied)
-    return rows
 
 
 @dataclass(slots=True)

@@ -288,3 +288,42 @@ def test_a_drop_without_edits_of_the_other_branch_is_no_conflict(graph: Graph) -
     dev.insert("Person", {"name": "Dee"})
     merged = graph.merge("dev")
     assert (merged.outcome, merged.stats["resolved"], merged.discarded) == ("merged", 0, ())
+
+
+def criss_cross(graph: Graph) -> Graph:
+    """Two branches that merged each other: both merges have both former heads as bases."""
+    dev = graph.branches.create("dev")
+    change(graph, "city: String?", "city: String?  email: String?")
+    graph.update("Person", where="name = $n", set={"email": "a@x"}, n="Ada")
+    change(dev, "city: String?", 'town: String? @rename_from("city")')
+    dev.update("Person", where="name = $n", set={"town": "Rome", "age": 26}, n="Bob")
+    graph.branches.create("aside")
+    graph.merge("dev")
+    graph.merge("aside", into="dev")
+    return dev.refresh()
+
+
+def test_schemas_are_merged_over_several_bases(graph: Graph) -> None:
+    dev = criss_cross(graph)
+    change(dev, "age: I32?", "age: I64?")
+    change(graph, "town: String?", 'place: String? @rename_from("town")')
+    dev.update("Person", where="name = $n", set={"age": 1 << 40, "email": "c@x"}, n="Cyd")
+    dev.update("Person", where="name = $n", set={"town": "Oslo"}, n="Ada")
+    graph.update("Person", where="name = $n", set={"email": "b@x"}, n="Bob")
+    assert graph.merge("dev").outcome == "merged"
+    expected = [("Ada", 36, "Oslo", "a@x"), ("Bob", 26, "Rome", "b@x"), ("Cyd", 1 << 40, None, "c@x")]
+    assert people(graph, "age", "place", "email") == expected
+    assert not graph.maintenance.check().findings
+    assert graph.merge("main", into="dev").outcome == "fast_forward"
+
+
+def test_several_bases_and_a_property_that_one_branch_drops(graph: Graph) -> None:
+    dev = criss_cross(graph)
+    change(graph, "town: String?", "")
+    dev.update("Person", where="name = $n", set={"town": "Oslo"}, n="Ada")
+    dev.update("Person", where="name = $n", set={"age": 3}, n="Cyd")
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert [conflict.type_name for conflict in caught.value.conflicts] == ["Person.town"]
+    assert graph.merge("dev", strategy="theirs").outcome == "merged"
+    assert people(graph, "age", "town") == [("Ada", 36, "Oslo"), ("Bob", 26, "Rome"), ("Cyd", 3, None)]
