@@ -64,7 +64,7 @@ def sides_from_recursive_base(
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
     base_table = _BaseTable(merge_inputs, result_type.ir, table_key, entity_ids, granularity)
     base_rows, uncertain_ids = base_table.merged_rows(base_ids)
-    base_rows = base_rows.filter(pc.invert(pc.is_in(base_rows["id"], pa.array(sorted(uncertain_ids), pa.string()))))
+    base_rows = _without_ids(base_rows, uncertain_ids)
     schema, (dropped_by_us, dropped_by_them) = our_rows.schema, result_type.dropped_columns
     our_rows = copy_columns(our_rows, base_rows, dropped_by_us)
     their_rows = copy_columns(their_rows, base_rows, dropped_by_them)
@@ -78,9 +78,13 @@ def sides_from_recursive_base(
 
 
 def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    """Return some entities in the merge of all bases, with the columns that their type has in a schema."""
+    """Return some entities in the merge of all bases, with the columns that their type has in a schema.
+
+    Entities about which the bases disagree are left out.
+    """
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
-    return _BaseTable(merge_inputs, ir, table_key, entity_ids, "property").merged_rows(base_ids)[0]
+    base_table = _BaseTable(merge_inputs, ir, table_key, entity_ids, "property")
+    return _without_ids(*base_table.merged_rows(base_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +169,10 @@ def _find_differing_ids(entity_ids: pa.Array, first_rows: pa.Table, second_rows:
 
 def _rows_with_ids(rows: pa.Table, ids: pa.Array) -> pa.Table:
     return rows.filter(pc.is_in(rows["id"], value_set=ids))
+
+
+def _without_ids(rows: pa.Table, excluded_ids: frozenset[str]) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows["id"], pa.array(sorted(excluded_ids), pa.string()))))
 
 
 def _ids_of_both(first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:

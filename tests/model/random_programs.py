@@ -66,12 +66,21 @@ _KINDS = (
     *("merge",) * 12,
     *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
     *("schema", "reshape", "reshape", "reshape", "optimize", "cleanup"),
+    *("replay", "replay", "trace"),
 )
 _COLUMNS = ("more", "other")  # that a schema may add
 _BEGIN = ("fork", "put", "put")  # what programs begin with, or else with one of these:
 _CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
 _SHAPED = (*("shape_add", "value_main", "cross_fork", "shape_rename"), *("value_p", "value_main", "cross_look"))
 _EVOLVED = ("cross_fork", "reshape", "reshape", "value_main", "value_p", "cross_merge", "reshape", "cross_merge")
+_DROPPED = (
+    *("shape_add", "value_main", "cross_fork", "value_p", "shape_main_drop", "cross_merge"),
+    *("trace", "replay", "value_p", "cross_merge"),
+)
+_WOVEN = (
+    *("shape_add", "cross_fork", "shape_main_add", "shape_p_rename", "value_main", "value_p", "cross_keep"),
+    *("cross_one", "cross_two", "shape_p_drop", "value_main", "cross_merge"),
+)
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
 _EDITED = ("cross_fork", "edit_main", "edit_p", "cross_merge")
@@ -91,7 +100,10 @@ class Author:
         begin: tuple[str, ...] = _BEGIN
         if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
             begin = self.dice.choice(
-                (_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED, _EDITED, _EDITED)
+                (
+                    *(_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED, _EDITED, _EDITED),
+                    *(_DROPPED, _DROPPED, _WOVEN, _WOVEN),
+                )
             )
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
@@ -110,7 +122,8 @@ class Author:
         if word in edits:
             return edits[word](branch)
         if kind.startswith("shape"):
-            return "schema", None, kind.partition("_")[2]
+            *branches, verb = kind.split("_")[1:]
+            return "schema", *(branches or [None]), verb
         return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
 
     def _cross(self, kind: str) -> Step:
@@ -199,6 +212,15 @@ class Author:
     def _diff(self) -> Step:
         many = len(self.model.commits)
         return "diff", self.dice.randrange(many), self.dice.randrange(many)
+
+    def _replay(self) -> Step:
+        kind = self.dice.choice(("revert", "revert", "pick"))
+        how = self.dice.choice(("none", "ours", "theirs", "rows"))
+        return "replay", kind, self.dice.randrange(len(self.model.commits)), self._branch(), how
+
+    def _trace(self) -> Step:
+        branch = self._branch()
+        return "trace", branch, self.dice.choice(sorted(self.model.graph(branch)) or [(PERSON, "a")])
 
     def _at(self) -> Step:
         return "at", self.dice.randrange(len(self.model.commits))
@@ -318,7 +340,18 @@ class _Player:
     def rewrite(self, *_: Any) -> None:
         """Nothing that a reader sees."""
 
-    reopen = diff = at = optimize = cleanup = rewrite
+    reopen = diff = at = optimize = cleanup = trace = rewrite
+
+    def replay(self, kind: str, place: int, branch: str, how: str) -> Any:
+        """A commit is found by its place among all that are known."""
+        known = sorted({c for head in self.model.heads.values() for c in self.model.ancestors(head)})
+        commit = known[place % len(known)]
+        if branch not in self.model.heads or not self.model.commits[commit].parents:
+            return None
+        found = self.model.replay(kind, branch, commit, strategy_of(how))
+        if found is not None and found.outcome == "merged":
+            self.model.commit(branch, self.made, found.graph)
+        return found
 
 
 def shaped(given: Sequence[Any], shape: Shape) -> dict[Entity, Row]:
