@@ -78,7 +78,7 @@ _DROPPED = (
     *("trace", "replay", "value_p", "cross_merge"),
 )
 _WOVEN = (
-    *("shape_add", "cross_fork", "shape_main_add", "shape_p_rename", "value_main", "value_p", "cross_keep"),
+    *("cross_fork", "shape_main_add", "shape_main_add", "shape_p_add", "value_main", "value_p", "cross_keep"),
     *("cross_one", "cross_two", "shape_p_drop", "value_main", "cross_merge"),
 )
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
@@ -96,15 +96,19 @@ class Author:
 
     def program(self, size: int) -> Program:
         """So many steps; with the first ones two branches go apart, or merge each other."""
-        steps: list[Step] = []
         begin: tuple[str, ...] = _BEGIN
         if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
             begin = self.dice.choice(
-                (
-                    *(_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED, _EDITED, _EDITED),
-                    *(_DROPPED, _DROPPED, _WOVEN, _WOVEN),
-                )
+                (_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED, _EDITED, _EDITED)
             )
+        return self._program(begin, size)
+
+    def schema_program(self, size: int) -> Program:
+        """So many steps; with the first ones the schemas of two branches go apart and are merged."""
+        return self._program(self.dice.choice((_SHAPED, _EVOLVED, _DROPPED, _DROPPED, _WOVEN, _WOVEN)), size)
+
+    def _program(self, begin: tuple[str, ...], size: int) -> Program:
+        steps: list[Step] = []
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
             steps.append(step)
@@ -400,8 +404,8 @@ def strategy_of(how: str) -> Callable[[Any], Any]:
     def answer(one: Any) -> Any:
         if how in ("ours", "theirs"):
             return how
-        if how == "session":
-            return "theirs"
+        if how == "session":  # which decides about rows only
+            return None if one.kind == "schema_conflict" else "theirs"
         if how == "rows" and one.kind in rows:
             return "theirs"
         if how == "mixed":

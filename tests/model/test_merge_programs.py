@@ -7,6 +7,7 @@ is made small and printed as a script.
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.model.failed_programs import FOUND
 from tests.model.planted_defects import DEFECTS
@@ -15,6 +16,7 @@ from tests.model.random_programs import Author, Program, script, shrunk
 from tests.rig.case_lists import missing
 
 QUICK, FULL = 200, 5000
+EXAMPLES_PER_PROGRAM = 4  # of the hypothesis profile: the full one runs 250 programs of schema changes in each part
 
 
 def failure(program: Program, *, whole: bool = True) -> BaseException | None:
@@ -26,9 +28,9 @@ def failure(program: Program, *, whole: bool = True) -> BaseException | None:
     return None
 
 
-def check(seed: int, size: int, *, whole: bool = True) -> None:
+def check(seed: int, size: int, *, whole: bool = True, schemas: bool = False) -> None:
     """Run one program; a failing one is made small and told."""
-    program = Author(seed).program(size)
+    program = Author(seed).schema_program(size) if schemas else Author(seed).program(size)
     first = failure(program, whole=whole)
     if first is None:
         return
@@ -69,6 +71,20 @@ def test_many_programs_match_the_model(part: int, capsys: pytest.CaptureFixture[
     assert not rare
 
 
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("part", range(8))
+def test_programs_with_schemas_that_go_apart_match_the_model(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """2,000 programs in the full profile, and fewer in the default one."""
+    hits.clear()
+    count = settings().max_examples // EXAMPLES_PER_PROGRAM
+    for number in range(count):
+        check(part * 1000 + number, 8 + number % 12, whole=number % 8 == 0, schemas=True)
+    with capsys.disabled():
+        print(f"\ncame across: {dict(sorted(hits.items()))}")
+    assert count < 100 or not {name for name in WITH_SCHEMAS if hits[name] < 3}
+
+
 @pytest.mark.parametrize("name", DEFECTS)
 def test_programs_of_planted_defects_pass_without_the_defect(name: str) -> None:
     run(DEFECTS[name].program)
@@ -98,7 +114,12 @@ EVERYTHING = (
     *("already_up_to_date", "fast_forward", "merged", "conflict", "refused"),
     *("divergent_insert", "divergent_update", "delete_vs_update", "orphan_edge"),
     *("unique_violation", "cardinality_violation", "value_constraint_violation"),
-    *("several bases", "doubtful", "mismatch", "lost edges", "discarded", "credited"),
+    *("several bases", "doubtful", "lost edges", "discarded", "credited"),
     *("put", "cut", "fork", "drop", "rewrite", "reopen", "fault", "diff", "at"),
     *("schema", "optimize", "cleanup"),
+    *("replay merged", "replay conflict", "replay refused", "traced"),
+)
+WITH_SCHEMAS = (
+    *("merged", "schema conflict: open", "several bases", "discarded", "credited", "diff", "traced"),
+    *("replay merged", "replay refused"),
 )
