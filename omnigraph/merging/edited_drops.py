@@ -57,7 +57,7 @@ class EditedDrop:
         kind, type_name = self.table_key.kind, self.table_key.type_name
         for entity_id, value in self.values:
             part = ("entity", None, value) if self.property_name is None else ("property", self.property_name, value)
-            yield DiscardedChange(kind, type_name, entity_id, self.side, *part)  # type: ignore[arg-type]
+            yield DiscardedChange(kind, type_name, entity_id, self.side, *part)
 
 
 def find_edited_drops(merge_inputs: MergeInputs) -> tuple[EditedDrop, ...]:
@@ -72,7 +72,8 @@ def find_edited_drops(merge_inputs: MergeInputs) -> tuple[EditedDrop, ...]:
 
 def _edited_drops_of(base: Snapshot, keeper: Snapshot, dropper_ir: SchemaIR, side: Choice) -> Iterator[EditedDrop]:
     keeper_ir = keeper.schema.ir
-    for kept_type in (*keeper_ir.catalog.nodes, *keeper_ir.catalog.edges):
+    kept_types: list[NodeType | EdgeType] = [*keeper_ir.catalog.nodes, *keeper_ir.catalog.edges]
+    for kept_type in kept_types:
         table_key = key_of_type(kept_type)
         base_transition = find_transition(base.schema.ir, keeper_ir, table_key)
         if base_transition is None or not content_differs(base, keeper, table_key):

@@ -127,7 +127,7 @@ class Author:
             return edits[word](branch)
         if kind.startswith("shape"):
             *branches, verb = kind.split("_")[1:]
-            return "schema", *(branches or [None]), verb
+            return "schema", branches[0] if branches else None, verb
         return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
 
     def _cross(self, kind: str) -> Step:
