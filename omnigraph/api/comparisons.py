@@ -79,8 +79,10 @@ def diff(
     `main..dev` specifies both in one argument; `main...dev` means the changes on `dev` since it
     diverged from `main`.
 
-    Raises `ChangeSchemaBoundary` if the properties of a type differ between the two states, and
-    `HistoryReclaimed` if a cleanup has removed one of them.
+    Values of `a` are expressed in the schema of `b`; `schema_change` of the result says how the schemas differ.
+
+    Raises `ChangeSchemaBoundary` if a value does not fit the schema of `b`, and `HistoryReclaimed` if a
+    cleanup has removed one of the states.
     """
     handle.require_open()
     old_snapshot, new_snapshot = _find_pair(handle, a, b)

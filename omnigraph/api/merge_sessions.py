@@ -19,8 +19,6 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.diff import diff_table, match_rows_by_id
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_target
-from omnigraph.ingest.defaults import backfill_values
-from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.merging import conflicts as found_conflicts
 from omnigraph.merging.discarded_changes import DiscardedChange
 from omnigraph.merging.lost_edges import LostEdge
@@ -322,9 +320,7 @@ def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str
 
 def _diff_adopted_table(merge_inputs: MergeInputs, table_key: TableKey) -> TableChanges:
     """Return the changes to an adopted table, in the columns that it has on the source."""
-    source_snapshot = merge_inputs.source_snapshot
-    defaults = backfill_values(type_for_key(source_snapshot.schema.ir.catalog, table_key))
-    return diff_table(merge_inputs.target_snapshot, source_snapshot, table_key, column_defaults=defaults)
+    return diff_table(merge_inputs.target_snapshot, merge_inputs.source_snapshot, table_key)
 
 
 def _match_written_rows(merge_inputs: MergeInputs, plan: MergePlan, table_delta: TableDelta) -> TableChanges:

@@ -1,6 +1,6 @@
 """`omnigraph changes`: what was committed to a branch since a reader's last poll."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,7 @@ from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.api.change_feed.feed import ChangeBlock, Feed
+    from omnigraph.history.schema_changes import SchemaChange
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _COMMANDS = {
@@ -126,8 +127,16 @@ def _print_block(block: "ChangeBlock") -> None:
     published = f"{commit.published:%Y-%m-%d %H:%M:%S}"
     header = [click.style(commit.id, fg="yellow"), published, commit.actor or "-", commit.operation]
     show.result("  ".join([*header, *([commit.message] if commit.message else [])]))
+    for line in schema_lines(block.schema_change):
+        show.result(f"  {line}")
     for change in block.changes:
         show.result(f"  {format_change(change)}")
+
+
+def schema_lines(schema_change: "SchemaChange | None") -> Iterator[str]:
+    """Yield one line for each step of a schema change."""
+    for description in () if schema_change is None else schema_change.descriptions:
+        yield f"{click.style('*', fg='cyan')} schema: {description}"
 
 
 def format_change(change: Any) -> str:
@@ -206,12 +215,15 @@ def commit_changes(
     if page_token is not None:
         pages = iter(())
     if not settings().json:
+        for line in schema_lines(first_page.schema_change):
+            show.result(line)
         for page in chain([first_page], pages):
             for change in page.changes:
                 show.result(format_change(change))
         return
-    cause, next_token = first_page.to_json()["cause"], first_page.next_page_token
-    click.echo(f'{{"cause": {_dump_json(cause)}, "changes": [')
+    members, next_token = first_page.to_json(), first_page.next_page_token
+    leading = {name: members[name] for name in ("cause", "schema_change") if name in members}
+    click.echo(f'{_dump_json(leading)[:-1]}, "changes": [')
     _print_changes(chain([first_page], pages))
     token_member = f', "next_page_token": {_dump_json(next_token)}' if page_token is not None and next_token else ""
     click.echo(f"]{token_member}}}")

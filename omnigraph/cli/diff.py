@@ -7,7 +7,7 @@ import click
 
 from . import exits, show
 from .address import resolve_root, store_option, uri_option
-from .changes import filter_arguments, filter_options, format_change
+from .changes import filter_arguments, filter_options, format_change, schema_lines
 from .conflicts import format_value
 from .options import settings, shared_options
 from .query import print_lines
@@ -55,6 +55,7 @@ def diff(
 
 def _difference_lines(difference: "Diff", *, stat: bool) -> Iterator[str]:
     summary = difference.summary()
+    yield from schema_lines(difference.schema_change)
     if stat:
         for type_name, op_counts in sorted(summary["types"].items()):
             counts = (op_counts[op] for op in ("insert", "update", "delete"))
@@ -63,7 +64,7 @@ def _difference_lines(difference: "Diff", *, stat: bool) -> Iterator[str]:
         for change in difference:
             yield _change_line(change)
     total = summary["inserts"], summary["updates"], summary["deletes"]
-    yield _describe_counts(*total) if any(total) else "no differences"
+    yield _describe_counts(*total) if any(total) or difference.schema_change else "no differences"
 
 
 def _change_line(change: Any) -> str:
@@ -82,7 +83,10 @@ def _describe_counts(inserts: int, updates: int, deletes: int) -> str:
 
 
 def _difference_document(graph: "Graph", difference: "Diff", *, stat: bool) -> dict[str, Any]:
+    from omnigraph.api.change_feed.feed import describe_schema_change
+
     members = {"from": difference.from_commit, "to": difference.to_commit, "summary": difference.summary()}
+    members |= describe_schema_change(difference.schema_change)
     return members if stat else members | {"changes": list(_change_documents(graph, difference))}
 
 

@@ -122,7 +122,7 @@ def _history_lines(versions: "EntityHistory") -> Iterator[str]:
         if value_changes and version.op != "delete":
             yield f"    {', '.join(value_changes)}"
     if versions.gap is not None:
-        yield f"a cleanup removed the history before commit {versions.gap.id}"
+        yield versions.describe_gap()
 
 
 def _describe_commit(commit: "Commit | None", op: str | None = None) -> str:

@@ -199,7 +199,7 @@ class CommitHasNoParent(ChangeDiffRefused):
 
 
 class ChangeSchemaBoundary(ChangeDiffRefused):
-    """The schema changed between the two commits."""
+    """The schema of the newer commit cannot express a value of the older one."""
 
     reason = "schema_boundary"
 

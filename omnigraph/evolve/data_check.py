@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import SchemaViolation
+from omnigraph.history.matched_types import TypeTransition, type_transitions
 from omnigraph.lang.schema.canonical_shape import constraint_columns
 from omnigraph.lang.schema.catalog import Check, Constraint, EdgeType, NodeType, Range, Unique
 from omnigraph.lang.schema.migrate.steps import (
@@ -36,7 +37,6 @@ from omnigraph.storage.find_rows import read_batches
 from omnigraph.storage.table import Table
 from omnigraph.values.table_key import TableKey
 
-from .matched_types import TypeTransition, type_transitions
 from .proposal import SchemaPlan
 
 MAX_REPORTED = 10  # maximum number of entities listed in an error

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from omnigraph.history.commit import TableEntry
+from omnigraph.history.matched_types import TypeTransition, added_types, dropped_types, type_transitions
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.publish.requirements import SameVersion
@@ -24,7 +25,6 @@ from omnigraph.storage.table import Table, commit, create_table
 from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
-from .matched_types import TypeTransition, added_types, dropped_types, type_transitions
 from .proposal import SchemaPlan
 
 _FRAGMENT_ROWS = 1 << 16  # rows per fragment of a copied table

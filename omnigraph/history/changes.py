@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from omnigraph.errors import (
     ChangeFeedGap,
-    ChangeSchemaBoundary,
     CommitHasNoParent,
     CommitNotFound,
     HistoryReclaimed,
@@ -20,15 +19,16 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.type_names import type_for_key, unknown_type_error
+from omnigraph.lang.schema.type_names import unknown_type_error
 from omnigraph.storage.failures import DamagedError, to_storage_error
 from omnigraph.values.name_rules import quote_name, require_names
 from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, TableEntry
 from .cursor import hash_facts
-from .diff import changed_table_keys, diff_table, find_old_key, snapshot_at
+from .diff import changed_table_keys, diff_table, snapshot_at
 from .entities import OPS, TableChanges
+from .schema_changes import SchemaChange, TypeName, compare_schemas
 from .snapshot import Snapshot
 
 ENTITY_KINDS = ("node", "edge")
@@ -117,10 +117,14 @@ class TypeChanges:
 
 @dataclass(frozen=True, slots=True)
 class CommitBlock:
-    """The changes from a commit's first parent to the commit, nodes before edges, then by type and id."""
+    """The changes from a commit's first parent to the commit, nodes before edges, then by type and id.
+
+    `schema_change` is what the commit changed in the schema, or None.
+    """
 
     commit: Commit
     type_changes: tuple[TypeChanges, ...]
+    schema_change: SchemaChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +194,10 @@ def _load_block(
     if cached_block is not None:
         return cached_block
     try:
-        return CommitBlock(commit, tuple(_diff_types(old_snapshot, new_snapshot, change_filter)))
+        schema_change = compare_schemas(
+            old_snapshot, new_snapshot, _included_types(old_snapshot, new_snapshot, change_filter)
+        )
+        return CommitBlock(commit, tuple(_diff_types(old_snapshot, new_snapshot, change_filter)), schema_change)
     except (HistoryReclaimed, OSError, StorageError, pa.ArrowInvalid) as error:
         if not isinstance(error, HistoryReclaimed) and not _are_files_missing(old_snapshot, new_snapshot, error):
             raise to_storage_error(error, effect="none") from error
@@ -242,8 +249,6 @@ def _snapshot_after(old_snapshot: Snapshot, commit: Commit) -> Snapshot:
 
 
 def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter) -> Iterator[TypeChanges]:
-    if old_snapshot.schema_row.hash != new_snapshot.schema_row.hash:
-        _check_property_names(old_snapshot, new_snapshot, change_filter)
     for _, type_id, table_key in _changed_types(old_snapshot, new_snapshot):
         if change_filter.includes_type(table_key.kind, type_id):
             table_changes = diff_table(old_snapshot, new_snapshot, table_key)
@@ -254,22 +259,19 @@ def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: C
                 yield TypeChanges(type_id, included_changes)
 
 
-def _check_property_names(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter) -> None:
-    """Raise an error if a property name is gone, even if no row changed, because readers may copy by name."""
-    for table_key in sorted(new_snapshot.tables):
-        old_key = find_old_key(old_snapshot, new_snapshot, table_key)
-        if old_key not in old_snapshot.tables or _property_names(old_snapshot, old_key) <= _property_names(
-            new_snapshot, table_key
-        ):
-            continue
-        kind, type_name = table_key.kind, table_key.type_name
-        if change_filter.includes_type(kind, new_snapshot.schema.ir.type_id(kind, type_name)):
-            raise ChangeSchemaBoundary(graph_commit_id=new_snapshot.commit_id, type_name=type_name)
-
-
-def _property_names(snapshot: Snapshot, table_key: TableKey) -> frozenset[str]:
-    declared_type = type_for_key(snapshot.schema.ir.catalog, table_key)
-    return frozenset(declared_property.name for declared_property in declared_type.properties)
+def _included_types(
+    old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter
+) -> frozenset[TypeName] | None:
+    """Return the types that a filter includes, by kind and name in either schema; None if it includes all."""
+    if change_filter.kinds is None and change_filter.type_ids is None:
+        return None
+    schemas = () if old_snapshot.schema_row == new_snapshot.schema_row else (old_snapshot.schema, new_snapshot.schema)
+    return frozenset(
+        (identity.kind, identity.name)
+        for schema in schemas
+        for identity in schema.ir.type_identities
+        if change_filter.includes_type(identity.kind, identity.type_id)
+    )
 
 
 def _changed_types(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[tuple[int, int, TableKey]]:

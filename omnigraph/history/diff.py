@@ -4,17 +4,16 @@ Tables with equal content ids are never opened. Rows are matched by entity id, n
 the row ids of two branches are unrelated. Values are equal if their bytes are equal.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import ChangeSchemaBoundary, StorageError
-from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.storage.arrow import PROPERTY_ID_KEY
+from omnigraph.errors import StorageError
 from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.column_identity import align_columns, contains_hidden_values, have_same_columns
 from omnigraph.storage.differing_rows import are_rows_equal, differing_rows, rows_by_id
 from omnigraph.storage.find_rows import read_rows
 from omnigraph.storage.scan import ROW_ID
@@ -24,9 +23,12 @@ from omnigraph.storage.value_equality import same_rows
 from omnigraph.storage.version_difference import compare_versions
 from omnigraph.values.table_key import TableKey
 
+from .commit import TableEntry
 from .commit_log import HistoryLog
 from .entities import TableChanges
+from .matched_types import find_transition
 from .missing_files import explain_missing_files
+from .schema_boundary import check_expressible, replaced_type_error
 from .snapshot import Snapshot
 from .version_path import VersionStep, find_version_path
 
@@ -39,9 +41,8 @@ def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[T
 
     A table that was only renamed appears under its new key.
     """
-    candidate_keys = {*old_snapshot.tables, *new_snapshot.tables} - {
-        find_old_key(old_snapshot, new_snapshot, table_key) for table_key in new_snapshot.tables
-    }
+    continued_keys = {find_old_key(old_snapshot, new_snapshot, table_key) for table_key in new_snapshot.tables}
+    candidate_keys = old_snapshot.tables.keys() - continued_keys
     return sorted(
         table_key
         for table_key in {*candidate_keys, *new_snapshot.tables}
@@ -51,22 +52,31 @@ def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[T
 
 def content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
     """Return whether a table, by its key in the new snapshot, differs in content or exists in only one snapshot."""
-    old_entry, new_entry = (
-        old_snapshot.tables.get(find_old_key(old_snapshot, new_snapshot, table_key)),
-        new_snapshot.tables.get(table_key),
-    )
+    old_entry = find_old_entry(old_snapshot, new_snapshot, table_key)
+    new_entry = new_snapshot.tables.get(table_key)
     return old_entry is None or new_entry is None or old_entry.content_id != new_entry.content_id
 
 
-def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableKey:
-    """Return a table's key in the old snapshot; a renamed table keeps its location."""
-    new_entry = new_snapshot.tables.get(table_key)
-    if new_entry is None or table_key in old_snapshot.tables:
-        return table_key
-    return next(
-        (old_key for old_key, old_entry in old_snapshot.tables.items() if old_entry.location == new_entry.location),
-        table_key,
-    )
+def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableKey | None:
+    """Return the key that a type of the new snapshot has in the old one, or None if the type is not there.
+
+    Types are matched by identity: a renamed type is the same, and another type of the same name is not.
+    """
+    if old_snapshot.schema_row == new_snapshot.schema_row:
+        return table_key if table_key in old_snapshot.tables else None
+    if table_key not in new_snapshot.tables:
+        return None
+    transition = find_transition(old_snapshot.schema.ir, new_snapshot.schema.ir, table_key)
+    return transition.old_key if transition is not None and transition.old_key in old_snapshot.tables else None
+
+
+def find_old_entry(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableEntry | None:
+    """Return the entry of a type of the new snapshot in the old one, or None if the type is not there.
+
+    A type that only the old snapshot has is found by its key there.
+    """
+    old_key = find_old_key(old_snapshot, new_snapshot, table_key) if table_key in new_snapshot.tables else table_key
+    return None if old_key is None else old_snapshot.tables.get(old_key)
 
 
 def diff_snapshots(
@@ -85,52 +95,41 @@ def diff_table(
     table_key: TableKey,
     *,
     compare_all_rows: bool = False,
-    column_defaults: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
-    """Return the changes to one table.
+    """Return the changes to one table, with old rows expressed in the type of the new snapshot.
 
-    `compare_all_rows` compares every row by id, as a check on the shortcut. Nullable properties that
-    the type gained are null in the old rows; any other difference between its properties raises
-    `ChangeSchemaBoundary`. With `column_defaults`, the old rows instead get the new
-    columns, filled with these values where a row had none.
+    `compare_all_rows` compares every row by id, as a check on the shortcut. Raises `ChangeSchemaBoundary` if
+    a value of an old row does not fit the new type of its property.
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
-        return _diff_table(
-            old_snapshot, new_snapshot, table_key, compare_all_rows=compare_all_rows, column_defaults=column_defaults
+        old_entry = find_old_entry(old_snapshot, new_snapshot, table_key)
+        if old_entry is None and _is_replaced(old_snapshot, new_snapshot, table_key):
+            raise replaced_type_error(old_snapshot, new_snapshot, table_key)
+        old_table = None if old_entry is None else old_snapshot.table(old_entry.key)
+        new_table = new_snapshot.table(table_key) if table_key in new_snapshot.tables else None
+        if old_table is None or new_table is None:
+            return diff_tables(new_snapshot.store, table_key, old_table, new_table)
+        if table_key in old_snapshot.tables and not compare_all_rows:
+            changes = _diff_around_maintenance(old_snapshot, new_snapshot, table_key, (old_table, new_table))
+            if changes is not None:
+                return changes
+        transition = None
+        if not have_same_columns(old_table, new_table):
+            transition = find_transition(old_snapshot.schema.ir, new_snapshot.schema.ir, table_key)
+        if transition is None:
+            return diff_tables(new_snapshot.store, table_key, old_table, new_table, compare_all_rows=compare_all_rows)
+        old_rows, new_rows = read_differing_rows(
+            new_snapshot.store, old_table, new_table, compare_all_rows=compare_all_rows
         )
+        check_expressible(old_snapshot, new_snapshot, transition, old_rows)
+        return match_rows_by_id(table_key, transition.convert(old_rows), new_rows, transition.row_schema)
 
 
-def _diff_table(
-    old_snapshot: Snapshot,
-    new_snapshot: Snapshot,
-    table_key: TableKey,
-    *,
-    compare_all_rows: bool,
-    column_defaults: Mapping[str, pa.Scalar] | None,
-) -> TableChanges:
-    old_key = find_old_key(old_snapshot, new_snapshot, table_key)
-    old_table = old_snapshot.table(old_key) if old_key in old_snapshot.tables else None
-    new_table = new_snapshot.table(table_key) if table_key in new_snapshot.tables else None
-    if (
-        old_table is not None
-        and new_table is not None
-        and column_defaults is None
-        and not _can_express_rows(new_snapshot, table_key, old_table, new_table)
-    ):
-        type_name = table_key.type_name
-        raise ChangeSchemaBoundary(graph_commit_id=new_snapshot.commit_id, type_name=type_name)
-    if old_table is not None and new_table is not None and old_key == table_key and not compare_all_rows:
-        changes = _diff_around_maintenance(old_snapshot, new_snapshot, table_key, (old_table, new_table))
-        if changes is not None:
-            return changes
-    return diff_tables(
-        new_snapshot.store,
-        table_key,
-        old_table,
-        new_table,
-        compare_all_rows=compare_all_rows,
-        column_defaults=column_defaults,
-    )
+def _is_replaced(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
+    """Return whether the new snapshot has another type under the name of a type that it does not have."""
+    if table_key not in old_snapshot.tables or table_key not in new_snapshot.tables:
+        return False
+    return find_transition(new_snapshot.schema.ir, old_snapshot.schema.ir, table_key) is None
 
 
 def _diff_around_maintenance(
@@ -138,7 +137,7 @@ def _diff_around_maintenance(
 ) -> TableChanges | None:
     """Diff a table step by step, skipping maintenance; return None if this would not read fewer rows."""
     old_table, new_table = table_pair
-    if old_table.location != new_table.location or old_table.schema.names != new_table.schema.names:
+    if old_table.location != new_table.location or not have_same_columns(old_table, new_table):
         return None
     direct_row_count = compare_versions(old_table, new_table).max_rows_read
     path_segments = (
@@ -219,23 +218,29 @@ def diff_tables(
     new_table: Table | None,
     *,
     compare_all_rows: bool = False,
-    column_defaults: Mapping[str, pa.Scalar] | None = None,
 ) -> TableChanges:
-    """Return the changes from one version of a table to another; None stands for a missing table."""
+    """Return the changes from one version of a table to another with the same columns; None is a missing table."""
     arrow_schema = row_schema((new_table or old_table).schema)  # type: ignore[union-attr]
     if old_table is None or new_table is None:
         old_rows = arrow_schema.empty_table() if old_table is None else read_rows(old_table, old_table.schema.names)
         new_rows = arrow_schema.empty_table() if new_table is None else read_rows(new_table, new_table.schema.names)
         return match_rows_by_id(table_key, old_rows, new_rows, arrow_schema)
-    same_columns = old_table.schema.names == new_table.schema.names
-    if old_table.location == new_table.location and not compare_all_rows:
-        old_rows, new_rows = differing_rows(store, compare_versions(old_table, new_table), same_columns=same_columns)
-    else:
-        old_row_ids, new_row_ids = _find_differing_rows(old_table, new_table, same_columns=same_columns)
-        old_rows, new_rows = rows_by_id(old_table, old_row_ids), rows_by_id(new_table, new_row_ids)
+    old_rows, new_rows = read_differing_rows(store, old_table, new_table, compare_all_rows=compare_all_rows)
     return match_rows_by_id(
-        table_key, align_columns(old_rows, old_table.schema, new_table.schema, column_defaults), new_rows, arrow_schema
+        table_key, align_columns(old_rows, old_table.schema, new_table.schema), new_rows, arrow_schema
     )
+
+
+def read_differing_rows(
+    store: Store, old_table: Table, new_table: Table, *, compare_all_rows: bool = False
+) -> tuple[pa.Table, pa.Table]:
+    """Return the rows that may differ between two versions, each with the columns of its version."""
+    same_columns = have_same_columns(old_table, new_table)
+    same_place = old_table.location == new_table.location
+    if same_place and not compare_all_rows and (same_columns or not contains_hidden_values(old_table, new_table)):
+        return differing_rows(store, compare_versions(old_table, new_table), same_columns=same_columns)
+    old_row_ids, new_row_ids = _find_differing_rows(old_table, new_table, same_columns=same_columns)
+    return rows_by_id(old_table, old_row_ids), rows_by_id(new_table, new_row_ids)
 
 
 def empty_changes(table_key: TableKey, table: Table) -> TableChanges:
@@ -284,49 +289,3 @@ def snapshot_at(context_snapshot: Snapshot, log: HistoryLog, commit_id: str) -> 
     manifest_version = log.get(commit_id).manifest_version
     store, erased = context_snapshot.store, frozenset(context_snapshot.schema.erased_directories)
     return Snapshot(store, context_snapshot.branch, commit_id, manifest_version, schema, tables, log, True, erased)
-
-
-def _can_express_rows(new_snapshot: Snapshot, table_key: TableKey, old_table: Table, new_table: Table) -> bool:
-    """Return whether old rows fit the new columns: only nullable properties were added; names may differ."""
-    old_types, new_types = _property_types(old_table.schema), _property_types(new_table.schema)
-    if len(old_types) == len(new_types):
-        return old_types == new_types
-    if not old_types.items() <= new_types.items():
-        return False
-    declared_type = type_for_key(new_snapshot.schema.ir.catalog, table_key)
-    added_names = [field.name for field in new_table.schema if _property_identity(field) not in old_types]
-    added_properties = [declared_type.property(name) for name in added_names]
-    return all(added is not None and added.type.nullable for added in added_properties)
-
-
-def _property_types(schema: pa.Schema) -> dict[bytes, str]:
-    return {_property_identity(field): str(field.type) for field in schema}
-
-
-def _property_identity(field: pa.Field) -> bytes:
-    identity: bytes = (field.metadata or {}).get(PROPERTY_ID_KEY, field.name.encode())
-    return identity
-
-
-def align_columns(
-    rows: pa.Table, old_schema: pa.Schema, new_schema: pa.Schema, column_defaults: Mapping[str, pa.Scalar] | None = None
-) -> pa.Table:
-    """Return rows with the columns of a different schema, matched by property identity.
-
-    A column that did not exist gets its value from `column_defaults`, or null if it has no default.
-    """
-    if old_schema.names == new_schema.names:
-        return rows
-    old_fields = {_property_identity(field): field for field in old_schema}
-    columns = {}
-    for new_field, plain_field in zip(new_schema, row_schema(new_schema), strict=True):
-        old_field = old_fields.get(_property_identity(new_field))
-        if old_field is not None and old_field.type == new_field.type:
-            columns[new_field.name] = rows[old_field.name]
-        elif old_field is not None:  # a numeric type that was widened
-            columns[new_field.name] = rows[old_field.name].cast(plain_field.type)
-        elif column_defaults is not None and new_field.name in column_defaults:
-            columns[new_field.name] = pa.repeat(column_defaults[new_field.name], rows.num_rows)
-        else:
-            columns[new_field.name] = pa.nulls(rows.num_rows, plain_field.type)
-    return pa.table(columns)

@@ -3,29 +3,35 @@
 This module owns the walk over the commit graph. A version belongs to the commit that created it, on
 any branch. A merge that only carried a version over did not create it; a merge that decided between
 the two sides did. Likewise, a merge sets the properties about which it decided, whichever side it
-chose. Each distinct table content is read once, for a single row. Commits that did not touch the
-table cost nothing.
+chose. All rows are compared in the current schema. Each distinct table content is read once, for a
+single row. Commits that did not touch the table cost nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.errors import EntityNotFound, HistoryReclaimed, StorageError
+from omnigraph.errors import ChangeSchemaBoundary, EntityNotFound, HistoryReclaimed, StorageError
 from omnigraph.history.merge_bases import find_merge_bases
+from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.storage.arrow import table_schema
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find_rows import find
 from omnigraph.storage.table import Table, open_table
 from omnigraph.values.table_key import TableKey
 
-from .commit import Commit, TableEntry
+from .commit import Commit, SchemaRow, TableEntry
 from .commit_log import sort_newest_first
 from .decided_properties import is_decided, same_property
-from .diff import align_columns, match_rows_by_id
+from .diff import match_rows_by_id, snapshot_at
 from .entities import EntityChange, Op
+from .matched_types import TypeTransition
+from .schema_boundary import check_expressible
 from .snapshot import Snapshot
+from .traced_table import trace_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +53,30 @@ class EntityVersion:
 class EntityHistory(list[EntityVersion]):
     """The versions of an entity, newest first.
 
-    `gap` is the newest commit that changed the type and cannot be compared with its predecessor,
-    because the predecessor was cleaned up. Earlier versions are not listed. If the history is
-    complete, `gap` is None.
+    All values are expressed in the current schema. `gap` is the newest commit that changed the type and
+    cannot be compared with its predecessor, because the predecessor was cleaned up, or because the current
+    schema cannot express it; `boundary` is then the error that says why. Earlier versions are not listed.
+    If the history is complete, `gap` is None.
     """
 
     gap: Commit | None = None
+    boundary: ChangeSchemaBoundary | None = None
 
     @property
     def complete(self) -> bool:
         """Whether the history reaches back to the first version."""
         return self.gap is None
 
+    def describe_gap(self) -> str:
+        """Return why earlier versions are not listed, or an empty string."""
+        if self.gap is None:
+            return ""
+        if self.boundary is not None:
+            return f"the current schema cannot express the history before commit {self.gap.id}"
+        return f"a cleanup removed the history before commit {self.gap.id}"
+
     def __repr__(self) -> str:
-        gap_text = "" if self.gap is None else f"; a cleanup removed the history before commit {self.gap.id}"
+        gap_text = "" if self.gap is None else f"; {self.describe_gap()}"
         return f"<EntityHistory: {len(self)} version{'s'[: len(self) != 1]}{gap_text}>"
 
 
@@ -80,22 +96,30 @@ class Blamed:
 
 @dataclass(frozen=True, slots=True)
 class _EntityRow:
-    """The entity's row in one version of its table (empty if there is none), with the table's columns."""
+    """The entity's row in one version of its table (empty if there is none), and how it is expressed now."""
 
-    matched_rows: pa.Table
-    table_schema: pa.Schema
+    stored_rows: pa.Table
+    transition: TypeTransition
+
+    @property
+    def is_absent(self) -> bool:
+        return not int(self.stored_rows.num_rows)
+
+    def express(self, *, with_defaults: bool) -> pa.Table:
+        """Return the row with the current columns; without defaults, properties that it did not have are null."""
+        return self.transition.convert(self.stored_rows, with_defaults=with_defaults)
 
 
 class EntityTracer:
     """Traces an entity through all ancestors of a snapshot."""
 
     def __init__(self, snapshot: Snapshot, table_key: TableKey, entity_id: str) -> None:
-        newest_entry = snapshot.table_entry(table_key)
+        snapshot.table_entry(table_key)
         self._snapshot, self._table_key, self._entity_id = snapshot, table_key, entity_id
         self._commits = sort_newest_first(snapshot.log.ancestors(snapshot.commit_id).values())
-        self._entries = _entries_by_commit(self._commits, newest_entry)
+        self._versions = trace_table(snapshot, table_key, self._commits)
         self._erased_directories = frozenset(snapshot.schema.erased_directories)
-        self._row_cache: dict[str, _EntityRow] = {}
+        self._row_cache: dict[tuple[str, SchemaRow], _EntityRow] = {}
 
     def versions(self, max_versions: int | None = None) -> EntityHistory:
         """Return the versions, newest first, up to a limit, stopping where history was cleaned up."""
@@ -110,26 +134,27 @@ class EntityTracer:
             except HistoryReclaimed:
                 history.gap = commit
                 break
+            except ChangeSchemaBoundary as boundary:
+                history.gap, history.boundary = commit, boundary
+                break
             if change is not None:
                 history.append(_build_version(commit, change))
         return history
 
     def blame(self) -> dict[str, Blamed]:
         """Return, for each property of the entity, the commit that set its current value."""
-        current_row = self._row_at_commit(self._snapshot.commit_id)
-        if current_row is None or not current_row.matched_rows.num_rows:
+        current_row = self._expressed_row(self._snapshot.commit_id)
+        if current_row is None:
             type_name = self._table_key.type_name
             raise EntityNotFound(f"no {type_name} '{self._entity_id}' found")
-        property_names = [
-            property_name for property_name in current_row.matched_rows.column_names if property_name != "id"
-        ]
+        property_names = [property_name for property_name in current_row.column_names if property_name != "id"]
         pending_properties = {self._snapshot.commit_id: set(property_names)}
         blamed_commits: dict[str, Commit | None] = {}
         for commit in self._commits:
             properties = pending_properties.pop(commit.id, None)
             if properties:
                 self._trace_to_parents(commit, properties, pending_properties, blamed_commits, current_row)
-        values = current_row.matched_rows.to_pylist()[0]
+        values = current_row.to_pylist()[0]
         return {
             property_name: Blamed(property_name, values[property_name], blamed_commits.get(property_name))
             for property_name in property_names
@@ -141,7 +166,7 @@ class EntityTracer:
         properties: set[str],
         pending_properties: dict[str, set[str]],
         blamed_commits: dict[str, Commit | None],
-        current_row: _EntityRow,
+        current_row: pa.Table,
     ) -> None:
         """Attribute values that a parent already had to that parent, and all others to this commit.
 
@@ -161,9 +186,11 @@ class EntityTracer:
                 properties = properties - inherited
         except HistoryReclaimed:
             return
+        except ChangeSchemaBoundary:
+            pass  # the values of the parents cannot be expressed, so this commit has set them
         blamed_commits.update(dict.fromkeys(properties, commit))
 
-    def _decided_properties(self, commit: Commit, property_names: set[str], current_row: _EntityRow) -> set[str]:
+    def _decided_properties(self, commit: Commit, property_names: set[str], current_row: pa.Table) -> set[str]:
         """Return the properties about which a merge decided; none if its merge base was cleaned up."""
         if len(commit.parents) < 2:
             return set()
@@ -172,14 +199,12 @@ class EntityTracer:
         if not self._may_have_decided(differing_ids, base_ids):
             return set()
         try:
-            parents = [self._converted_row(parent_id, current_row) for parent_id in commit.parents]
-            bases = [self._converted_row(base_id, current_row) for base_id in base_ids]
-        except HistoryReclaimed:
+            parents = [self._expressed_row(parent_id) for parent_id in commit.parents]
+            bases = [self._expressed_row(base_id) for base_id in base_ids]
+        except (HistoryReclaimed, ChangeSchemaBoundary):
             return set()
         return {
-            property_name
-            for property_name in property_names
-            if is_decided(property_name, current_row.matched_rows, parents, bases)
+            property_name for property_name in property_names if is_decided(property_name, current_row, parents, bases)
         }
 
     def _may_have_decided(self, differing_ids: Sequence[str], base_ids: Sequence[str]) -> bool:
@@ -195,24 +220,21 @@ class EntityTracer:
         )
         return find_merge_bases(our_snapshot, their_snapshot)[0]
 
-    def _converted_row(self, commit_id: str, current_row: _EntityRow) -> pa.Table | None:
-        """Return the entity at a commit with the current columns, or None if it is absent there."""
-        past_row = self._row_at_commit(commit_id)
-        if past_row is None or not past_row.matched_rows.num_rows:
-            return None
-        return align_columns(past_row.matched_rows, past_row.table_schema, current_row.table_schema).cast(
-            current_row.matched_rows.schema
-        )
+    def _expressed_row(self, commit_id: str) -> pa.Table | None:
+        """Return the entity at a commit with the current columns, or None if it is absent there.
 
-    def _unchanged_properties(self, commit_id: str, property_names: set[str], current_row: _EntityRow) -> set[str]:
+        Properties that it did not have yet are null, so that a default is attributed to the commit that added it.
+        """
+        past_row = self._row_at_commit(commit_id)
+        return None if past_row is None or past_row.is_absent else past_row.express(with_defaults=False)
+
+    def _unchanged_properties(self, commit_id: str, property_names: set[str], current_row: pa.Table) -> set[str]:
         """Return the properties that already had their current value at a commit."""
-        converted_row = self._converted_row(commit_id, current_row)
-        if converted_row is None:
+        past_row = self._expressed_row(commit_id)
+        if past_row is None:
             return set()
         return {
-            property_name
-            for property_name in property_names
-            if same_property(property_name, converted_row, current_row.matched_rows)
+            property_name for property_name in property_names if same_property(property_name, past_row, current_row)
         }
 
     def _table_differs(self, commit: Commit, parent_id: str) -> bool:
@@ -220,8 +242,8 @@ class EntityTracer:
         return self._content_id(commit.id) != self._content_id(parent_id)
 
     def _content_id(self, commit_id: str) -> str | None:
-        entry = self._entries.get(commit_id)
-        return None if entry is None else entry.content_id
+        version = self._versions.get(commit_id)
+        return None if version is None else version.entry.content_id
 
     def _find_change(self, commit: Commit) -> EntityChange | None:
         """Return a commit's change to the entity, or None if a parent already had that value.
@@ -243,23 +265,37 @@ class EntityTracer:
 
     def _compare_with_parent(self, parent_id: str, commit_row: _EntityRow | None) -> EntityChange | None:
         parent_row = self._row_at_commit(parent_id)
-        layout_row = commit_row or parent_row
-        if layout_row is None:
+        if commit_row is None and parent_row is None:
             return None
-        row_layout = row_schema(layout_row.table_schema)
-        old_rows = row_layout.empty_table() if parent_row is None else _convert_row(parent_row, layout_row)
-        new_rows = row_layout.empty_table() if commit_row is None else commit_row.matched_rows
+        row_layout = self._row_layout
+        old_rows, new_rows = (
+            row_layout.empty_table() if row is None else row.express(with_defaults=True)
+            for row in (parent_row, commit_row)
+        )
         return next(match_rows_by_id(self._table_key, old_rows, new_rows, row_layout).records(), None)
 
+    @cached_property
+    def _row_layout(self) -> pa.Schema:
+        ir = self._snapshot.schema.ir
+        return row_schema(table_schema(ir, type_for_key(ir.catalog, self._table_key)))
+
     def _row_at_commit(self, commit_id: str) -> _EntityRow | None:
-        """Read the entity at a commit, or return None if the table does not exist there."""
-        entry = self._entries.get(commit_id)
-        if entry is None:
+        """Read the entity at a commit, or return None if the table does not exist there.
+
+        Raises `ChangeSchemaBoundary` if the entity's row there cannot be expressed in the current schema.
+        """
+        version = self._versions.get(commit_id)
+        if version is None:
             return None
-        if entry.content_id not in self._row_cache:
-            table = self._open_version(entry, commit_id)
-            self._row_cache[entry.content_id] = _EntityRow(self._read_row(table, entry, commit_id), table.schema)
-        return self._row_cache[entry.content_id]
+        row_key = version.entry.content_id, version.schema_row
+        if row_key not in self._row_cache:
+            table = self._open_version(version.entry, commit_id)
+            rows, transition = self._read_row(table, version.entry, commit_id), version.transition
+            if transition.find_obstacle(rows) is not None:
+                past_snapshot = snapshot_at(self._snapshot, self._snapshot.log, commit_id)
+                check_expressible(past_snapshot, self._snapshot, transition, rows)
+            self._row_cache[row_key] = _EntityRow(rows, transition)
+        return self._row_cache[row_key]
 
     def _read_row(self, table: Table, entry: TableEntry, commit_id: str) -> pa.Table:
         id_lookup = {"id": pa.array([self._entity_id], pa.string())}
@@ -279,31 +315,6 @@ class EntityTracer:
         raise HistoryReclaimed(first_unreadable_commit_id=commit_id)
 
 
-def _convert_row(row: _EntityRow, layout_row: _EntityRow) -> pa.Table:
-    return align_columns(row.matched_rows, row.table_schema, layout_row.table_schema).cast(
-        row_schema(layout_row.table_schema)
-    )
-
-
 def _build_version(commit: Commit, change: EntityChange) -> EntityVersion:
     change_fields = (change.after, change.before, change.changed, change.endpoints)
     return EntityVersion(commit, change.op, *change_fields)
-
-
-def _entries_by_commit(commits: list[Commit], current_entry: TableEntry) -> Mapping[str, TableEntry | None]:
-    """Return the table's entry at each commit, regardless of the table's name at the time."""
-    entries_by_id: dict[str, TableEntry | None] = {}
-    for commit in reversed(commits):
-        parent_entry = entries_by_id.get(commit.parents[0]) if commit.parents else None
-        entries_by_id[commit.id] = _entry_at_commit(commit, parent_entry, current_entry)
-    return entries_by_id
-
-
-def _entry_at_commit(commit: Commit, parent_entry: TableEntry | None, current_entry: TableEntry) -> TableEntry | None:
-    commit_entries = [entry for entry in commit.tables.values() if entry is not None]
-    same_table = next((entry for entry in commit_entries if entry.location == current_entry.location), None)
-    if same_table is not None:
-        return same_table
-    named_entry = commit.tables.get(current_entry.key, parent_entry)
-    is_dropped = parent_entry is not None and commit.tables.get(parent_entry.key, parent_entry) is None
-    return None if is_dropped and named_entry is parent_entry else named_entry

@@ -32,6 +32,7 @@ from .merged_schema import combine_schemas
 from .parallel_edges import ParallelEdgePair
 from .planner import MergeOptions, MergePlan, MergePlanner
 from .publish_merge import publish_merge
+from .schema_alignment import AlignedTables
 from .strategy import Strategy, answer_conflict, check_strategy, describe_strategy, resolve_conflicts
 
 MAX_ATTEMPTS = 4  # retries keep concurrent maintenance of the target from failing a merge
@@ -146,7 +147,7 @@ def merge_captured(
         plan = MergePlan(tuple(map(schema_conflict, planner.merged_schema.conflicts)), Delta(), {})
     else:
         plan, decided_count = resolve_conflicts(planner, request.strategy, decisions)
-        resolved_count += decided_count
+        resolved_count += decided_count + planner.decided_schema_conflicts
     report = MergeReport(merge_inputs, merge_inputs.outcome, plan=plan, resolved_count=resolved_count)
     if plan.conflicts:
         if request.dry_run:
@@ -168,7 +169,8 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
         answer = answer_conflict(request.strategy, conflict)
         return answer if isinstance(answer, str) else None
 
-    return MergePlanner(merge_inputs, request.options, combine_schemas(merge_inputs, decide))
+    merged = combine_schemas(merge_inputs, decide)
+    return MergePlanner(merge_inputs, request.options, None if merged is None else AlignedTables(merge_inputs, merged))
 
 
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from omnigraph.errors import EntityConflict, SchemaMismatch
-from omnigraph.evolve.matched_types import TypeTransition, type_transitions
 from omnigraph.evolve.proposal import SchemaPlan
 from omnigraph.history.commit import SchemaRow
+from omnigraph.history.matched_types import TypeTransition, find_transition, type_transitions
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.schemas import COPY_DATA_HINT, StoredSchema, schemas_agree
 from omnigraph.lang.schema.catalog import Catalog
@@ -21,6 +21,10 @@ from omnigraph.lang.schema.migrate.plan import MigrationPlan
 from omnigraph.lang.schema.migrate.steps import UnsupportedChange
 from omnigraph.lang.schema.migrate.types import all_steps
 from omnigraph.values.table_key import TableKey
+
+from .discarded_changes import DiscardedChange
+from .edited_drops import EditedDrop, find_edited_drops
+from .recursive_schema import recursive_base_schema
 
 SCHEMA_CONFLICT = "schema_conflict"
 DecideSchema = Callable[[EntityConflict], str | None]
@@ -34,10 +38,12 @@ class MergedSchema:
     must not be merged.
     """
 
+    base_ir: SchemaIR
     target: StoredSchema
     target_row: SchemaRow
     combined: SchemaMerge
     conflicts: tuple[EntityConflict, ...] = ()
+    edited_drops: tuple[EditedDrop, ...] = ()
 
     @property
     def ir(self) -> SchemaIR:
@@ -60,6 +66,33 @@ class MergedSchema:
         return {transition.new_key: transition for transition in type_transitions(self.combined.their_ir, self.ir)}
 
     @cached_property
+    def discarded_changes(self) -> tuple[DiscardedChange, ...]:
+        """The values that a side wrote into what the merged schema does not have."""
+        return tuple(
+            discarded
+            for edited_drop in self.edited_drops
+            if edited_drop.is_dropped_in(self.ir)
+            for discarded in edited_drop.discarded_changes()
+        )
+
+    @cached_property
+    def restored_columns(self) -> dict[TableKey, frozenset[str]]:
+        """The properties of each type that the target dropped since the base and gets back, by their merged names."""
+        restored = {table_key: self.dropped_columns(table_key)[0] for table_key in self.our_transitions}
+        return {table_key: names for table_key, names in restored.items() if names}
+
+    def dropped_columns(self, table_key: TableKey) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the properties of a merged type that each side dropped since the base, ours first."""
+        base_transition = find_transition(self.base_ir, self.ir, table_key)
+        base_names = frozenset() if base_transition is None else frozenset(base_transition.old_property_names)
+        sides = (self.our_transitions.get(table_key), self.their_transitions.get(table_key))
+        ours, theirs = (
+            frozenset() if transition is None else base_names.difference(transition.old_property_names)
+            for transition in sides
+        )
+        return ours, theirs
+
+    @cached_property
     def migration(self) -> SchemaPlan | None:
         """The plan that brings the target's tables to the merged schema, or None if its schema stays."""
         our_ir = self.target.ir
@@ -79,19 +112,22 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
     target, source = merge_inputs.target_snapshot.schema, merge_inputs.source_snapshot.schema
     if schemas_agree(source, target):
         return None
-    if len(merge_inputs.base_snapshots) > 1 or source.ir.identity_domain != target.ir.identity_domain:
-        raise _no_single_base_error(merge_inputs)
+    if source.ir.identity_domain != target.ir.identity_domain:
+        raise _foreign_error(merge_inputs)
+    base = recursive_base_schema(merge_inputs)
+    edited_drops = find_edited_drops(merge_inputs)
     combined = merge_schemas(
-        merge_inputs.base_snapshot.schema,
+        base,
         target,
         source,
         lambda conflict: decide(describe_conflict(conflict, merge_inputs)),
+        [edited_drop.to_dropped_edit() for edited_drop in edited_drops],
     )
     if combined.their_numbers:  # a later merge could not tell which ids mean the same
         raise _renumbered_error(merge_inputs)
     conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
     target_row = merge_inputs.target_snapshot.schema_row
-    merged = MergedSchema(target, target_row, combined, conflicts)
+    merged = MergedSchema(base.ir, target, target_row, combined, conflicts, edited_drops)
     plan = None if conflicts else merged.migration
     refusal = None if plan is None else plan.migration.refusal()
     if refusal is not None:
@@ -112,14 +148,9 @@ def describe_conflict(conflict: SchemaConflict, merge_inputs: MergeInputs) -> En
     return EntityConflict(kind or "schema", name, None, SCHEMA_CONFLICT, message, base, ours, theirs)
 
 
-def _no_single_base_error(merge_inputs: MergeInputs) -> SchemaMismatch:
+def _foreign_error(merge_inputs: MergeInputs) -> SchemaMismatch:
     source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
-    return SchemaMismatch(
-        f"the schemas of branches '{source}' and '{target}' differ, and the branches have several merge bases",
-        source=source,
-        target=target,
-        hint=COPY_DATA_HINT.format(source=source, target=target),
-    )
+    return SchemaMismatch(source=source, target=target, hint=COPY_DATA_HINT.format(source=source, target=target))
 
 
 def _renumbered_error(merge_inputs: MergeInputs) -> SchemaMismatch:

@@ -12,6 +12,7 @@ from omnigraph.evolve.tables import StagedTables, stage_schema_tables
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.schemas import StoredSchema, write_schema
 from omnigraph.ingest.stage import stage_tables
+from omnigraph.lang.schema.ir import assigned_ids
 from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import Delta
@@ -25,7 +26,8 @@ def stage_migrated_delta(
 ) -> PublishPlan:
     """Stage the new schema, the tables in their new form, and the rows of the merge."""
     merged_schema = migration.before.replaced_by(migration.source, migration.after)
-    merged_schema = replace(merged_schema, retired_ids=merged_schema.retired_ids | source_schema.retired_ids)
+    retired_ids = merged_schema.retired_ids | source_schema.retired_ids
+    merged_schema = replace(merged_schema, retired_ids=retired_ids.difference(assigned_ids(merged_schema.ir)))
     check_data(migration, txn)
     staged_tables = stage_schema_tables(migration, txn)
     migrated_entries = {**staged_tables.adopted, **staged_tables.registered}

@@ -145,7 +145,7 @@ class OffloadedSides(TableSides):
         return (self.merge_inputs.base_snapshot, self.merge_inputs.target_snapshot, self.merge_inputs.source_snapshot)
 
     def _find_rows(self, condition: Mapping[str, pa.Array], snapshot: Any) -> pa.Table:
-        return find_rows(snapshot, self.merge_inputs.target_snapshot, self.table_key, condition).sort_by("id")
+        return find_rows(snapshot, self.merge_inputs.target_snapshot.schema.ir, self.table_key, condition).sort_by("id")
 
     def _states_of(self, entity_id: str) -> "_EntityStates":
         self.load_entities([entity_id])

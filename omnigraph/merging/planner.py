@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from omnigraph.history.commit import TableEntry
-from omnigraph.history.diff import diff_table, empty_changes, find_old_key
+from omnigraph.history.diff import diff_table, empty_changes, find_old_entry
 from omnigraph.history.merge_inputs import MergeInputs
-from omnigraph.ingest.defaults import backfill_values
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.requirements import Requirement
 from omnigraph.publish.write_txn import WriteTxn
@@ -32,8 +31,8 @@ from .merged_schema import MergedSchema
 from .offloaded_table import OffloadedDelta, OffloadedSides, OffloadEngine, unchanged_sides
 from .parallel_edges import ParallelEdgePair, find_parallel_edges
 from .recursive_base import sides_from_recursive_base
-from .schema_alignment import AlignedLookup, aligned_table_keys, compare_aligned_sides
-from .table_delta import make_table_delta
+from .schema_alignment import AlignedTables
+from .table_delta import make_table_delta, with_restored_rows
 from .table_merge import Granularity, TableSides
 
 
@@ -67,27 +66,27 @@ class MergePlan:
 class MergePlanner:
     """Plans a merge; each table is compared only once, when it is first needed.
 
-    If the schemas of the sides differ, `merged_schema` is their combination. Tables then have their
-    keys and columns in the merged schema, and every comparison runs in this process.
+    If the schemas of the sides differ, `aligned_tables` compares them. Tables then have their keys and
+    columns in the merged schema, and every comparison runs in this process.
     """
 
     def __init__(
         self,
         merge_inputs: MergeInputs,
         options: MergeOptions | None = None,
-        merged_schema: MergedSchema | None = None,
+        aligned_tables: AlignedTables | None = None,
     ) -> None:
         self.merge_inputs = merge_inputs
         self.options = options or MergeOptions()
-        self.merged_schema = merged_schema
+        self.aligned_tables = aligned_tables
         target_catalog = merge_inputs.target_snapshot.schema.ir.catalog
-        self.catalog = target_catalog if merged_schema is None else merged_schema.catalog
+        self.catalog = target_catalog if aligned_tables is None else aligned_tables.catalog
         self._sides_by_key: dict[TableKey, TableSides] = {}
 
     def changed_tables(self) -> list[TableKey]:
         """Return the tables that the source changed, in order, without reading any rows."""
-        if self.merged_schema is not None:
-            return aligned_table_keys(self.merge_inputs, self.merged_schema)
+        if self.aligned_tables is not None:
+            return self.aligned_tables.changed_tables()
         all_keys = sorted({*self.merge_inputs.target_snapshot.tables, *self.merge_inputs.source_snapshot.tables})
         return [key for key in all_keys if self._source_changed(key)]
 
@@ -102,9 +101,7 @@ class MergePlanner:
         target = self.merge_inputs.target_snapshot
         txn = WriteTxn(target.store, target.branch, self.merge_inputs.target_manifest, "", 0)
         target_lookup = RecordingLookup(txn)
-        lookup: Lookup = (
-            target_lookup if self.merged_schema is None else AlignedLookup(target_lookup, self.merged_schema)
-        )
+        lookup = target_lookup if self.aligned_tables is None else self.aligned_tables.lookup(target_lookup)
         edge_pairs = tuple(
             edge_pair for key in self.changed_tables() for edge_pair in find_parallel_edges(self.table_sides(key))
         )
@@ -123,7 +120,7 @@ class MergePlanner:
         }
         for key, offloaded_delta in offloaded_tables.items():
             violations += row_violations(type_for_key(self.catalog, key), offloaded_delta.suspect_rows)
-        if self.merged_schema is not None:  # a side may have added rules that rows of the other side break
+        if self.aligned_tables is not None:  # a side may have added rules that rows of the other side break
             for key, table_delta in delta.tables.items():
                 violations += row_violations(type_for_key(self.catalog, key), table_delta.rows)
         conflicts = [*self._contested_conflicts(decisions), *self._rule_conflicts(violations)]
@@ -143,9 +140,22 @@ class MergePlanner:
             tuple(target_lookup.requirements),
             find_lost_edges(self.catalog, self.table_sides, decisions),
             offloaded_tables,
-            find_discarded_changes(self.table_sides, decided_entities),
+            (*self._dropped_edits(), *find_discarded_changes(self.table_sides, decided_entities)),
             self.merged_schema,
         )
+
+    def _dropped_edits(self) -> tuple[DiscardedChange, ...]:
+        return () if self.aligned_tables is None else self.aligned_tables.discarded_changes()
+
+    @property
+    def decided_schema_conflicts(self) -> int:
+        """The number of conflicts between schema changes that a strategy has decided."""
+        return 0 if self.merged_schema is None else len(self.merged_schema.combined.resolved)
+
+    @property
+    def merged_schema(self) -> MergedSchema | None:
+        """The combination of the schemas, if they differ."""
+        return None if self.aligned_tables is None else self.aligned_tables.merged
 
     def _make_table_deltas(
         self,
@@ -158,6 +168,11 @@ class MergePlanner:
             key: make_table_delta(self.table_sides(key), decided_entities.get(key, ()), dropped_edges, lookup, engine)
             for key in sorted({*self.changed_tables(), *decided_entities})
         }
+        if self.aligned_tables is not None:
+            table_deltas = {
+                key: with_restored_rows(table_delta, self.aligned_tables.restored_rows(key))
+                for key, table_delta in table_deltas.items()
+            }
         return {key: table_delta for key, table_delta in table_deltas.items() if not table_delta.is_empty}
 
     def has_same_files(self, table_key: TableKey) -> bool:
@@ -207,15 +222,13 @@ class MergePlanner:
             if table_key in self.merge_inputs.target_snapshot.tables
             else self.merge_inputs.source_snapshot
         )
-        base_entries = (
-            base.tables.get(find_old_key(base, reference, table_key)) for base in self.merge_inputs.base_snapshots
-        )
+        base_entries = (find_old_entry(base, reference, table_key) for base in self.merge_inputs.base_snapshots)
         return [None if base is None else base.content_id for base in base_entries]
 
     @cached_property
     def _offloaded_keys(self) -> frozenset[TableKey]:
         """The keys of the tables that the external engine compares."""
-        if self.options.offload_engine is None or self.merged_schema is not None:
+        if self.options.offload_engine is None or self.aligned_tables is not None:
             return frozenset()
         candidate_keys = [key for key in self.changed_tables() if self._has_one_base(key)]
         return self.options.offload_engine.select_tables(self.merge_inputs, candidate_keys)
@@ -231,25 +244,20 @@ class MergePlanner:
 
     def _compare_sides(self, table_key: TableKey) -> TableSides:
         merge_inputs, granularity = self.merge_inputs, self.options.granularity
-        if self.merged_schema is not None:
-            return compare_aligned_sides(merge_inputs, self.merged_schema, table_key, granularity)
+        if self.aligned_tables is not None:
+            return self.aligned_tables.compare_sides(table_key, granularity)
         engine = self.options.offload_engine
         if engine is not None and self._offloaded_keys and self._has_one_base(table_key):
             if table_key in self._offloaded_keys:
                 return engine.compare(merge_inputs, table_key, granularity)
             if not self._source_changed(table_key):
                 return unchanged_sides(merge_inputs, table_key, granularity)
-        initial_values = backfill_values(type_for_key(self.catalog, table_key))
         our_changes = (
-            diff_table(
-                merge_inputs.base_snapshot, merge_inputs.target_snapshot, table_key, column_defaults=initial_values
-            )
+            diff_table(merge_inputs.base_snapshot, merge_inputs.target_snapshot, table_key)
             if self._target_changed(table_key)
             else None
         )
-        their_changes = diff_table(
-            merge_inputs.base_snapshot, merge_inputs.source_snapshot, table_key, column_defaults=initial_values
-        )
+        their_changes = diff_table(merge_inputs.base_snapshot, merge_inputs.source_snapshot, table_key)
         if our_changes is None:
             our_changes = empty_changes(table_key, merge_inputs.target_snapshot.table(table_key))
         first_base_sides = TableSides(table_key, our_changes, their_changes, granularity)
@@ -272,7 +280,7 @@ class MergePlanner:
         Adoption requires that the target still has exactly the base version, so that none of its changes are
         lost.
         """
-        if self.merged_schema is not None:
+        if self.aligned_tables is not None:
             return False
         base_entry = self.merge_inputs.base_snapshot.tables.get(table_key)
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)

@@ -5,19 +5,23 @@ their ids. An entity on which the bases disagree is uncertain: it has no base va
 from neither side, so any difference between the sides becomes a conflict.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.history.commit import Commit
-from omnigraph.history.diff import align_columns, find_old_key, match_rows_by_id, snapshot_at
+from omnigraph.history.diff import match_rows_by_id, snapshot_at
+from omnigraph.history.matched_types import find_transition
 from omnigraph.history.merge_bases import merge_bases
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.missing_files import explain_missing_files
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.ingest.defaults import backfill_values
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.storage.arrow import table_schema
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.find_rows import find
 from omnigraph.storage.value_equality import same_rows
@@ -29,23 +33,41 @@ _NO_TABLE = TableKey("")  # the table key for rows that were merged in memory
 _BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and the ids whose base value is uncertain
 
 
+class ResultType(NamedTuple):
+    """The schema of the merged rows, and the properties of the type that each side has dropped, ours first."""
+
+    ir: SchemaIR
+    dropped_columns: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+
+
 def sides_from_recursive_base(
-    merge_inputs: MergeInputs, first_base_sides: TableSides, granularity: Granularity
+    merge_inputs: MergeInputs,
+    first_base_sides: TableSides,
+    granularity: Granularity,
+    result_type: ResultType | None = None,
 ) -> TableSides:
-    """Return the sides of a table relative to the merge of all bases rather than the first base."""
+    """Return the sides of a table relative to the merge of all bases rather than the first base.
+
+    `result_type` is given if the sides have different schemas; rows of a side keep the base's values of
+    properties that the side has dropped.
+    """
+    result_type = result_type or ResultType(merge_inputs.target_snapshot.schema.ir)
     entity_ids = pa.concat_arrays([changed_ids(first_base_sides.ours), changed_ids(first_base_sides.theirs)]).unique()
     table_key = first_base_sides.table_key
     our_rows, their_rows = (
-        _rows_by_id(snapshot, merge_inputs.target_snapshot, table_key, entity_ids)
+        find_rows(snapshot, result_type.ir, table_key, {"id": entity_ids})
         for snapshot in (merge_inputs.target_snapshot, merge_inputs.source_snapshot)
     )
     entity_ids = _find_differing_ids(entity_ids, our_rows, their_rows)
     our_rows = _rows_with_ids(our_rows, entity_ids)
     their_rows = _rows_with_ids(their_rows, entity_ids)
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
-    base_rows, uncertain_ids = _merged_base_rows(merge_inputs, base_ids, table_key, entity_ids, granularity)
-    base_rows = base_rows.filter(pc.invert(pc.is_in(base_rows["id"], pa.array(sorted(uncertain_ids), pa.string()))))
-    schema = our_rows.schema
+    base_table = _BaseTable(merge_inputs, result_type.ir, table_key, entity_ids, granularity)
+    base_rows, uncertain_ids = base_table.merged_rows(base_ids)
+    base_rows = _without_ids(base_rows, uncertain_ids)
+    schema, (dropped_by_us, dropped_by_them) = our_rows.schema, result_type.dropped_columns
+    our_rows = copy_columns(our_rows, base_rows, dropped_by_us)
+    their_rows = copy_columns(their_rows, base_rows, dropped_by_them)
     return TableSides(
         table_key,
         match_rows_by_id(table_key, base_rows, our_rows, schema),
@@ -55,27 +77,47 @@ def sides_from_recursive_base(
     )
 
 
-def _merged_base_rows(
-    merge_inputs: MergeInputs,
-    commit_ids: tuple[str, ...],
-    table_key: TableKey,
-    entity_ids: pa.Array,
-    granularity: Granularity,
-) -> _BaseRows:
-    """Return the rows of entities in the merge of the given commits."""
-    merged_rows = _rows_at_commit(merge_inputs, commit_ids[0], table_key, entity_ids)
-    uncertain_ids: frozenset[str] = frozenset()
-    ancestors = _ancestors_of(merge_inputs, commit_ids[0])
-    for commit_id in commit_ids[1:]:
-        commit_ancestors = _ancestors_of(merge_inputs, commit_id)
-        base_rows, uncertain_in_base = _merged_base_rows(
-            merge_inputs, merge_bases(ancestors, commit_ancestors), table_key, entity_ids, granularity
-        )
-        commit_rows = _rows_at_commit(merge_inputs, commit_id, table_key, entity_ids)
-        merged_rows, clashing_ids = _merge_rows(base_rows, merged_rows, commit_rows, uncertain_in_base, granularity)
-        uncertain_ids |= clashing_ids
-        ancestors = {**ancestors, **commit_ancestors}
-    return merged_rows, uncertain_ids
+def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
+    """Return some entities in the merge of all bases, with the columns that their type has in a schema.
+
+    Entities about which the bases disagree are left out.
+    """
+    base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
+    base_table = _BaseTable(merge_inputs, ir, table_key, entity_ids, "property")
+    return _without_ids(*base_table.merged_rows(base_ids))
+
+
+@dataclass(frozen=True, slots=True)
+class _BaseTable:
+    """Some entities of a type in the bases of a merge, with the columns of the merged rows."""
+
+    merge_inputs: MergeInputs
+    ir: SchemaIR
+    table_key: TableKey
+    entity_ids: pa.Array
+    granularity: Granularity
+
+    def merged_rows(self, commit_ids: tuple[str, ...]) -> _BaseRows:
+        """Return the rows of the entities in the merge of the given commits."""
+        merged_rows = self._rows_at(commit_ids[0])
+        uncertain_ids: frozenset[str] = frozenset()
+        ancestors = self._ancestors_of(commit_ids[0])
+        for commit_id in commit_ids[1:]:
+            commit_ancestors = self._ancestors_of(commit_id)
+            base_rows, uncertain_in_base = self.merged_rows(merge_bases(ancestors, commit_ancestors))
+            merged_rows, clashing_ids = _merge_rows(
+                base_rows, merged_rows, self._rows_at(commit_id), uncertain_in_base, self.granularity
+            )
+            uncertain_ids |= clashing_ids
+            ancestors = {**ancestors, **commit_ancestors}
+        return merged_rows, uncertain_ids
+
+    def _rows_at(self, commit_id: str) -> pa.Table:
+        target = self.merge_inputs.target_snapshot
+        return find_rows(snapshot_at(target, target.log, commit_id), self.ir, self.table_key, {"id": self.entity_ids})
+
+    def _ancestors_of(self, commit_id: str) -> dict[str, Commit]:
+        return self.merge_inputs.target_snapshot.log.ancestors(commit_id)
 
 
 def _merge_rows(
@@ -103,34 +145,14 @@ def _merge_rows(
     return pa.concat_tables([untouched_rows, inserted_rows, updated_rows]), clashing_ids
 
 
-def _rows_at_commit(merge_inputs: MergeInputs, commit_id: str, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    return _rows_by_id(
-        snapshot_at(merge_inputs.target_snapshot, merge_inputs.target_snapshot.log, commit_id),
-        merge_inputs.target_snapshot,
-        table_key,
-        entity_ids,
-    )
-
-
-def _rows_by_id(snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    return find_rows(snapshot, target_snapshot, table_key, {"id": entity_ids})
-
-
-def find_rows(
-    snapshot: Snapshot, target_snapshot: Snapshot, table_key: TableKey, condition: Mapping[str, pa.Array]
-) -> pa.Table:
-    """Return a snapshot's entities, converted to the target's columns."""
-    target_schema = target_snapshot.table(table_key).schema
-    former_table_key = find_old_key(snapshot, target_snapshot, table_key)
-    if former_table_key not in snapshot.tables:
-        return row_schema(target_schema).empty_table()
-    former_table = snapshot.table(former_table_key)
+def find_rows(snapshot: Snapshot, ir: SchemaIR, table_key: TableKey, condition: Mapping[str, pa.Array]) -> pa.Table:
+    """Return a snapshot's entities of a type, converted to the columns that the type has in a schema."""
+    transition = find_transition(snapshot.schema.ir, ir, table_key)
+    if transition is None or transition.old_key not in snapshot.tables:
+        return row_schema(table_schema(ir, type_for_key(ir.catalog, table_key))).empty_table()
+    table = snapshot.table(transition.old_key)
     with explain_missing_files(snapshot):
-        matched_rows = find(former_table, condition, former_table.schema.names)
-    initial_values = backfill_values(type_for_key(target_snapshot.schema.ir.catalog, table_key))
-    return align_columns(matched_rows, former_table.schema, target_schema, initial_values).cast(
-        row_schema(target_schema)
-    )
+        return transition.convert(find(table, condition, table.schema.names))
 
 
 def _find_differing_ids(entity_ids: pa.Array, first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
@@ -149,9 +171,19 @@ def _rows_with_ids(rows: pa.Table, ids: pa.Array) -> pa.Table:
     return rows.filter(pc.is_in(rows["id"], value_set=ids))
 
 
+def _without_ids(rows: pa.Table, excluded_ids: frozenset[str]) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows["id"], pa.array(sorted(excluded_ids), pa.string()))))
+
+
 def _ids_of_both(first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
     return pa.concat_arrays([first_rows["id"].combine_chunks(), second_rows["id"].combine_chunks()]).unique()
 
 
-def _ancestors_of(merge_inputs: MergeInputs, commit_id: str) -> dict[str, Commit]:
-    return merge_inputs.target_snapshot.log.ancestors(commit_id)
+def copy_columns(rows: pa.Table, source_rows: pa.Table, column_names: Iterable[str]) -> pa.Table:
+    """Return rows with some columns of the entities in other rows; entities that are not there have nulls."""
+    positions = pc.index_in(rows["id"].combine_chunks(), value_set=source_rows["id"].combine_chunks())
+    for column_name in column_names:
+        column_index = rows.schema.get_field_index(column_name)
+        copied = source_rows[column_name].combine_chunks().take(positions)
+        rows = rows.set_column(column_index, rows.schema.field(column_index), copied)
+    return rows

@@ -2,9 +2,9 @@
 
 Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the
 commit's parent is the base and the commit is the other side; in a revert, the roles are swapped.
-A range is replayed as the difference between its two ends. Rows are written anew, so that no old
-table version is referenced. Rule violations, and entities that changed after the commit, are
-conflicts.
+A range is replayed as the difference between its two ends. Rows are expressed in the schema of the
+branch, which stays as it is, and are written anew, so that no old table version is referenced. Rule
+violations, and entities that changed after the commit, are conflicts.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from omnigraph.errors import InputError, MergeConflict, PreconditionFailed, SchemaMismatch
+from omnigraph.errors import InputError, MergeConflict, PreconditionFailed
+from omnigraph.evolve.apply import SCHEMA_APPLY_OPERATION
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.diff import snapshot_at
 from omnigraph.history.manifest import LoadedManifest
 from omnigraph.history.merge_inputs import MergeInputs
-from omnigraph.history.schemas import schemas_agree
+from omnigraph.history.schema_changes import compare_schemas
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.publish.publish import publish
@@ -33,6 +34,7 @@ from omnigraph.values.table_key import TableKey
 from .decisions import Decisions
 from .merge import MergeReport, MergeRequest, merge_details
 from .planner import MergePlanner
+from .replayed_tables import align_replay
 from .strategy import check_strategy, resolve_conflicts
 
 ReplayKind = Literal["revert", "cherry_pick"]
@@ -80,7 +82,6 @@ def revert_range(
 
     Behaves like the revert of a single commit that made all of these changes.
     """
-    _require_same_schema(after_snapshot, last_snapshot)
     details = {"after": after_snapshot.commit_id, "commit": last_snapshot.commit_id}
     changed_snapshot = replace(after_snapshot, branch=f"at {after_snapshot.commit_id}")
     return _replay_change("revert", target_branch, (last_snapshot, changed_snapshot), request, details)
@@ -121,14 +122,12 @@ def _plan_replay(
     if request.if_commit is not None and target_snapshot.commit_id != request.if_commit:
         expected, actual = request.if_commit, target_snapshot.commit_id
         raise PreconditionFailed(branch=target_branch.name, expected=expected, actual=actual)
-    if not schemas_agree(changed_snapshot.schema, target_snapshot.schema):
-        commit_id = changed_snapshot.commit_id if kind == "cherry_pick" else base_snapshot.commit_id
-        raise _schema_changed_error(kind, commit_id, target_branch.name)
     check_strategy(request.strategy, [key.type_name for key in target_snapshot.tables])
     merge_inputs = MergeInputs(
         None, target_branch, manifest, target_snapshot, changed_snapshot, (base_snapshot,), "merged"
     )
-    plan, resolved_count = resolve_conflicts(_RewritePlanner(merge_inputs, request.options), request.strategy)
+    planner = _RewritePlanner(merge_inputs, request.options, align_replay(merge_inputs))
+    plan, resolved_count = resolve_conflicts(planner, request.strategy)
     report = MergeReport(merge_inputs, "merged", plan=plan, resolved_count=resolved_count)
     if plan.conflicts:
         return replace(report, outcome="conflict")
@@ -164,37 +163,16 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
     """Return the parent snapshot that a commit is compared with."""
     commit = commit_snapshot.commit
     parent_snapshot = snapshot_at(commit_snapshot, commit_snapshot.log, _parent_id(commit, mainline))
-    if parent_snapshot.schema_row.hash != commit_snapshot.schema_row.hash:
+    if commit.operation == SCHEMA_APPLY_OPERATION:
+        schema_change = compare_schemas(parent_snapshot, commit_snapshot)
+        steps = "" if schema_change is None else f" ({'; '.join(schema_change.descriptions)})"
         raise InputError(
-            f"commit {commit.id} changed the schema: only data changes can be reverted or cherry-picked",
+            f"commit {commit.id} changed only the schema{steps}: only changes to data can be reverted or cherry-picked",
             reason="schema commit",
-            hint="apply the schema that you want with `omnigraph schema apply`; dropped data is still"
-            f" readable in the parent commit: --snapshot {parent_snapshot.commit_id}",
+            hint="apply the schema that you want with `omnigraph schema apply`; the earlier one is shown by `omnigraph"
+            f" schema show --snapshot {parent_snapshot.commit_id}`, and dropped data can still be read there",
         )
     return parent_snapshot
-
-
-def _require_same_schema(after_snapshot: Snapshot, last_snapshot: Snapshot) -> None:
-    if after_snapshot.schema_row.hash == last_snapshot.schema_row.hash:
-        return
-    first, last = after_snapshot.commit_id, last_snapshot.commit_id
-    raise InputError(
-        f"a commit between {first} and {last} changed the schema: only data changes can be reverted",
-        reason="schema commit",
-        hint="revert the commits before and after it as two ranges; `omnigraph log` shows it as schema_apply",
-    )
-
-
-def _schema_changed_error(kind: ReplayKind, commit_id: str, branch: str) -> SchemaMismatch:
-    """Return the error for a commit whose rows do not have the branch's current columns."""
-    action = "reverted" if kind == "revert" else "cherry-picked"
-    return SchemaMismatch(
-        f"commit {commit_id} cannot be {action} on '{branch}': the schema has changed since",
-        source=f"commit {commit_id}",
-        target=branch,
-        hint=f"list its changes with `omnigraph commit changes {commit_id}` (those of a range with `omnigraph diff`),"
-        " and apply or undo them with a mutation; or create a branch from a commit before the schema change",
-    )
 
 
 def _parent_id(commit: Commit, mainline: int | None) -> str:

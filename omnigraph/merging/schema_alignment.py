@@ -4,68 +4,124 @@ This module converts changes and lookups, so that the rules and the planner see 
 writes nothing; `publish_merge` changes the stored tables.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.evolve.matched_types import TypeTransition
-from omnigraph.history.diff import content_differs, diff_table, diff_tables, match_rows_by_id
+from omnigraph.errors import OmnigraphError, SchemaMismatch
+from omnigraph.history.diff import content_differs, diff_table, match_rows_by_id, read_differing_rows
 from omnigraph.history.entities import TableChanges
+from omnigraph.history.matched_types import TypeTransition, find_transition
 from omnigraph.history.merge_inputs import MergeInputs
+from omnigraph.history.missing_files import explain_missing_files
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.ingest.defaults import backfill_values
+from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.rules.lookup import ROW_ID_COLUMNS, RecordingLookup, empty_answer
+from omnigraph.rules.lookup import ROW_ID_COLUMNS, Lookup, RecordingLookup, empty_answer
 from omnigraph.storage.arrow import table_schema
 from omnigraph.storage.blobs import row_schema
-from omnigraph.storage.find_rows import find
+from omnigraph.storage.column_identity import contains_hidden_values, property_identity
+from omnigraph.storage.find_rows import find, read_rows
 from omnigraph.values.table_key import TableKey
 
+from .discarded_changes import DiscardedChange
 from .merged_schema import MergedSchema
+from .recursive_base import ResultType, copy_columns, merged_base_rows, sides_from_recursive_base
 from .table_merge import Granularity, TableSides
 
-
-def aligned_table_keys(merge_inputs: MergeInputs, merged: MergedSchema) -> list[TableKey]:
-    """Return the merged types whose rows the source changed, or that the target does not have."""
-    return sorted(
-        table_key
-        for table_key, transition in merged.their_transitions.items()
-        if table_key not in merged.our_transitions
-        or content_differs(merge_inputs.base_snapshot, merge_inputs.source_snapshot, transition.old_key)
-    )
+TypeState = tuple[Snapshot, TypeTransition]  # a state, and how its rows of a type are expressed
+Refuse = Callable[[Snapshot, TypeTransition, str], OmnigraphError]  # with the property that cannot hold a value
 
 
-def compare_aligned_sides(
-    merge_inputs: MergeInputs, merged: MergedSchema, table_key: TableKey, granularity: Granularity
-) -> TableSides:
-    """Return the changes that both sides made to a type, in the columns of the merged schema."""
-    arrow_schema = merged_row_schema(merged.ir, table_key)
-    our_transition = merged.our_transitions.get(table_key)
-    their_transition = merged.their_transitions.get(table_key)
-    our_changes = _aligned_changes(
-        merge_inputs.base_snapshot, merge_inputs.target_snapshot, table_key, our_transition, arrow_schema
-    )
-    # For a type that the target does not have, every row of the source is an insert.
-    base_snapshot = merge_inputs.base_snapshot if our_transition is not None else None
-    their_changes = _aligned_changes(
-        base_snapshot, merge_inputs.source_snapshot, table_key, their_transition, arrow_schema
-    )
-    return TableSides(table_key, our_changes, their_changes, granularity)
+@dataclass(frozen=True)
+class AlignedTables:
+    """The tables of a merge whose sides have different schemas, with keys and columns of the merged schema."""
+
+    merge_inputs: MergeInputs
+    merged: MergedSchema
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types of the merged schema."""
+        return self.merged.catalog
+
+    def lookup(self, target_lookup: RecordingLookup) -> Lookup:
+        """Return a lookup in the target's tables that takes and returns columns of the merged schema."""
+        return AlignedLookup(target_lookup, self.merged)
+
+    def changed_tables(self) -> list[TableKey]:
+        """Return the merged types whose rows the source changed, or that the target lacks in whole or in part."""
+        merged, source = self.merged, self.merge_inputs.source_snapshot
+        return sorted(
+            table_key
+            for table_key, transition in merged.their_transitions.items()
+            if table_key not in merged.our_transitions
+            or table_key in merged.restored_columns
+            or any(content_differs(base, source, transition.old_key) for base in self.merge_inputs.base_snapshots)
+        )
+
+    def compare_sides(self, table_key: TableKey, granularity: Granularity) -> TableSides:
+        """Return the changes that both sides made to a type."""
+        merge_inputs, merged = self.merge_inputs, self.merged
+        base, target, source = merge_inputs.base_snapshot, merge_inputs.target_snapshot, merge_inputs.source_snapshot
+        our_transition = merged.our_transitions.get(table_key)
+        their_transition = merged.their_transitions.get(table_key)
+        if our_transition is None:  # the target does not have the type, so every row of the source is an insert
+            their_changes = _aligned_changes(None, (source, their_transition), merged.ir, table_key)
+            return TableSides(table_key, _no_changes(merged.ir, table_key), their_changes, granularity)
+        their_changes = _aligned_changes(base, (source, their_transition), merged.ir, table_key)
+        our_changes = _aligned_changes(base, (target, our_transition), merged.ir, table_key)
+        first_base_sides = TableSides(table_key, our_changes, their_changes, granularity)
+        if their_transition is None or not self._has_several_bases(table_key):
+            return first_base_sides
+        return sides_from_recursive_base(
+            merge_inputs, first_base_sides, granularity, ResultType(merged.ir, merged.dropped_columns(table_key))
+        )
+
+    def _has_several_bases(self, table_key: TableKey) -> bool:
+        """Return whether the sides of a table started from more than one content."""
+        contents = set()
+        for base_snapshot in self.merge_inputs.base_snapshots:
+            transition = find_transition(base_snapshot.schema.ir, self.merged.ir, table_key)
+            entry = None if transition is None else base_snapshot.tables.get(transition.old_key)
+            contents.add((entry and entry.content_id, base_snapshot.schema_row))
+        return len(contents) > 1
+
+    def restored_rows(self, table_key: TableKey) -> pa.Table:
+        """Return the target's rows that get back values of properties that the target dropped since the base."""
+        merged = self.merged
+        restored_columns = merged.restored_columns.get(table_key, frozenset())
+        if not restored_columns:
+            return merged_row_schema(merged.ir, table_key).empty_table()
+        our_rows = _all_rows((self.merge_inputs.target_snapshot, merged.our_transitions[table_key]))
+        base_rows = merged_base_rows(self.merge_inputs, merged.ir, table_key, our_rows["id"].combine_chunks())
+        our_rows = copy_columns(our_rows, base_rows, restored_columns)
+        has_values = [pc.is_valid(our_rows[column_name]) for column_name in restored_columns]
+        return our_rows.filter(reduce(pc.or_, has_values))
+
+    def discarded_changes(self) -> tuple[DiscardedChange, ...]:
+        """Return the values that one side wrote into what the merged schema does not have."""
+        return self.merged.discarded_changes
+
+
+def _all_rows(state: TypeState) -> pa.Table:
+    table = state[0].table(state[1].old_key)
+    return convert_rows(state, read_rows(table, table.schema.names), _misfit_error)
 
 
 def aligned_target_rows(
     merge_inputs: MergeInputs, merged: MergedSchema, table_key: TableKey, entity_ids: pa.Array
 ) -> pa.Table:
     """Return entities of the target, in the columns of the merged schema."""
-    arrow_schema = merged_row_schema(merged.ir, table_key)
     transition = merged.our_transitions.get(table_key)
     if transition is None:
-        return arrow_schema.empty_table()
+        return merged_row_schema(merged.ir, table_key).empty_table()
     target_table = merge_inputs.target_snapshot.table(transition.old_key)
-    return align_rows(transition, find(target_table, {"id": entity_ids}, target_table.schema.names), arrow_schema)
+    return transition.convert(find(target_table, {"id": entity_ids}, target_table.schema.names))
 
 
 def merged_row_schema(merged_ir: SchemaIR, table_key: TableKey) -> pa.Schema:
@@ -73,33 +129,95 @@ def merged_row_schema(merged_ir: SchemaIR, table_key: TableKey) -> pa.Schema:
     return row_schema(table_schema(merged_ir, type_for_key(merged_ir.catalog, table_key)))
 
 
+def _no_changes(merged_ir: SchemaIR, table_key: TableKey) -> TableChanges:
+    empty_rows = merged_row_schema(merged_ir, table_key).empty_table()
+    return TableChanges(table_key, empty_rows, empty_rows, empty_rows, empty_rows)
+
+
 def _aligned_changes(
     base_snapshot: Snapshot | None,
-    side_snapshot: Snapshot,
+    side: tuple[Snapshot, TypeTransition | None],
+    merged_ir: SchemaIR,
     table_key: TableKey,
-    transition: TypeTransition | None,
-    arrow_schema: pa.Schema,
 ) -> TableChanges:
-    empty_rows = arrow_schema.empty_table()
+    """Return what a side changed since the base, both in the columns of the merged schema.
+
+    A property that the side dropped and the merged schema has is not a change: its rows keep the base's values.
+    """
+    side_snapshot, transition = side
     if transition is None:
-        return TableChanges(table_key, empty_rows, empty_rows, empty_rows, empty_rows)
-    side_key = transition.old_key
-    if base_snapshot is None:
-        changes = diff_tables(side_snapshot.store, side_key, None, side_snapshot.table(side_key))
-    else:
-        defaults = backfill_values(transition.old_type)
-        changes = diff_table(base_snapshot, side_snapshot, side_key, column_defaults=defaults)
+        return _no_changes(merged_ir, table_key)
+    base_transition = None
+    if base_snapshot is not None:
+        base_transition = find_transition(base_snapshot.schema.ir, merged_ir, table_key)
+    if base_snapshot is None or base_transition is None or base_transition.old_key not in base_snapshot.tables:
+        new_rows = _all_rows((side_snapshot, transition))
+        return match_rows_by_id(table_key, new_rows.slice(0, 0), new_rows, transition.row_schema)
+    if base_snapshot.schema_row == side_snapshot.schema_row:
+        return _convert_changes(diff_table(base_snapshot, side_snapshot, transition.old_key), transition)
+    base, changed = (base_snapshot, base_transition), (side_snapshot, transition)
+    return compare_in_schema(base, changed, _misfit_error, keeps_dropped=True)
+
+
+def _misfit_error(snapshot: Snapshot, transition: TypeTransition, property_name: str) -> SchemaMismatch:
+    """Return the error for a value that does not fit the merged schema, whose type a decision has chosen."""
+    subject = f"{transition.new_type.name}.{property_name}"
+    return SchemaMismatch(
+        f"values of '{snapshot.branch}' do not fit {subject} of the merged schema",
+        source=snapshot.branch,
+        target=snapshot.branch,
+        hint=f"decide the conflict about {subject} for the other side, or change the values first",
+    )
+
+
+def _convert_changes(changes: TableChanges, transition: TypeTransition) -> TableChanges:
     old_rows, new_rows = (
-        pa.concat_tables([align_rows(transition, rows, arrow_schema) for rows in row_tables])
+        transition.convert(pa.concat_tables(row_tables))
         for row_tables in ((changes.updated_before, changes.deleted), (changes.inserted, changes.updated_after))
     )
-    return match_rows_by_id(table_key, old_rows, new_rows, arrow_schema)
+    return match_rows_by_id(transition.new_key, old_rows, new_rows, transition.row_schema)
 
 
-def align_rows(transition: TypeTransition, rows: pa.Table, arrow_schema: pa.Schema) -> pa.Table:
-    """Return rows of a side's type with the columns of the merged type."""
-    columns = [column.values_for(rows) for column in transition.target_columns]
-    return pa.table(columns, names=[column.field.name for column in transition.target_columns]).cast(arrow_schema)
+def compare_in_schema(
+    old: TypeState,
+    new: TypeState,
+    refuse: Refuse,
+    *,
+    keeps_dropped: bool = False,
+    only_ids: pa.Array | None = None,
+) -> TableChanges:
+    """Return the changes to a type between two states, in the columns that it has in a third schema.
+
+    `keeps_dropped` gives new rows the old values of properties that the new state does not have. `refuse` returns
+    the error for a value that does not fit the third schema.
+    """
+    (old_snapshot, old_transition), (new_snapshot, new_transition) = old, new
+    with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
+        old_table = old_snapshot.table(old_transition.old_key)
+        new_table = new_snapshot.table(new_transition.old_key)
+        relevant = {property_identity(field) for field in table_schema(new_transition.new_ir, new_transition.new_type)}
+        compare_all_rows = contains_hidden_values(old_table, new_table, relevant) or contains_hidden_values(
+            new_table, old_table, relevant
+        )
+        old_rows, new_rows = read_differing_rows(
+            new_snapshot.store, old_table, new_table, compare_all_rows=compare_all_rows
+        )
+    if only_ids is not None:
+        old_rows, new_rows = (rows.filter(pc.is_in(rows["id"], value_set=only_ids)) for rows in (old_rows, new_rows))
+    old_rows, new_rows = convert_rows(old, old_rows, refuse), convert_rows(new, new_rows, refuse)
+    if keeps_dropped:
+        dropped = old_transition.old_property_names.keys() - new_transition.old_property_names.keys()
+        new_rows = copy_columns(new_rows, old_rows, dropped)
+    return match_rows_by_id(new_transition.new_key, old_rows, new_rows, new_transition.row_schema)
+
+
+def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
+    """Return rows of a state with the columns of the third schema."""
+    snapshot, transition = state
+    property_name = transition.find_obstacle(rows)
+    if property_name is not None:
+        raise refuse(snapshot, transition, property_name)
+    return transition.convert(rows)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """The rows that a merge writes to and removes from one table of the target, given some decisions."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +56,23 @@ def make_table_delta(
         return table_delta
     combined_rows, _, _ = _exclude_ids(table_sides.combined_rows, table_sides.combined_rows, deleted_ids, excluded_ids)
     return make_offloaded_delta(table_delta, table_sides, pa.concat_tables([combined_rows, *decided_rows]), engine)
+
+
+def with_restored_rows(table_delta: TableDelta, restored_rows: pa.Table) -> TableDelta:
+    """Return a delta that also writes rows of the target, except those that it writes or removes anyway."""
+    touched_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
+    added_rows = restored_rows.filter(pc.invert(pc.is_in(restored_rows["id"], value_set=touched_ids)))
+    if not added_rows.num_rows:
+        return table_delta
+    added_origins = np.full(added_rows.num_rows, UNRESOLVED_ROW, np.int64)
+    row_origins = np.concatenate([table_delta.row_ids, added_origins])
+    return replace(
+        table_delta,
+        row_versions=pa.concat_tables([table_delta.row_versions, added_rows]).combine_chunks(),
+        latest_positions=np.arange(len(row_origins)),
+        row_ids=row_origins,
+        addresses=np.zeros(len(row_origins), np.uint64),
+    )
 
 
 def _exclude_ids(

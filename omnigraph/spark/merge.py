@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import ConfigError
-from omnigraph.history.diff import align_columns, count_rows_to_compare, match_rows_by_id
+from omnigraph.history.diff import count_rows_to_compare, match_rows_by_id
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs
 from omnigraph.history.snapshot import Snapshot
@@ -29,6 +29,7 @@ from omnigraph.merging.table_merge import Granularity
 from omnigraph.rules.delta import Positions
 from omnigraph.rules.unique import rule_columns
 from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.column_identity import align_columns
 from omnigraph.storage.find_rows import take_with_blobs
 from omnigraph.storage.fragments import fragment_row_counts
 from omnigraph.storage.store import Store

@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.history.diff import align_columns
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.merging.offloaded_table import SOURCE_ROW_ID
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.column_identity import align_columns
 from omnigraph.storage.differing_rows import one_sided_rows
 from omnigraph.storage.find_rows import take_with_blobs
 from omnigraph.storage.fragments import read_fragments, write_fragment

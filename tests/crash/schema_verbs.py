@@ -14,9 +14,10 @@ from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.effects import Fault
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Store
-from tests.rig.writes import SCHEMA, line_at
+from tests.rig.writes import CITY, PERSON, SCHEMA, line_at, upsert, write
 
 _NOTED = SCHEMA.replace("node Person { n: I64? }", "node Person { n: I64?  note: String? }")
+_LEVELLED = SCHEMA.replace("node Person { n: I64? }", "node Person { n: I64?  level: I32 @default(3) }")
 # A column without values, a new table, a table that goes: nothing has to be written again.
 _QUICK = """
 node Person { n: I64?  note: String? }
@@ -31,11 +32,11 @@ edge LivesIn: Person -> Town { n: I64? }
 """
 
 
-def apply_schema(source: str, *, hard: bool = False) -> Callable[[Store], object]:
-    """Gives main another schema."""
+def apply_schema(source: str, *, hard: bool = False, branch: str = MAIN) -> Callable[[Store], object]:
+    """Gives a branch another schema."""
 
     def run(store: Store) -> object:
-        line = open_branch(store, MAIN)
+        line = open_branch(store, branch)
         row = line.refresh().state.schema
         plan = propose_schema(row, read_schema(store, row), source, allow_data_loss=hard)
         return apply_plan(line, plan, CommitMetadata())
@@ -45,6 +46,15 @@ def apply_schema(source: str, *, hard: bool = False) -> Callable[[Store], object
 
 def _note(root: Path) -> None:
     apply_schema(_NOTED)(line_at(root).store)
+
+
+def _reshape_both(root: Path) -> None:
+    """Each branch has another schema, with a new column, and rows of its own."""
+    main, side = line_at(root), line_at(root, "side")
+    write(side, upsert({"a": 7, "t": 5}), (PERSON, CITY))
+    write(main, upsert({"b": 8, "m": 6}), (PERSON, CITY))
+    apply_schema(_LEVELLED, branch="side")(side.store)
+    apply_schema(_NOTED)(main.store)
 
 
 def _confirm(root: Path) -> None:
@@ -62,4 +72,4 @@ SCHEMA_VERBS: dict[str, tuple[Callable[[Store], object], str, bool]] = {
     "schema-hard": (apply_schema(SCHEMA, hard=True), "noted", True),
     "recover-schema": (recover, "reshaping", True),
 }
-SCHEMA_STARTS = {"noted": _note, "reshaping": _confirm}
+SCHEMA_STARTS = {"noted": _note, "reshaping": _confirm, "reshaped": _reshape_both}

@@ -27,6 +27,8 @@ THREE: tuple[tuple[str, int, How], ...] = (
     ("tag-create", 4, "before"),
     ("revert", 7, "before"),
     ("branch-reset", 4, "after"),
+    ("merge-schemas", 9, "after"),
+    ("merge-schemas", 13, "before"),
     ("ensure-indices", 7, "after"),
     ("optimize", 5, "before"),
     ("cleanup", 30, "before"),

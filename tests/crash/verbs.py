@@ -130,6 +130,7 @@ VERBS: dict[str, Verb] = {
     "merge": Verb(merge_side, "apart", alone=True),
     "merge-decided": Verb(lambda s: merge_side(s, "theirs"), "clashing", alone=True),
     "merge-overtaken": Verb(merge_side, "apart"),
+    "merge-schemas": Verb(merge_side, "reshaped", alone=True),
     "recover-confirmed": Verb(recover, "confirmed"),
     "recover-refused": Verb(recover, "contested"),
     "recover-armed": Verb(recover, "armed"),

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.errors import ChangeSchemaBoundary, InputError
+from omnigraph.errors import InputError
 from omnigraph.history.diff import diff_table
 from omnigraph.maintenance.index_maintenance import ensure_indices
 from omnigraph.publish.publish import publish
@@ -176,15 +176,21 @@ def test_diff_accepts_every_kind_of_revision(both: Both) -> None:
             graph.diff("main", "dev", **wrong)
 
 
-def test_changed_type_is_a_schema_boundary(both: Both) -> None:
-    both.put("main", {"node:Person": {"a": person("a")}})
+def test_schema_change_is_part_of_a_diff(both: Both) -> None:
+    both.put("main", {"node:Note": {"n": {"p": 1, "q": None}}})
     graph = both.on("main")
     start = graph.head.id
     graph.schema.apply(SCHEMA.replace("node Note {", 'node Note { more: String @default("x")'))
-    both.put("main", {"node:Person": {"b": person("b")}})
-    with pytest.raises(ChangeSchemaBoundary):
-        list(graph.diff(start, types="Note"))
-    assert [one.id for one in both.on("main").diff(start, types="Person")] == ["b"]
+    difference = graph.diff(start)
+    assert (list(difference), len(difference), bool(difference)) == ([], 0, True)
+    assert difference.schema_change is not None
+    added = 'add property node:Note.more: String, set to "x" in existing entities'
+    assert difference.schema_change.descriptions == (added,)
+    assert "schema change" in repr(difference)
+    for narrowed in (difference.updates, graph.diff(start, types="Person"), graph.diff(start, ops="update")):
+        assert (narrowed.schema_change, bool(narrowed)) == (None, False)
+    assert graph.diff(start, kinds="node").schema_change == difference.schema_change
+    assert graph.diff("HEAD").schema_change is None
 
 
 def test_added_nullable_property_is_no_boundary(both: Both) -> None:

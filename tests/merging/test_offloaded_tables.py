@@ -216,3 +216,18 @@ def test_unvalidated_value_is_rejected(tmp_path: Path) -> None:
     assert [one.kind for one in far.conflicts] == ["value_constraint_violation"]
     rows = read_rows(graph.refresh().snapshot.table("node:Item"), ["id"])["id"].to_pylist()
     assert sorted(rows) == ["a", "b"]
+
+
+def test_branches_with_different_schemas_are_merged_in_this_process(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "graph", "node Item { name: String @key  size: I32? }", durability="os")
+    graph.insert("Item", {"name": "a", "size": 1}, {"name": "b"})
+    dev = graph.branches.create("dev")
+    dev.schema.apply("node Item { name: String @key  size: I64?  tag: String? }")
+    dev.update("Item", where="name = $n", set={"size": 1 << 40, "tag": "t"}, n="b")
+    graph.update("Item", where="name = $n", set={"size": 2}, n="a")
+    near = graph.merge("dev", dry_run=True, engine="local")
+    with merged_by(Here()):
+        assert answers(graph.merge("dev", dry_run=True)) == answers(near)
+        assert graph.merge("dev").outcome == "merged"
+    rows = graph.query("match { $i: Item } return { $i.name, $i.size, $i.tag } order { $i.name }").to_records()
+    assert [tuple(row) for row in rows] == [("a", 2, None), ("b", 1 << 40, "t")]

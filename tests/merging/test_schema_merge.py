@@ -216,3 +216,114 @@ def test_a_table_that_the_source_reset_is_taken_over(graph: Graph) -> None:
     graph.insert("Team", {"name": "Gold"})
     assert graph.merge("dev").outcome == "merged"
     assert people(graph, "age")[0] == ("Ada", 36)
+
+
+def discards(result: Any) -> list[tuple[Any, ...]]:
+    return [
+        (one.type_name, one.entity_id, one.side, one.part, one.property_name, one.value) for one in result.discarded
+    ]
+
+
+@pytest.mark.parametrize("dropper", ["ours", "theirs"])
+def test_a_drop_of_a_property_whose_values_the_other_branch_edited_is_a_conflict(graph: Graph, dropper: str) -> None:
+    """The side that drops wins: the edits are named. The other side wins: every value is there again."""
+    graph.update("Person", where="name = $n", set={"city": "Bonn"}, n="Ada")
+    graph.update("Person", where="name = $n", set={"city": "Cork"}, n="Cyd")
+    dev = graph.branches.create("dev")
+    dropping, editing = (graph, dev) if dropper == "ours" else (dev, graph)
+    change(dropping, "city: String?", "")
+    dropping.update("Person", where="name = $n", set={"age": 1}, n="Ada")
+    dropping.delete("Person", where="name = $n", n="Cyd")
+    dropping.insert("Person", {"name": "Eve"})
+    editing.update("Person", where="name = $n", set={"city": "Rome"}, n="Bob")
+    editing.insert("Person", {"name": "Dee", "city": "Oslo"}, {"name": "Fay"})
+    assert graph.merge("dev", dry_run=True).outcome == "conflict"
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    (conflict,) = caught.value.conflicts
+    assert (conflict.kind, conflict.type_name) == ("schema_conflict", "Person.city")
+    assert "city: String? (values written in 2 entities)" in str(
+        conflict.ours if dropper == "theirs" else conflict.theirs
+    )
+    keeper = "theirs" if dropper == "ours" else "ours"
+    trial = graph.branches.create("trial")
+    dropped = graph.merge("dev", into="trial", strategy=dropper)
+    assert (dropped.outcome, dropped.stats["resolved"]) == ("merged", 1)
+    edits = [("Bob", keeper, "property", "city", "Rome"), ("Dee", keeper, "property", "city", "Oslo")]
+    assert discards(dropped) == [("Person", *edit) for edit in edits]
+    assert dropped.commit is not None
+    assert (dropped.commit.details["resolved"], dropped.commit.details["discarded"]) == (1, 2)
+    names = [("Ada", 1), ("Bob", 25), ("Dee", None), ("Eve", None), ("Fay", None)]
+    assert people(trial.refresh(), "age") == names
+    kept = graph.merge("dev", strategy={"schema_conflict": keeper})
+    assert (kept.outcome, kept.stats["resolved"], discards(kept)) == ("merged", 1, [])
+    cities = ["Bonn", "Rome", "Oslo", None, None]
+    assert people(graph, "age", "city") == [(*row, city) for row, city in zip(names, cities, strict=True)]
+    assert not graph.maintenance.check().findings
+    assert graph.merge("dev").outcome == "already_up_to_date"
+
+
+@pytest.mark.parametrize("strategy", ["ours", "theirs"])
+def test_a_drop_of_a_type_whose_entities_the_other_branch_edited_is_a_conflict(graph: Graph, strategy: Any) -> None:
+    dev = graph.branches.create("dev")
+    change(graph, "edge MemberOf: Person -> Team { since: I32? }", "")
+    change(graph, "node Team { name: String @key }", "")
+    dev.insert("Team", {"name": "Red"})
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert [(one.kind, one.type_name) for one in caught.value.conflicts] == [("schema_conflict", "Team")]
+    merged = graph.merge("dev", strategy=strategy)
+    assert ("node Team" in graph.schema.source) == (strategy == "theirs")
+    if strategy == "theirs":
+        assert (sorted(graph.nodes("Team").ids()), discards(merged)) == (["Blue", "Red"], [])
+    else:
+        assert discards(merged) == [("Team", "Red", "theirs", "entity", None, {"name": "Red"})]
+    assert not graph.maintenance.check().findings
+
+
+def test_a_drop_without_edits_of_the_other_branch_is_no_conflict(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(graph, "city: String?", "")
+    dev.update("Person", where="name = $n", set={"age": 40}, n="Ada")
+    dev.insert("Person", {"name": "Dee"})
+    merged = graph.merge("dev")
+    assert (merged.outcome, merged.stats["resolved"], merged.discarded) == ("merged", 0, ())
+
+
+def criss_cross(graph: Graph) -> Graph:
+    """Two branches that merged each other: both merges have both former heads as bases."""
+    dev = graph.branches.create("dev")
+    change(graph, "city: String?", "city: String?  email: String?")
+    graph.update("Person", where="name = $n", set={"email": "a@x"}, n="Ada")
+    change(dev, "city: String?", 'town: String? @rename_from("city")')
+    dev.update("Person", where="name = $n", set={"town": "Rome", "age": 26}, n="Bob")
+    graph.branches.create("aside")
+    graph.merge("dev")
+    graph.merge("aside", into="dev")
+    return dev.refresh()
+
+
+def test_schemas_are_merged_over_several_bases(graph: Graph) -> None:
+    dev = criss_cross(graph)
+    change(dev, "age: I32?", "age: I64?")
+    change(graph, "town: String?", 'place: String? @rename_from("town")')
+    dev.update("Person", where="name = $n", set={"age": 1 << 40, "email": "c@x"}, n="Cyd")
+    dev.update("Person", where="name = $n", set={"town": "Oslo"}, n="Ada")
+    graph.update("Person", where="name = $n", set={"email": "b@x"}, n="Bob")
+    assert graph.merge("dev").outcome == "merged"
+    expected = [("Ada", 36, "Oslo", "a@x"), ("Bob", 26, "Rome", "b@x"), ("Cyd", 1 << 40, None, "c@x")]
+    assert people(graph, "age", "place", "email") == expected
+    assert not graph.maintenance.check().findings
+    assert graph.merge("main", into="dev").outcome == "fast_forward"
+
+
+def test_several_bases_and_a_property_that_one_branch_drops(graph: Graph) -> None:
+    dev = criss_cross(graph)
+    change(graph, "town: String?", "")
+    dev.update("Person", where="name = $n", set={"town": "Oslo"}, n="Ada")
+    dev.update("Person", where="name = $n", set={"age": 3}, n="Cyd")
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert [conflict.type_name for conflict in caught.value.conflicts] == ["Person.town"]
+    assert graph.merge("dev", strategy="theirs").outcome == "merged"
+    assert people(graph, "age", "town") == [("Ada", 36, "Oslo"), ("Bob", 26, "Rome"), ("Cyd", 3, None)]

@@ -15,12 +15,13 @@ import pytest
 from omnigraph.history import diff, entity_history, merge_inputs
 from omnigraph.history.commit import Commit
 from omnigraph.history.entities import TableChanges
+from omnigraph.history.matched_types import TypeTransition
 from omnigraph.history.merge_bases import find_merge_bases
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest import assign_ids
 from omnigraph.lang.schema.ir import ordered_key_columns
 from omnigraph.maintenance.retention import mark_live
-from omnigraph.merging import merge, parallel_edges, planner, recursive_base, strategy
+from omnigraph.merging import merge, merged_schema, parallel_edges, planner, recursive_base, schema_alignment, strategy
 from omnigraph.merging.conflicts import DetectedConflict
 from omnigraph.merging.discarded_changes import find_discarded_changes
 from omnigraph.merging.table_merge import TableSides, changed_ids
@@ -144,7 +145,28 @@ def merged_again(patch: Patch) -> None:
 
 def columns_by_name(patch: Patch) -> None:
     """Columns of an older schema are found by their names, not by their numbers."""
-    patch.setattr(diff, "_property_identity", lambda one: one.name.encode())
+
+    def same_names(self: TypeTransition) -> dict[str, str]:
+        names = (one.name for one in self.new_type.properties)
+        return {name: name for name in names if self.old_type.property(name) is not None}
+
+    patch.setattr(TypeTransition, "old_property_names", property(same_names))
+
+
+def forgotten_edits(patch: Patch) -> None:
+    """Values vanish without a word if the other branch drops their property."""
+    patch.setattr(merged_schema, "find_edited_drops", lambda _: ())
+
+
+def values_not_restored(patch: Patch) -> None:
+    """A property that a decision brings back has only the values that were edited."""
+    patch.setattr(planner, "with_restored_rows", lambda delta, _: delta)
+
+
+def hidden_values(patch: Patch) -> None:
+    """States with the same files are taken for equal, though one of them no longer names a column."""
+    for module in (diff, schema_alignment):
+        patch.setattr(module, "contains_hidden_values", lambda *_: False)
 
 
 def forgotten_bases(patch: Patch) -> None:
@@ -409,6 +431,41 @@ DEFECTS: dict[str, Defect] = {
             ("put", "p", ((("node:Person", "a"), (*_ADA, ("other", "v"))),)),
             ("put", "main", ((("node:Person", "a"), (*_ADA, ("other", "w"))),)),
             ("merge", "p", "main", "none"),
+        ),
+    ),
+    "forgotten_edits": Defect(
+        forgotten_edits,
+        (
+            ("schema", None, "add"),
+            ("fork", "main", "p", None),
+            ("put", "p", ((("node:Person", "a"), (*_ADA, ("more", "w"))),)),
+            ("schema", "main", "drop"),
+            ("merge", "p", "main", "none"),
+            ("merge", "p", "main", "ours"),
+        ),
+    ),
+    "values_not_restored": Defect(
+        values_not_restored,
+        (
+            ("schema", None, "add"),
+            ("put", "main", ((("node:Person", "a"), (*_ADA, ("more", "u"))),)),
+            ("fork", "main", "p", None),
+            (
+                *("put", "p"),
+                ((("node:Person", "b"), (("name", "b"), ("age", 2), ("nick", None), ("score", None), ("more", "v"))),),
+            ),
+            ("schema", "main", "drop"),
+            ("merge", "p", "main", "theirs"),
+        ),
+    ),
+    "hidden_values": Defect(
+        hidden_values,
+        (
+            ("schema", None, "add"),
+            ("put", "main", ((("node:Person", "a"), (*_ADA, ("more", "u"))),)),
+            ("schema", "main", "drop"),
+            ("diff", 4, 3),
+            ("trace", "main", ("node:Person", "a")),
         ),
     ),
     "forgotten_bases": Defect(

@@ -17,9 +17,9 @@ import pytest
 import omnigraph
 from omnigraph.errors import (
     BranchNotFound,
-    ChangeSchemaBoundary,
     ClientError,
     HistoryReclaimed,
+    InputError,
     MergeConflict,
     OmnigraphError,
     SchemaMismatch,
@@ -45,9 +45,10 @@ from tests.model.random_programs import (
     strategy_of,
 )
 from tests.model.row_shapes import Entity, Row
-from tests.model.versioned_graph import Merge, Versions, difference
+from tests.model.versioned_graph import Conflict, Merge, Versions, bits, difference, same
 from tests.rig.writes import rewrite, write
 
+_SCHEMA_CONFLICT = Conflict("schema_conflict", (f"{PERSON}.column", ""))
 hits: Counter[str] = Counter()  # what the programs of this process came across
 
 
@@ -206,7 +207,7 @@ class Run(Compared):
             for dry_run in (True, False):
                 with pytest.raises(SchemaMismatch):
                     self.main.refresh().merge(source, target, dry_run=dry_run, **asked(how))
-        elif wanted.outcome.endswith("open") or how not in ("ours", "theirs", "session"):
+        elif wanted.outcome.endswith("open") or strategy_of(how)(_SCHEMA_CONFLICT) is None:
             preview = self.main.refresh().merge(source, target, dry_run=True, **asked(how))
             assert preview.outcome == "conflict"
             with pytest.raises(MergeConflict) as caught:
@@ -404,11 +405,60 @@ class Run(Compared):
         was, now = self.model.commits[old], self.model.commits[new]
         wanted = difference(was.shape.fit(was.graph, now.shape), now.graph)
         try:
-            assert changes_of(self.main.diff(old, new)) == wanted
-        except ChangeSchemaBoundary:
-            assert was.shape.numbers != now.shape.numbers
+            difference_found = self.main.diff(old, new)
+            assert changes_of(difference_found) == wanted
+            assert (difference_found.schema_change is None) == was.shape.agrees(now.shape)
         except HistoryReclaimed:
             assert {old, new} & self.gone
+
+    def _replay(self, kind: str, place: int, branch: str, how: str) -> None:
+        """Undo a commit, or take it from anywhere, in the shape that the branch has by now."""
+        known = sorted({c for head in self.model.heads.values() for c in self.model.ancestors(head)})
+        commit = known[place % len(known)]
+        if branch not in self.model.heads or not self.model.commits[commit].parents or self.gone:
+            return
+        wanted = self.model.replay(kind, branch, commit, strategy_of(how))
+        graph = self.handle(branch)
+        act = graph.revisions.revert if kind == "revert" else graph.revisions.cherry_pick
+        hits[f"replay {wanted.outcome if wanted else 'refused'}"] += 1
+        if wanted is None:
+            with pytest.raises(InputError, match="changed only the schema"):
+                act(commit)
+        elif wanted.outcome == "conflict":
+            with pytest.raises(MergeConflict) as caught:
+                act(commit, strategy=asked(how).get("strategy"))
+            same_conflicts(caught.value.conflicts, wanted.conflicts)
+        else:
+            result = act(commit, strategy=asked(how).get("strategy"))
+            assert result.outcome == wanted.outcome
+            same_discards(result.discarded, wanted.discarded)
+            if result.commit is not None:
+                self.model.commit(branch, result.commit.id, wanted.graph)
+                self.order.append(result.commit.id)
+        self.agree(branch)
+
+    def _trace(self, branch: str, entity: Entity) -> None:
+        """The history of an entity is told in the shape of the branch; versions of merges are another matter."""
+        if branch not in self.model.heads or self.gone:
+            return
+        head = self.model.heads[branch]
+        shape = self.model.commits[head].shape
+        wanted = {}
+        for commit in self.model.ancestors(head):
+            parents = self.model.commits[commit].parents
+            rows = [self.model.row_of(one, entity, shape) for one in (commit, *parents)]
+            if len(parents) == 1 and not same(rows[0], rows[1]):
+                wanted[commit] = bits(rows[0])
+        kind, _, name = entity[0].partition(":")
+        versions = self.handle(branch).revisions.history(name, entity[1], kind=kind)
+        assert versions.complete
+        hits["traced"] += len(versions) > 1
+        found = {
+            one.commit.id: None if one.values is None else bits({**one.values, **(one.endpoints or {})})
+            for one in versions
+            if len(one.commit.parents) == 1
+        }
+        assert found == wanted
 
     def _at(self, place: int) -> None:
         commit = self.order[place % len(self.order)]

@@ -71,12 +71,21 @@ _KINDS = (
     *("merge",) * 12,
     *("drop", "rewrite", "rewrite", "reopen", "fault", "fault", "diff", "at"),
     *("schema", "reshape", "reshape", "reshape", "optimize", "cleanup"),
+    *("replay", "replay", "trace"),
 )
 _COLUMNS = ("more", "other")  # that a schema may add
 _BEGIN = ("fork", "put", "put")  # what programs begin with, or else with one of these:
 _CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
 _SHAPED = (*("shape_add", "value_main", "cross_fork", "shape_rename"), *("value_p", "value_main", "cross_look"))
 _EVOLVED = ("cross_fork", "reshape", "reshape", "value_main", "value_p", "cross_merge", "reshape", "cross_merge")
+_DROPPED = (
+    *("shape_add", "value_main", "cross_fork", "value_p", "shape_main_drop", "cross_merge"),
+    *("trace", "replay", "value_p", "cross_merge"),
+)
+_WOVEN = (
+    *("cross_fork", "shape_main_add", "shape_main_add", "shape_p_add", "value_main", "value_p", "cross_keep"),
+    *("cross_one", "cross_two", "shape_p_drop", "value_main", "cross_merge"),
+)
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
 _EDITED = ("cross_fork", "edit_main", "edit_p", "cross_merge")
@@ -93,12 +102,19 @@ class Author:
 
     def program(self, size: int) -> Program:
         """So many steps; with the first ones two branches go apart, or merge each other."""
-        steps: list[Step] = []
         begin: tuple[str, ...] = _BEGIN
         if size > 2 * len(_BEGIN) and self.dice.random() < 0.5:
             begin = self.dice.choice(
                 (_CROSSED, _CROSSED, _SHAPED, _EVOLVED, _EVOLVED, _CLEANED, _CLASHED, _EDITED, _EDITED, _RATED)
             )
+        return self._program(begin, size)
+
+    def schema_program(self, size: int) -> Program:
+        """So many steps; with the first ones the schemas of two branches go apart and are merged."""
+        return self._program(self.dice.choice((_SHAPED, _EVOLVED, _DROPPED, _DROPPED, _WOVEN, _WOVEN)), size)
+
+    def _program(self, begin: tuple[str, ...], size: int) -> Program:
+        steps: list[Step] = []
         for kind in (*begin, *self.dice.choices(_KINDS, k=size))[:size]:
             step = self._step(kind)
             steps.append(step)
@@ -116,7 +132,8 @@ class Author:
         if word in edits:
             return edits[word](branch)
         if kind.startswith("shape"):
-            return "schema", None, kind.partition("_")[2]
+            *branches, verb = kind.split("_")[1:]
+            return "schema", branches[0] if branches else None, verb
         return getattr(self, f"_{kind}")()  # type: ignore[no-any-return]
 
     def _cross(self, kind: str) -> Step:
@@ -210,6 +227,15 @@ class Author:
     def _diff(self) -> Step:
         many = len(self.model.commits)
         return "diff", self.dice.randrange(many), self.dice.randrange(many)
+
+    def _replay(self) -> Step:
+        kind = self.dice.choice(("revert", "revert", "pick"))
+        how = self.dice.choice(("none", "ours", "theirs", "rows"))
+        return "replay", kind, self.dice.randrange(len(self.model.commits)), self._branch(), how
+
+    def _trace(self) -> Step:
+        branch = self._branch()
+        return "trace", branch, self.dice.choice(sorted(self.model.graph(branch)) or [(PERSON, "a")])
 
     def _at(self) -> Step:
         return "at", self.dice.randrange(len(self.model.commits))
@@ -333,7 +359,18 @@ class _Player:
     def rewrite(self, *_: Any) -> None:
         """Nothing that a reader sees."""
 
-    reopen = diff = at = optimize = cleanup = rewrite
+    reopen = diff = at = optimize = cleanup = trace = rewrite
+
+    def replay(self, kind: str, place: int, branch: str, how: str) -> Any:
+        """A commit is found by its place among all that are known."""
+        known = sorted({c for head in self.model.heads.values() for c in self.model.ancestors(head)})
+        commit = known[place % len(known)]
+        if branch not in self.model.heads or not self.model.commits[commit].parents:
+            return None
+        found = self.model.replay(kind, branch, commit, strategy_of(how))
+        if found is not None and found.outcome == "merged":
+            self.model.commit(branch, self.made, found.graph)
+        return found
 
 
 def rated(row: Row) -> Entity:
@@ -387,8 +424,8 @@ def strategy_of(how: str) -> Callable[[Any], Any]:
     def answer(one: Any) -> Any:
         if how in ("ours", "theirs"):
             return how
-        if how == "session":
-            return "theirs"
+        if how == "session":  # which decides about rows only
+            return None if one.kind == "schema_conflict" else "theirs"
         if how == "rows" and one.kind in rows:
             return "theirs"
         if how == "mixed":

@@ -3,7 +3,7 @@
 Part of the oracle for merges: it knows nothing of the product.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -72,13 +72,18 @@ class ShapeConflictError(Exception):
         self.kind = kind
 
 
-def merged_shape(base: Shape, ours: Shape, theirs: Shape, decide: Callable[[], str | None]) -> Shape:
-    """Put two shapes together; `decide` names the side that wins, or None."""
+def merged_shape(
+    base: Shape, ours: Shape, theirs: Shape, decide: Callable[[], str | None], edited: Set[Identity] = frozenset()
+) -> Shape:
+    """Put two shapes together; `decide` names the side that wins, or None.
+
+    `edited` are the columns that one side dropped although the other one wrote values into them.
+    """
     names: dict[Identity, str] = {}
     before, mine, other = dict(base.columns), dict(ours.columns), dict(theirs.columns)
     for identity in dict.fromkeys([*mine, *other]):
         states = before.get(identity), mine.get(identity), other.get(identity)
-        name = _merged_name(*states, decide)
+        name = _decided_name(*states[1:], decide) if identity in edited else _merged_name(*states, decide)
         if name is not None:
             names[identity] = name
     if len(set(names.values())) < len(names):
@@ -94,6 +99,10 @@ def _merged_name(
         return ours
     if ours == base:
         return theirs
+    return _decided_name(ours, theirs, decide)
+
+
+def _decided_name(ours: str | None, theirs: str | None, decide: Callable[[], str | None]) -> str | None:
     side = decide()
     if side is None:
         raise ShapeConflictError("open")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from tests.model.row_shapes import Entity, Graph, Row, Shape, ShapeConflictError, merged_shape
+from tests.model.row_shapes import Entity, Graph, Identity, Row, Shape, ShapeConflictError, merged_shape
 
 Side = Literal["ours", "theirs"]
 Answer = Side | Mapping[str, Any] | None
@@ -68,6 +68,7 @@ class Commit:
     parents: tuple[str, ...]
     graph: Graph
     shape: Shape
+    schema_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ class Versions:
     def reshape(self, branch: str, made: str, shape: Shape) -> None:
         """A new head of a branch, whose rows have another shape."""
         old = self.commits[self.heads[branch]]
-        self.commits[made] = Commit(made, (old.id,), old.shape.fit(old.graph, shape), shape)
+        self.commits[made] = Commit(made, (old.id,), old.shape.fit(old.graph, shape), shape, schema_only=True)
         self.heads[branch] = made
 
     def row_of(self, commit: str, one: Entity, shape: Shape) -> Row | None:
@@ -278,23 +279,95 @@ class Versions:
         if bases == [self.heads[target]]:
             return Merge("fast_forward", self.graph(source), shape=self.shape(source))
         ours, theirs, shape = self.graph(target), self.graph(source), self.shape(target)
+        lost: tuple[Discarded, ...] = ()
         if not self.shape(source).agrees(shape):
-            if len(bases) > 1:
-                return Merge("mismatch", self.graph(target))
             try:
-                shape = self._merged_shape(bases[0], source, target, strategy)
+                base = self.base_shape(bases)
+            except ShapeConflictError:
+                return Merge("mismatch", self.graph(target))
+            edits = [*self._edits(bases[0], base, target, source), *self._edits(bases[0], base, source, target)]
+            try:
+                shape = self._merged_shape(base, source, target, strategy, {edit[0] for edit in edits})
             except ShapeConflictError as conflict:
                 return Merge(f"schema conflict: {conflict.kind}", self.graph(target))
-            ours, theirs = (self.shape(name).fit(self.graph(name), shape) for name in (target, source))
+            sides: tuple[tuple[str, Side], ...] = ((target, "ours"), (source, "theirs"))
+            lost = tuple(
+                Discarded(entity, side, name, value)
+                for branch, side in sides
+                for at, kept_on, entity, name, value in edits
+                if kept_on == branch and at not in shape.numbers
+            )
+            ours, theirs = (self._fitted(name, bases, base, shape, granularity) for name, _ in sides)
         work = _Work(self, bases, ours, theirs, shape, granularity, collapse)
-        return replace(work.settled(strategy), shape=shape)
+        found = work.settled(strategy)
+        return replace(found, shape=shape, discarded=(*lost, *found.discarded))
 
-    def _merged_shape(self, base: str, source: str, target: str, strategy: Callable[[Conflict], Answer]) -> Shape:
+    def replay(
+        self, kind: str, branch: str, commit: str, strategy: Callable[[Conflict], Answer] = lambda _: None
+    ) -> Merge | None:
+        """What a revert or a cherry-pick of a commit does; None if the commit changed only the shape."""
+        parent, shape = self.commits[commit].parents[0], self.shape(branch)
+        if self.commits[commit].schema_only:
+            return None
+        base, changed = (commit, parent) if kind == "revert" else (parent, commit)
+        theirs = self.commits[changed].shape.fit(self.commits[changed].graph, shape)
+        found = _Work(self, [base], self.graph(branch), theirs, shape, "property", False).settled(strategy)
+        if found.outcome == "merged" and not difference(self.graph(branch), found.graph):
+            return replace(found, outcome="already_up_to_date")
+        return found
+
+    def base_shape(self, bases: list[str]) -> Shape:
+        """The shape of the merge of some commits; raises if their shapes contradict each other."""
+        shape, below = self.commits[bases[0]].shape, self.ancestors(bases[0])
+        for name in bases[1:]:
+            own, other = self.ancestors(name), self.commits[name].shape
+            if not shape.agrees(other):
+                shape = merged_shape(self.base_shape(self.bases(below, own)), shape, other, lambda: None)
+            below |= own
+        return shape
+
+    def _edits(
+        self, first_base: str, base: Shape, keeper: str, dropper: str
+    ) -> Iterator[tuple[Identity, str, Entity, str, Any]]:
+        """Values that a branch wrote since the base into columns that the other branch dropped."""
+        kept, known = self.shape(keeper), self.commits[first_base].shape.numbers & base.numbers
+        for at, name in kept.columns:
+            if at not in known or at in self.shape(dropper).numbers:
+                continue
+            for one, row in self.graph(keeper).items():
+                if one[0] != kept.key:
+                    continue
+                was = self.row_of(first_base, one, kept)
+                if (was is None and row[name] is not None) or (was is not None and name in differing(was, row)):
+                    yield at, keeper, one, name, row[name]
+
+    def _fitted(self, branch: str, bases: list[str], base: Shape, shape: Shape, granularity: str) -> Graph:
+        """The graph of a branch in the merged shape: columns that only it dropped have the values of the base."""
+        own = self.shape(branch)
+        graph = own.fit(self.graph(branch), shape)
+        dropped = [name for at, name in shape.columns if at in base.numbers and at not in own.numbers]
+        if not dropped:
+            return graph
+        fitted = dict(graph)
+        for one, row in graph.items():
+            if one[0] == shape.key:
+                was, doubt = self.base_of(bases, one, shape, granularity)
+                fitted[one] = {**row, **{name: None if was is None or doubt else was[name] for name in dropped}}
+        return fitted
+
+    def _merged_shape(
+        self,
+        base: Shape,
+        source: str,
+        target: str,
+        strategy: Callable[[Conflict], Answer],
+        edited: set[Identity],
+    ) -> Shape:
         def decide() -> str | None:
             answer = strategy(Conflict("schema_conflict", ("node:Person.column", "")))
             return answer if isinstance(answer, str) else None
 
-        return merged_shape(self.commits[base].shape, self.shape(target), self.shape(source), decide)
+        return merged_shape(base, self.shape(target), self.shape(source), decide, edited)
 
 
 ABSENT = "absent"

@@ -35,6 +35,7 @@ from omnigraph.history.changes import (
 from omnigraph.history.commit import Commit
 from omnigraph.history.cursor import CursorBinding, decode_token, encode_token, hash_branch_name, read_token_position
 from omnigraph.history.entities import EntityChange, TableChanges
+from omnigraph.history.schema_changes import SchemaChange
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values.name_rules import quote_name
@@ -78,9 +79,13 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class BlockChanges(Guarded):
-    """The changes of one commit, in order; they can be iterated over repeatedly."""
+    """The changes of one commit, in order; they can be iterated over repeatedly.
+
+    `schema_change` is what the commit changed in the schema, or None.
+    """
 
     tables: tuple[TableChanges, ...]
+    schema_change: SchemaChange | None = None
 
     def __iter__(self) -> Iterator[EntityChange]:
         for table_changes in self.tables:
@@ -104,7 +109,8 @@ class ChangeBlock(Guarded):
     cursor: str
 
     def __repr__(self) -> str:
-        return f"<ChangeBlock {self.commit.id}: {self.commit.operation}, {self.changes!r}>"
+        schema_note = "" if self.schema_change is None else ", schema change"
+        return f"<ChangeBlock {self.commit.id}: {self.commit.operation}, {self.changes!r}{schema_note}>"
 
     @property
     def commit(self) -> Commit:
@@ -114,14 +120,27 @@ class ChangeBlock(Guarded):
     @cached_property
     def changes(self) -> BlockChanges:
         """The changes, with nodes before edges, by type, then by id; empty if the commit only moved files."""
-        return BlockChanges(tuple(type_changes.changes for type_changes in self.block.type_changes))
+        tables = tuple(type_changes.changes for type_changes in self.block.type_changes)
+        return BlockChanges(tables, self.block.schema_change)
+
+    @property
+    def schema_change(self) -> SchemaChange | None:
+        """What the commit changed in the schema, as migration steps; None if it did not change the schema."""
+        return self.block.schema_change
 
     def to_json(self) -> dict[str, Any]:
         """Return the block as one JSON document."""
-        return {"cause": describe_cause(self.commit), "changes": list(iter_change_documents(self.block))}
+        return {
+            "cause": describe_cause(self.commit),
+            **describe_schema_change(self.schema_change),
+            "changes": list(iter_change_documents(self.block)),
+        }
 
     def to_arrow(self) -> pa.RecordBatch:
-        """Return the changes as rows; the before and after images are JSON strings."""
+        """Return the changes as rows; the before and after images are JSON strings.
+
+        A schema change is in the metadata of the batch's schema, as JSON, under `schema_change`.
+        """
         import orjson
 
         change_rows = [
@@ -139,7 +158,10 @@ class ChangeBlock(Guarded):
             }
             for document in iter_change_documents(self.block)
         ]
-        return pa.RecordBatch.from_pylist(change_rows, schema=_CHANGE_SCHEMA)
+        schema_member = describe_schema_change(self.schema_change)
+        metadata = {name: orjson.dumps(value) for name, value in schema_member.items()}
+        arrow_schema = _CHANGE_SCHEMA.with_metadata(metadata) if metadata else _CHANGE_SCHEMA
+        return pa.RecordBatch.from_pylist(change_rows, schema=arrow_schema)
 
 
 class Feed(Guarded, Iterator[ChangeBlock]):
@@ -290,6 +312,11 @@ def describe_cause(commit: Commit) -> dict[str, Any]:
         "authored_at": commit.created_at,
     }
     return {fact_name: fact_value for fact_name, fact_value in commit_facts.items() if fact_value is not None}
+
+
+def describe_schema_change(schema_change: SchemaChange | None) -> dict[str, Any]:
+    """Return the member of a JSON document that holds a schema change; it is omitted if there is none."""
+    return {} if schema_change is None else {"schema_change": schema_change.to_json()}
 
 
 def iter_change_documents(block: CommitBlock) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,7 @@ from omnigraph.api.change_feed.feed import (
     build_cursor_binding,
     commits_after_token,
     describe_cause,
+    describe_schema_change,
     encode_cursor,
     make_change_encoder,
     open_feed,
@@ -46,6 +47,7 @@ from omnigraph.history.cursor import (
     is_entity_position,
 )
 from omnigraph.history.entities import EntityChange, TableChanges
+from omnigraph.history.schema_changes import SchemaChange
 from omnigraph.history.snapshot import Snapshot
 
 EntityPosition = Mapping[str, Any]
@@ -77,15 +79,20 @@ def _check_limit(resource_name: str, requested: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommitPart:
-    """All or some of the changes of one commit in a page, as records and as JSON."""
+    """All or some of the changes of one commit in a page, as records and as JSON.
+
+    `schema_change` is what the commit changed in the schema; only its first part has it.
+    """
 
     commit: Commit
     changes: tuple[EntityChange, ...]
     documents: tuple[dict[str, Any], ...] = field(repr=False)
+    schema_change: SchemaChange | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the part as one JSON document."""
-        return {"cause": describe_cause(self.commit), "changes": list(self.documents)}
+        schema_member = describe_schema_change(self.schema_change)
+        return {"cause": describe_cause(self.commit), **schema_member, "changes": list(self.documents)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +111,11 @@ class CommitPage:
     def changes(self) -> tuple[EntityChange, ...]:
         """The changes of this page."""
         return self.part.changes
+
+    @property
+    def schema_change(self) -> SchemaChange | None:
+        """What the commit changed in the schema; only the first page has it."""
+        return self.part.schema_change
 
     def to_json(self) -> dict[str, Any]:
         """Return the page as one JSON document."""
@@ -292,16 +304,18 @@ def _pack_block(
     packed_changes: list[EntityChange] = []
     packed_documents: list[dict[str, Any]] = []
     last_position: EntityPosition = position or {}
+    schema_change = None if position else block.schema_change
     for type_changes in block.type_changes:
         encode_change = make_change_encoder(type_changes.type_id, type_changes.changes)
         for change in _changes_after(type_changes, position).records():
             document = encode_change(change)
             if not page_budget.reserve(len(orjson.dumps(document))):
-                return CommitPart(block.commit, tuple(packed_changes), tuple(packed_documents)), last_position
+                packed = (tuple(packed_changes), tuple(packed_documents), schema_change)
+                return CommitPart(block.commit, *packed), last_position
             packed_changes.append(change)
             packed_documents.append(document)
             last_position = {"kind": change.kind, "type": type_changes.type_id, **encode_entity_position(change.id)}
-    return CommitPart(block.commit, tuple(packed_changes), tuple(packed_documents)), None
+    return CommitPart(block.commit, tuple(packed_changes), tuple(packed_documents), schema_change), None
 
 
 def _changes_after(type_changes: TypeChanges, position: EntityPosition | None) -> TableChanges:

@@ -17,6 +17,7 @@ from omnigraph.errors import InputError
 from omnigraph.errors.conflict import to_json_value
 from omnigraph.history.diff import diff_snapshots
 from omnigraph.history.entities import OPS, EntityChange, Op, TableChanges
+from omnigraph.history.schema_changes import SchemaChange, compare_schemas
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.values.name_rules import quote_name, require_names
 from omnigraph.values.table_key import TableKey
@@ -53,7 +54,8 @@ class Diff(Guarded):
     """The entities that differ between two states; iterate over `EntityChange` records.
 
     Records are ordered by type, then by id. A change that was reverted is not a difference, nor is
-    a commit that only moved data. `from_commit` and `to_commit` are the ids of the two states.
+    a commit that only moved data. `from_commit` and `to_commit` are the ids of the two states. Values of the
+    first state are expressed in the schema of the second; `schema_change` says how the schemas differ.
     """
 
     lazy_changes: LazyTableChanges
@@ -62,6 +64,7 @@ class Diff(Guarded):
     types: frozenset[str] | None = None
     kinds: frozenset[str] | None = None
     ops: tuple[str, ...] = OPS
+    schema_change: SchemaChange | None = None
 
     def tables(self) -> Iterator[TableChanges]:
         """Yield the changes as aligned Arrow tables, type by type."""
@@ -82,29 +85,30 @@ class Diff(Guarded):
         return sum(table_changes.total for table_changes in self.tables())
 
     def __bool__(self) -> bool:
-        return any(True for _ in self.tables())
+        return self.schema_change is not None or any(True for _ in self.tables())
 
     def __repr__(self) -> str:
         change_counts = self.summary()
         counts_text = ", ".join(
             f"{change_counts[count_name]} {count_name}" for count_name in ("inserts", "updates", "deletes")
         )
-        return f"<Diff of {self.from_commit} and {self.to_commit}: {counts_text}>"
+        schema_note = "" if self.schema_change is None else ", schema change"
+        return f"<Diff of {self.from_commit} and {self.to_commit}: {counts_text}{schema_note}>"
 
     @property
     def inserts(self) -> "Diff":
         """Only the added entities."""
-        return replace(self, ops=("insert",))
+        return replace(self, ops=("insert",), schema_change=None)
 
     @property
     def updates(self) -> "Diff":
         """Only the changed entities."""
-        return replace(self, ops=("update",))
+        return replace(self, ops=("update",), schema_change=None)
 
     @property
     def deletes(self) -> "Diff":
         """Only the removed entities."""
-        return replace(self, ops=("delete",))
+        return replace(self, ops=("delete",), schema_change=None)
 
     def summary(self) -> dict[str, Any]:
         """Count inserts, updates and deletes, in total and by type."""
@@ -166,7 +170,26 @@ def compare_snapshots(
         included_types,
         frozenset(kind_names) if kind_names is not None else None,
         OPS if op_names is None else tuple(op for op in OPS if op in op_names),
+        _schema_change(old_snapshot, new_snapshot, type_names, kind_names) if op_names is None else None,
     )
+
+
+def _schema_change(
+    old_snapshot: Snapshot,
+    new_snapshot: Snapshot,
+    type_names: tuple[str, ...] | None,
+    kind_names: tuple[str, ...] | None,
+) -> SchemaChange | None:
+    """Return how the schemas differ, in the selected types only."""
+    included_kinds = _ENTITY_KINDS if kind_names is None else kind_names
+    if type_names is None and kind_names is None:
+        return compare_schemas(old_snapshot, new_snapshot)
+    included_types = frozenset(
+        (table_key.kind, table_key.type_name)
+        for table_key in (*old_snapshot.tables, *new_snapshot.tables)
+        if table_key.kind in included_kinds and (type_names is None or table_key.type_name in type_names)
+    )
+    return compare_schemas(old_snapshot, new_snapshot, included_types)
 
 
 def _select_table_keys(

@@ -15,7 +15,6 @@ from omnigraph import Graph
 from omnigraph.errors import (
     BranchNotFound,
     ChangeCursorRejected,
-    ChangeSchemaBoundary,
     CommitHasNoParent,
     InputError,
     UsageError,
@@ -139,26 +138,57 @@ def test_first_commit_has_no_parent_state(shared: Graph) -> None:
     assert error.value.to_json()["change_diff_refusal"]["reason"] == "parentless_commit"
 
 
-def test_changed_type_is_a_boundary_crossed_by_a_baseline(graph: Graph) -> None:
-    start = graph.changes.feed().cursor
-    firms = graph.changes.feed(types=["Firm"]).cursor
+def test_schema_change_is_an_event_of_the_feed(graph: Graph) -> None:
+    start, firms = graph.changes.feed().cursor, graph.changes.feed(types=["Firm"]).cursor
     graph.insert("Firm", {"name": "before"})
-    graph.schema.apply(SCHEMA.replace("age: I32?", "age: I32?  size: I32 @default(0)"))
+    graph.schema.apply(
+        SCHEMA.replace("age: I32?", 'years: I64? @rename_from("age")  size: I32 @default(0)'), message="grow"
+    )
     graph.insert("Person", {"name": "new", "size": 7})
-    feed = graph.changes.feed(cursor=start)
-    assert told([next(feed)]) == [[("insert", "Firm", "before")]]
-    behind = feed.cursor
+    before, event, after = graph.changes.feed(cursor=start)
+    assert [len(block.changes) for block in (before, event, after)] == [1, 0, 1]
+    assert (before.schema_change, after.schema_change) == (None, None)
+    change = event.schema_change
+    assert change is not None
+    assert (change.op, change.commit_id) == ("schema", event.commit.id)
+    assert change.descriptions == (
+        "add property node:Person.size: I32, set to 0 in existing entities",
+        "rename node:Person.age to years",
+        "widen node:Person.years from I32? to I64?",
+    )
+    assert str(change) == "\n".join(change.descriptions)
+    document = event.to_json()
+    assert list(document) == ["cause", "schema_change", "changes"]
+    assert document["schema_change"]["op"] == "schema"
+    step = document["schema_change"]["steps"][1]
+    assert (step["kind"], step["from"], step["to"]) == ("rename_property", "age", "years")
+    assert step["description"] == change.descriptions[1]
+    assert "schema change" in repr(event)
+    metadata = event.to_arrow().schema.metadata
+    assert json.loads(metadata[b"schema_change"]) == document["schema_change"]
+    assert after.to_arrow().schema.metadata is None
+    # A filter keeps the steps of its types; the cursor advances over the others.
+    filtered = list(graph.changes.feed(cursor=firms, types=["Firm"]))
+    assert [block.schema_change for block in filtered] == [None, None, None]
+
+
+def test_pages_carry_a_schema_change_once(graph: Graph) -> None:
+    start = graph.changes.feed().cursor
+    graph.schema.apply(SCHEMA.replace("node Firm { name: String @key }\n", ""), message="no firms")
+    graph.schema.apply(graph.schema.source.replace("age: I32?", "age: I32?  size: I32?"))
     page = graph.changes.poll(cursor=start)
-    assert (page.cursor, page.caught_up) == (behind, False)
-    for call in (lambda: list(feed), lambda: graph.changes.poll(cursor=behind)):
-        with pytest.raises(ChangeSchemaBoundary) as error:
-            call()
-        assert error.value.type_name == "Person"
-    assert len(told(graph.changes.feed(cursor=firms, types=["Firm"]))) == 3  # it did not change
-    made = graph.changes.baseline()
-    assert len(list(made)) == 4
-    graph.insert("Firm", {"name": "after"})
-    assert told(graph.changes.feed(cursor=made.cursor)) == [[("insert", "Firm", "after")]]
+    assert [len(part.changes) for part in page.blocks] == [1, 0]
+    assert [part.schema_change is not None for part in page.blocks] == [True, True]
+    assert page.caught_up
+    assert graph.changes.poll(cursor=page.cursor).blocks == ()
+    dropped = graph.changes.commit_page(page.blocks[0].commit.id)
+    assert dropped.schema_change is not None
+    assert dropped.schema_change.descriptions == ("drop node type Firm (earlier versions stay readable) [OG-DS-102]",)
+    graph.schema.apply(graph.schema.source.replace("age: I32?", ""), allow_data_loss=True)
+    erased = graph.diff("HEAD~1").schema_change
+    assert erased is not None
+    assert erased.descriptions[0].startswith("drop property node:Person.age and its history")
+    assert dropped.to_json()["schema_change"]["steps"][0]["kind"] == "drop_type"
 
 
 def test_added_nullable_property_is_no_boundary_of_the_feed(graph: Graph) -> None:
@@ -167,16 +197,6 @@ def test_added_nullable_property_is_no_boundary_of_the_feed(graph: Graph) -> Non
     graph.insert("Person", {"name": "new", "size": 7})
     blocks = told(graph.changes.feed(cursor=start))
     assert [block for block in blocks if block] == [[("insert", "Person", "new")]]
-
-
-def test_renamed_property_is_a_boundary(graph: Graph) -> None:
-    """No row has changed; who copies by name would keep the old one."""
-    start, firms = graph.changes.feed().cursor, graph.changes.feed(types=["Firm"]).cursor
-    graph.schema.apply(SCHEMA.replace("age: I32?", 'years: I32? @rename_from("age")'))
-    with pytest.raises(ChangeSchemaBoundary) as error:
-        list(graph.changes.feed(cursor=start))
-    assert error.value.type_name == "Person"
-    assert told(graph.changes.feed(cursor=firms, types=["Firm"])) == [[]]
 
 
 def test_filter_accepts_a_type_dropped_later(graph: Graph) -> None:

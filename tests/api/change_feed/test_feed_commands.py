@@ -82,20 +82,31 @@ def test_polls_continue_from_a_baseline(shell: Shell, graph: Graph, tmp_path: Pa
     assert [one["id"] for one in json.loads(out)["blocks"][0]["changes"]] == ["late"]
 
 
-def test_poll_stops_at_a_schema_boundary(shell: Shell, graph: Graph) -> None:
+def test_poll_and_commit_changes_show_schema_changes(shell: Shell, graph: Graph) -> None:
     from tests.api.change_feed.conftest import SCHEMA
 
     cursor = graph.changes.feed().cursor
     graph.insert("Firm", {"name": "one"})
     graph.schema.apply(SCHEMA.replace("age: I32?", "age: I64?  more: I32?"))
     graph.mutate('update Person set { more: 1 } where name = "ann"')
-    poll = ("changes", "poll", "--uri", graph.uri, "--json", "--json-errors", "--cursor")
-    code, out, _ = shell(*poll, cursor)
-    found = json.loads(out)
-    assert (code, len(found["blocks"]), found["caught_up"]) == (0, 1, False)
-    code, out, _ = shell(*poll, found["cursor"])
-    assert code == 1
-    assert json.loads(out)["change_diff_refusal"]["type_name"] == "Person"
+    code, out, _ = shell("changes", "poll", "--uri", graph.uri, "--json", "--cursor", cursor)
+    polled = json.loads(out)
+    assert (code, len(polled["blocks"]), polled["caught_up"]) == (0, 3, True)
+    assert ["schema_change" in block for block in polled["blocks"]] == [False, True, False]
+    _, out, _ = shell("changes", "poll", "--uri", graph.uri, "--cursor", cursor)
+    assert "  * schema: widen node:Person.age from I32? to I64?\n" in out
+    code, out, _ = shell("commit", "changes", "HEAD~1", "--uri", graph.uri)
+    assert out.splitlines() == [
+        "* schema: widen node:Person.age from I32? to I64?",
+        "* schema: add property node:Person.more: I32?",
+    ]
+    code, out, _ = shell("commit", "changes", "HEAD~1", "--uri", graph.uri, "--json")
+    assert list(json.loads(out)) == ["cause", "schema_change", "changes"]
+    code, out, _ = shell("diff", "HEAD~2", "--uri", graph.uri, "--check")
+    assert (code, len(out.splitlines())) == (5, 4)
+    assert out.splitlines()[2:] == ["~ node Person 'ann': more null -> 1", "0 added, 1 changed, 0 removed"]
+    _, out, _ = shell("diff", "HEAD~2", "HEAD~1", "--uri", graph.uri, "--json")
+    assert len(json.loads(out)["schema_change"]["steps"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def _replaced_constraints_combine(patch: Patch) -> None:
 
 def _drops_always_win(patch: Patch) -> None:
     """A drop wins even if the other side changed what is dropped."""
-    patch.setattr(merge, "find_contradicted_drop", lambda sides: None)
+    patch.setattr(merge, "find_contradicted_drop", lambda *_: None)
 
 
 def _references_are_not_followed(patch: Patch) -> None:

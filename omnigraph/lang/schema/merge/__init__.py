@@ -4,12 +4,13 @@ Changes are compared slot by slot and by identity, never by name; what cannot be
 package is pure: it reads no data and changes nothing. Start with `merge`; `slots` defines what is compared.
 """
 
-from .conflicts import Decide, SchemaConflict, SchemaMerge, SchemaVersion, Side, SourcedSchema
+from .conflicts import Decide, DroppedEdit, SchemaConflict, SchemaMerge, SchemaVersion, Side, SourcedSchema
 from .merge import merge_schemas
 from .numbering import renumber_ir
 
 __all__ = [
     "Decide",
+    "DroppedEdit",
     "SchemaConflict",
     "SchemaMerge",
     "SchemaVersion",

@@ -73,6 +73,19 @@ Decide = Callable[[SchemaConflict], str | None]
 
 
 @record
+class DroppedEdit:
+    """Values that one side wrote into a type, or a property, that the other side dropped since the base.
+
+    `side` wrote the values of `entity_count` entities; `property_id` is None if the type was dropped.
+    """
+
+    side: Side
+    type_id: int
+    property_id: int | None
+    entity_count: int
+
+
+@record
 class SchemaMerge:
     """A merged schema.
 

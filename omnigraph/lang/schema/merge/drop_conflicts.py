@@ -4,11 +4,12 @@ Such a conflict concerns several slots at once, so its decision edits one side, 
 This module finds one conflict at a time; `settle` applies its decision.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from omnigraph.records.frozen import record
 
-from .conflicts import ConflictLog, SchemaConflict, Side
+from .conflicts import ConflictLog, DroppedEdit, SchemaConflict, Side
 from .edit_slots import EntityReference, describe_entity, remove_entity, restore_entity
 from .merge_constraints import describe_details
 from .merge_properties import describe_property
@@ -41,9 +42,35 @@ class DropConflict:
         return sides.with_side(self.dropped_by, restore_entity(sides.of(self.dropped_by), sides.base, self.entity))
 
 
-def find_contradicted_drop(sides: MergeSides) -> DropConflict | None:
-    """Return a type or property that one side dropped and the other side changed."""
-    return next(_contradicted_drops(sides), None)
+def find_contradicted_drop(sides: MergeSides, dropped_edits: Sequence[DroppedEdit] = ()) -> DropConflict | None:
+    """Return a type or property that one side dropped and whose declaration or values the other side changed."""
+    return next(chain(_contradicted_drops(sides), _drops_of_edited_values(sides, dropped_edits)), None)
+
+
+def _drops_of_edited_values(sides: MergeSides, dropped_edits: Sequence[DroppedEdit]) -> Iterator[DropConflict]:
+    for edit in dropped_edits:
+        keeper_schema, dropped_by = sides.of(edit.side), other_side(edit.side)
+        for entity in _declaring_entities(keeper_schema, edit):
+            is_dropped = has_entity(sides.base, entity) and not has_entity(sides.of(dropped_by), entity)
+            if is_dropped and has_entity(keeper_schema, entity):
+                declaration = _describe_state(keeper_schema, entity)
+                use = f"{declaration} (values written in {_count_entities(edit.entity_count)})"
+                yield DropConflict(entity, dropped_by, use)
+
+
+def _declaring_entities(schema: SchemaSlots, edit: DroppedEdit) -> Iterator[EntityReference]:
+    """Yield the type or property of an edit, or the interface properties from which the property is inherited."""
+    owner = schema.get(edit.type_id)
+    if owner is None or edit.property_id is None or edit.property_id in owner.properties:
+        yield EntityReference(edit.type_id, edit.property_id)
+        return
+    for satisfied_id in owner.satisfied_ids.get(edit.property_id, ()):
+        for interface_id in sorted(owner.implements):
+            yield EntityReference(interface_id, satisfied_id)
+
+
+def _count_entities(count: int) -> str:
+    return "1 entity" if count == 1 else f"{count} entities"
 
 
 def _contradicted_drops(sides: MergeSides) -> Iterator[DropConflict]:

@@ -4,7 +4,7 @@ This is the entry point of the package: it reads the slots of the three schemas,
 schema, checks it like any other schema, and assigns ids. It reads no data and changes nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from omnigraph.errors import InternalError
@@ -17,7 +17,7 @@ from omnigraph.lang.schema.ir import SchemaIR, assigned_ids
 from omnigraph.lang.schema.ir_soundness import find_unsoundness
 from omnigraph.lang.schema.parse import parse
 
-from .conflicts import ConflictLog, Decide, SchemaConflict, SchemaMerge, SchemaVersion, SourcedSchema
+from .conflicts import ConflictLog, Decide, DroppedEdit, SchemaConflict, SchemaMerge, SchemaVersion, SourcedSchema
 from .drop_conflicts import find_broken_reference, find_contradicted_drop
 from .identity import MergedIdentity, find_key_order_conflicts
 from .merge_sides import MergeSides, merged_column_name
@@ -39,14 +39,19 @@ class _EveryName:
 
 
 def merge_schemas(
-    base: SourcedSchema, ours: SourcedSchema, theirs: SourcedSchema, decide: Decide | None = None
+    base: SourcedSchema,
+    ours: SourcedSchema,
+    theirs: SourcedSchema,
+    decide: Decide | None = None,
+    dropped_edits: Sequence[DroppedEdit] = (),
 ) -> SchemaMerge:
     """Return the merge of two schemas with a common base; never raise for schemas that cannot be merged.
 
     Types and properties are matched by id: ids of the base and derived ids mean the same thing in all three schemas.
     What an earlier release added on a branch has counted ids, which are renumbered (`SchemaMerge.their_numbers`).
 
-    `decide` is called with each conflict and returns `ours`, `theirs` or None to leave it open.
+    `decide` is called with each conflict and returns `ours`, `theirs` or None to leave it open. `dropped_edits` are
+    values that one side wrote into what the other side dropped; they make the drop a conflict.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity
@@ -69,11 +74,12 @@ def merge_schemas(
         SchemaVersion(base.source, numbering.base),
         SchemaVersion(theirs.source, numbering.theirs),
     )
-    if _same_schema(their_version, base_version):
+    if not dropped_edits and _same_schema(their_version, base_version):
         return _take_side(our_version, numbering)
-    if _same_schema(our_version, base_version):
+    if not dropped_edits and _same_schema(our_version, base_version):
         return _take_side(their_version, numbering)
-    return _SchemaMerger((base_version, our_version, their_version), theirs.ir, numbering, ConflictLog(decide)).merge()
+    versions = (base_version, our_version, their_version)
+    return _SchemaMerger(versions, theirs.ir, numbering, ConflictLog(decide), dropped_edits).merge()
 
 
 def _take_side(version: SchemaVersion, numbering: CommonNumbering) -> SchemaMerge:
@@ -99,7 +105,9 @@ class _SchemaMerger:
         their_original_ir: SchemaIR,
         numbering: CommonNumbering,
         log: ConflictLog,
+        dropped_edits: Sequence[DroppedEdit] = (),
     ) -> None:
+        self._dropped_edits = dropped_edits
         self._our_version = versions[1]
         self._log = log
         self._numbering = numbering
@@ -143,7 +151,7 @@ class _SchemaMerger:
         sides = MergeSides(self._base.slots, self._ours.slots, self._theirs.slots)
         for _ in range(_pass_limit(sides)):
             self._log.start_pass()
-            contradiction = find_contradicted_drop(sides) or find_unlike_addition(sides)
+            contradiction = find_contradicted_drop(sides, self._dropped_edits) or find_unlike_addition(sides)
             if contradiction is not None:
                 sides = contradiction.settle(self._log, sides)
                 continue

@@ -21,12 +21,11 @@ def merge_property(
     if base is None:
         return _merge_added_property(log, subject, ours, theirs)
     states = (base, ours, theirs)
-    name = merge_slot(log, "renamed_differently", subject, _each(states, "name"), str)
     embeds: tuple[EmbedSlot | None, EmbedSlot | None, EmbedSlot | None] = (base.embed, ours.embed, theirs.embed)
     default_holder = _merge_default(log, subject, *states)
     return replace(
         ours,
-        name=name,
+        name=merge_name(log, subject, base.name, ours.name, theirs.name),
         type=_merge_type(log, subject, base.type, ours.type, theirs.type),
         annotations=merge_annotations(log, subject, base.annotations, ours.annotations, theirs.annotations),
         default=default_holder.default,
@@ -35,15 +34,17 @@ def merge_property(
     )
 
 
-def _each(states: tuple[PropertySlots, PropertySlots, PropertySlots], attribute: str) -> tuple[str, str, str]:
-    base, ours, theirs = (str(getattr(state, attribute)) for state in states)
-    return base, ours, theirs
+def merge_name(log: ConflictLog, subject: str, base: str | None, ours: str, theirs: str) -> str:
+    """Return the merged name; `base` is None if both sides added what it names, and one has renamed it since."""
+    states: tuple[str | None, str | None, str | None] = (base, ours, theirs)
+    return merge_slot(log, "renamed_differently", subject, states, lambda name: name) or ours
 
 
 def _merge_added_property(log: ConflictLog, subject: str, ours: PropertySlots, theirs: PropertySlots) -> PropertySlots:
-    """Merge the annotations of an addition; unlike definitions were settled before."""
+    """Merge the name and annotations of an addition; unlike definitions were settled before."""
     return replace(
         ours,
+        name=merge_name(log, subject, None, ours.name, theirs.name),
         annotations=merge_annotations(log, subject, {}, ours.annotations, theirs.annotations),
         allowed_findings=merge_allowed_findings((), ours.allowed_findings, theirs.allowed_findings),
     )

@@ -9,7 +9,13 @@ from dataclasses import replace
 
 from .conflicts import ConflictKind, ConflictLog, SchemaConflict
 from .merge_constraints import merge_constraints
-from .merge_properties import describe_property, merge_allowed_findings, merge_annotations, merge_property
+from .merge_properties import (
+    describe_property,
+    merge_allowed_findings,
+    merge_annotations,
+    merge_name,
+    merge_property,
+)
 from .print_slots import print_cardinality
 from .slots import PropertySlots, SchemaSlots, TypeSlots
 from .three_way import merge_sets, merge_slot
@@ -48,7 +54,7 @@ class _TypeMerger:
         base_cardinality = _UNDECLARED if self._base is None else self._base.cardinality
         return replace(
             ours,
-            name=merge_slot(log, "renamed_differently", subject, (base.name, ours.name, theirs.name), str),
+            name=merge_name(log, subject, None if self._base is None else base.name, ours.name, theirs.name),
             properties=self._merge_properties(),
             constraints=merge_constraints(log, self._base, ours, theirs),
             annotations=merge_annotations(log, subject, base.annotations, ours.annotations, theirs.annotations),

@@ -1,20 +1,25 @@
 """Matches the types of two schemas by their type and property ids, never by name.
 
-This module compares two schemas with regard to storage: which table each type continues to use, and
-which columns that table must have. Constraints and documentation are not compared.
+This module compares two schemas with regard to storage: which table each type continues to use, which
+columns that table must have, and how rows of the old type look in the new one. Constraints and
+documentation are not compared.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
 
-from omnigraph.ingest.defaults import backfill_value
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.migrate.properties import can_hold_values
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.arrow import table_key, table_schema
+from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.change_columns import TargetColumn
+from omnigraph.storage.initial_values import backfill_value
+from omnigraph.storage.value_equality import same_values
 from omnigraph.values.table_key import TableKey
 
 
@@ -70,6 +75,47 @@ class TypeTransition:
             else TargetColumn(schema_field, None, backfill_value(declared_property))
         )
 
+    @cached_property
+    def row_schema(self) -> pa.Schema:
+        """The Arrow schema of converted rows."""
+        return row_schema(table_schema(self.new_ir, self.new_type))
+
+    @cached_property
+    def _narrowed_names(self) -> dict[str, str]:
+        """The old name of each property whose new type cannot hold every value of the old one, by its new name."""
+        return {
+            prop.name: old_name
+            for prop in self.new_type.properties
+            if (old_name := self.old_property_names.get(prop.name)) is not None
+            and (old_property := self.old_type.property(old_name)) is not None
+            and not can_hold_values(prop.type, old_property.type)
+        }
+
+    def find_obstacle(self, rows: pa.Table) -> str | None:
+        """Return the new name of a property that cannot hold its value in one of these rows of the old type."""
+        for new_name, old_name in self._narrowed_names.items():
+            if not _fits_type(rows[old_name], self.row_schema.field(new_name).type):
+                return new_name
+        return None
+
+    def convert(self, rows: pa.Table, *, with_defaults: bool = True) -> pa.Table:
+        """Return rows of the old type with the columns of the new one; `find_obstacle` must find none.
+
+        Renamed properties follow, dropped ones are left out, and values of another number type are converted.
+        An added property has its default if it is required, or null; without `with_defaults`, it is null.
+        """
+        columns = {
+            column.field.name: self._column_for(column, rows, with_defaults=with_defaults).values_for(rows)
+            for column in self.target_columns
+        }
+        return pa.table(columns).cast(self.row_schema)
+
+    def _column_for(self, column: TargetColumn, rows: pa.Table, *, with_defaults: bool) -> TargetColumn:
+        is_narrowed = column.source is not None and column.field.name in self._narrowed_names
+        if is_narrowed and rows[str(column.source)].null_count == rows.num_rows:
+            return replace(column, source=None)  # nulls of any type fit
+        return column if with_defaults else replace(column, default_value=None)
+
     @property
     def rewrites_values(self) -> bool:
         """Whether values of existing rows must be rewritten."""
@@ -83,6 +129,22 @@ class TypeTransition:
         )
 
 
+def _fits_type(values: pa.ChunkedArray, new_type: pa.DataType) -> bool:
+    """Return whether every value is the same number in another type."""
+    if values.null_count == len(values):
+        return True
+    if not (_is_number(values.type) and _is_number(new_type)):
+        return False
+    try:
+        return bool(same_values(values, values.cast(new_type).cast(values.type)).all())
+    except pa.ArrowInvalid:
+        return False
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
+
+
 def type_transitions(old_ir: SchemaIR, new_ir: SchemaIR) -> Iterator[TypeTransition]:
     """Yield the types that exist in both schemas, including renamed ones."""
     old_type_by_number = {_type_number(old_ir, new_type): new_type for new_type in _stored_types(old_ir)}
@@ -90,6 +152,13 @@ def type_transitions(old_ir: SchemaIR, new_ir: SchemaIR) -> Iterator[TypeTransit
         old_type = old_type_by_number.get(_type_number(new_ir, new_type))
         if old_type is not None:
             yield TypeTransition(old_ir, new_ir, old_type, new_type)
+
+
+def find_transition(old_ir: SchemaIR, new_ir: SchemaIR, new_key: TableKey) -> TypeTransition | None:
+    """Return how a type of the new schema continues a type of the old one, or None if it is new."""
+    new_number = new_ir.type_id(new_key.kind, new_key.type_name)
+    old_type = next((each for each in _stored_types(old_ir) if _type_number(old_ir, each) == new_number), None)
+    return None if old_type is None else TypeTransition(old_ir, new_ir, old_type, type_for_key(new_ir.catalog, new_key))
 
 
 def added_types(old_ir: SchemaIR, new_ir: SchemaIR) -> list[NodeType | EdgeType]:

@@ -1,0 +1,75 @@
+"""Columns of two versions of a table, matched by the property that they hold, never by name.
+
+A column records the id of its property. This module compares and aligns columns; it reads no rows.
+"""
+
+from collections.abc import Container, Mapping
+
+import pyarrow as pa
+
+from .arrow import PROPERTY_ID_KEY
+from .blobs import row_schema
+from .table import Table
+from .table_fields import lance_columns
+
+
+def property_identity(field: pa.Field) -> bytes:
+    """Return the id of the property that a column holds, or the name of a column without one, such as `id`."""
+    identity: bytes = (field.metadata or {}).get(PROPERTY_ID_KEY, field.name.encode())
+    return identity
+
+
+def have_same_columns(first_table: Table, second_table: Table) -> bool:
+    """Return whether two tables have the same properties with the same names and types, in the same order."""
+    first_columns, second_columns = (
+        [(field.name, property_identity(field), field.type) for field in table.schema]
+        for table in (first_table, second_table)
+    )
+    return first_columns == second_columns
+
+
+def contains_hidden_values(table: Table, other_table: Table, relevant: Container[bytes] | None = None) -> bool:
+    """Return whether files of a version contain values of a column that only the other version has.
+
+    Such versions can have the same files and still differ, because a dropped column stays in its files.
+    `relevant` limits the columns, by the identity of their properties.
+    """
+    identities = {property_identity(field) for field in table.schema}
+    hidden_names = {
+        field.name
+        for field in other_table.schema
+        if property_identity(field) not in identities and (relevant is None or property_identity(field) in relevant)
+    }
+    if not hidden_names:
+        return False
+    columns = lance_columns(other_table.dataset.lance_schema)
+    hidden_ids = {field_id for column in columns if column.name in hidden_names for field_id in column.field_ids}
+    return any(
+        not hidden_ids.isdisjoint(data_file.fields)
+        for fragment in table.dataset.get_fragments()
+        for data_file in fragment.metadata.files
+    )
+
+
+def align_columns(
+    rows: pa.Table, old_schema: pa.Schema, new_schema: pa.Schema, column_defaults: Mapping[str, pa.Scalar] | None = None
+) -> pa.Table:
+    """Return rows with the columns of a different schema, matched by property identity.
+
+    A column that did not exist gets its value from `column_defaults`, or null if it has no default.
+    """
+    if old_schema.equals(new_schema, check_metadata=True):
+        return rows
+    old_fields = {property_identity(field): field for field in old_schema}
+    columns = {}
+    for new_field, plain_field in zip(new_schema, row_schema(new_schema), strict=True):
+        old_field = old_fields.get(property_identity(new_field))
+        if old_field is not None and old_field.type == new_field.type:
+            columns[new_field.name] = rows[old_field.name]
+        elif old_field is not None:  # a numeric type that was widened
+            columns[new_field.name] = rows[old_field.name].cast(plain_field.type)
+        elif column_defaults is not None and new_field.name in column_defaults:
+            columns[new_field.name] = pa.repeat(column_defaults[new_field.name], rows.num_rows)
+        else:
+            columns[new_field.name] = pa.nulls(rows.num_rows, plain_field.type)
+    return pa.table(columns)
