@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.receipt import LoadReport, Receipt
     from omnigraph.ingest.csv_options import CsvOptions
 
-_MODES = ("overwrite", "append", "merge")
+_MODES = ("overwrite", "append", "merge", "patch", "delete")
 _FORMATS = ("ndjson", "parquet", "csv")
 _WRITE_OPTIONS = ("if_commit", "message", "idempotency_key")
 _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")

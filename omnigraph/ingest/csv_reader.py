@@ -102,9 +102,11 @@ def _take_block(
     if cells_by_column is None:
         cells_by_column, row_numbers = _split_one_by_one(buffer, records, layout, options, number_before)
     faults: RecordFaults = {}
+    buffer.given_names.update(cells_by_column)
     columns = {
         prop.name: _property_column(buffer, prop, cells_by_column.get(prop.name), options, faults, len(row_numbers))
-        for prop in buffer.entity_type.properties
+        for prop in buffer.read_properties
+        if buffer.fills_absent or prop.name in cells_by_column
     }
     _name_renamed_columns(faults, layout)
     others = {name: cells for name, cells in cells_by_column.items() if name not in columns}

@@ -1,8 +1,10 @@
 """Detect merge rows that equal their stored version, so that they are not written again.
 
 The equality of these rows is part of what the load has read, so it becomes a requirement like any other.
+The comparison also counts the values that a merge removes, because the input does not have them.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,15 +14,37 @@ import pyarrow.types as kinds
 
 from omnigraph.rules.delta import Delta, TableDelta, as_single_array
 from omnigraph.rules.lookup import Lookup
+from omnigraph.values.table_key import TableKey
+
+ReplacedRowsCallback = Callable[[TableKey, pa.Table, pa.Table], object]  # called with aligned stored and new rows
 
 
-def without_unchanged(delta: Delta, lookup: Lookup) -> Delta:
+def without_unchanged(
+    delta: Delta, lookup: Lookup, on_replaced: ReplacedRowsCallback = lambda _key, _stored, _new: None
+) -> Delta:
     """Return the delta without rows that would replace a stored row with an identical one."""
-    tables = {table_key: _drop_unchanged(table_delta, lookup) for table_key, table_delta in delta.tables.items()}
+    tables = {
+        table_key: _drop_unchanged(table_delta, lookup, on_replaced) for table_key, table_delta in delta.tables.items()
+    }
     return replace(delta, tables=tables)
 
 
-def _drop_unchanged(table_delta: TableDelta, lookup: Lookup) -> TableDelta:
+def count_nulled_values(stored_rows: pa.Table, new_rows: pa.Table) -> dict[str, int]:
+    """Return the number of values by column that become null; the rows are aligned.
+
+    >>> count_nulled_values(pa.table({"a": [1, 2], "b": [1, None]}), pa.table({"a": [None, 2], "b": [None, None]}))
+    {'a': 1, 'b': 1}
+    """
+    counts = {}
+    for column_name in new_rows.column_names:
+        new_values = new_rows[column_name]
+        if new_values.null_count:
+            is_nulled = pc.and_(pc.is_null(new_values), pc.is_valid(stored_rows[column_name]))
+            counts[column_name] = int(pc.sum(is_nulled).as_py() or 0)
+    return {column_name: count for column_name, count in counts.items() if count}
+
+
+def _drop_unchanged(table_delta: TableDelta, lookup: Lookup, on_replaced: ReplacedRowsCallback) -> TableDelta:
     is_replacement = table_delta.row_ids >= 0
     if table_delta.replaces_table or not is_replacement.any():
         return table_delta
@@ -31,6 +55,7 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup) -> TableDelta:
     stored_rows = stored_rows.take(
         pc.index_in(as_single_array(replacing_rows["id"]), value_set=as_single_array(stored_rows["id"]))
     )
+    on_replaced(table_delta.table_key, stored_rows, replacing_rows)
     is_unchanged = np.ones(replacing_rows.num_rows, bool)
     for column_name in replacing_rows.column_names:
         is_unchanged &= _equal_mask(
