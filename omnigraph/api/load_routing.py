@@ -138,6 +138,7 @@ def _load_on_spark(
         piece_bytes=options.piece_bytes,
         fragment_rows=options.fragment_rows,
         progress=progress_callback(options.progress),
+        require_rows=options.require_rows,
     )
     return load_on_spark(session, branch_state, bulk_load, commit_metadata=commit_metadata, requirements=requirements)
 

@@ -85,10 +85,10 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 
     `mode` is "append" (existing ids are errors), "merge" (they are replaced), "overwrite" (the types
     in the input are replaced entirely), "patch" (only the given properties of existing entities
-    change) or "delete" (the entities that the records name by key or `id` are deleted). `from_` is the branch from which a missing branch is
-    forked. Edges without an `id` are created anew by every load. If a repeated load must not
-    duplicate edges, give the edges ids, pass an `idempotency_key`, or declare `@unique(src, dst)`
-    in the schema.
+    change) or "delete" (the entities that the records name by key or `id` are deleted, nodes with
+    their edges). `from_` is the branch from which a missing branch is forked. Edges without an `id`
+    are created anew by every append or merge. If a repeated load must not duplicate edges, give the
+    edges ids, pass an `idempotency_key`, or declare `@unique(src, dst)` in the schema.
 
     A mapping assigns a type to tables, records, or CSV, Parquet and NDJSON files, whose records
     then have no envelope. A list combines untyped paths with such mappings into one commit:

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang.schema.catalog import Catalog, EdgeType
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.rules.delta import Delta, Positions, TableDelta, as_single_array
 from omnigraph.rules.lookup import Lookup
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.blobs import row_schema
-from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values.table_key import TableKey
 
 from .partial_records import PartialRows
@@ -44,9 +44,7 @@ class Deletion:
     def to_delta(self, ir: SchemaIR) -> Delta:
         """Return the changes of all tables."""
         return Delta(
-            {
-                key: _removal(ir, key, rows) for key, rows in sorted(self.removed_rows.items()) if rows.num_rows
-            },
+            {key: _removal(ir, key, rows) for key, rows in sorted(self.removed_rows.items()) if rows.num_rows},
             edges_cascaded=True,
         )
 
@@ -78,7 +76,7 @@ def _add_rows_by_id(deletion: Deletion, partial_rows: PartialRows, lookup: Looku
         return 0
     rows = lookup.find(key, {"id": named_ids}, _identity_columns(key), with_row_ids=True)
     deletion.add(key, rows)
-    return len(named_ids) - rows.num_rows
+    return len(named_ids) - int(rows.num_rows)
 
 
 def _add_edges_by_endpoints(

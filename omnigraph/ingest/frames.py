@@ -211,9 +211,7 @@ def column_or_default(column: pa.Array | None, row_count: int, default: Any = No
     return pa.nulls(row_count) if default is None else pa.array([default] * row_count)
 
 
-def _endpoint_column(
-    buffer: TypeBuffer, input_column: pa.Array, member_name: str, faults: RecordFaults
-) -> pa.Array:
+def _endpoint_column(buffer: TypeBuffer, input_column: pa.Array, member_name: str, faults: RecordFaults) -> pa.Array:
     if pa.types.is_string(input_column.type) and not input_column.null_count:
         return input_column
     endpoint_ids: list[str | None] = []

@@ -250,7 +250,7 @@ def overwrite_conditions(branch_state: BranchState, parsed_load: ParsedLoad) -> 
     return (read_set.require_unchanged(parsed_load.delta.tables),)
 
 
-def _prepare_plan(  # noqa: PLR0913 - the last two are keyword-only
+def _prepare_plan(
     txn: WriteTxn,
     parsed_load: ParsedLoad,
     problems: ProblemCollector,

@@ -201,7 +201,8 @@ class IdentityBuffer(PatchBuffer):
     def _is_named_otherwise(self, property_rows: pa.Table, row_count: int) -> Mask:
         if not isinstance(self.entity_type, EdgeType):
             return np.zeros(row_count, bool)
-        return np.logical_and.reduce([_to_mask(pc.is_valid(property_rows[name])) for name in _ENDPOINTS])
+        has_source, has_target = (_to_mask(pc.is_valid(property_rows[name])) for name in _ENDPOINTS)
+        return has_source & has_target
 
     def _unnamed_error(self) -> ClientError:
         if not isinstance(self.entity_type, EdgeType):

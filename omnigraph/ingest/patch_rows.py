@@ -79,26 +79,47 @@ def apply_patch(
     partial_rows: PartialRows, lookup: Lookup, *, limit: int | None
 ) -> tuple[PatchedTable, list[Violation]]:
     """Apply the patches of one type to the stored rows."""
-    violations = list(islice(repeated_patches(partial_rows), limit))
+    violations = list(islice(_repeated_patches(partial_rows), limit))
     if violations:
         partial_rows = _first_records(partial_rows)
-    entity_type, names = partial_rows.entity_type, partial_rows.patched_names
+    columns = _columns_to_read(partial_rows.entity_type, partial_rows.patched_names)
+    partial_rows, stored_rows, mismatches = _match_stored(partial_rows, lookup, columns, limit)
+    patched = _changed_rows(partial_rows, stored_rows)
+    violations += mismatches
+    violations += islice(_broken_rules(patched, lookup), limit)
+    return patched, violations[:limit]
+
+
+def complete_rows(
+    partial_rows: PartialRows, lookup: Lookup, columns: Sequence[str]
+) -> tuple[pa.Table, Positions, list[Violation]]:
+    """Return whole rows with the patched values, their input positions, and the records that fit no row.
+
+    A row that several records patch is in the result once for each of them.
+    """
+    partial_rows, stored_rows, violations = _match_stored(partial_rows, lookup, columns, None)
+    new_columns = {name: stored_rows[name] for name in columns} | _new_values(partial_rows, stored_rows)
+    return pa.table({name: new_columns[name] for name in columns}), partial_rows.input_lines, violations
+
+
+def _match_stored(
+    partial_rows: PartialRows, lookup: Lookup, columns: Sequence[str], limit: int | None
+) -> tuple[PartialRows, pa.Table, list[Violation]]:
+    """Return the records whose rows exist, these rows in the same order, and the records that fit no row."""
     stored_rows = lookup.find(
-        table_key(entity_type), {"id": partial_rows.ids}, _columns_to_read(entity_type, names), with_row_ids=True
+        table_key(partial_rows.entity_type), {"id": partial_rows.ids.unique()}, columns, with_row_ids=True
     )
     match_index = pc.index_in(partial_rows.ids, value_set=as_single_array(stored_rows["id"]))
     is_stored: Mask = pc.is_valid(match_index).to_numpy(zero_copy_only=False)
-    violations += islice(_missing_rows(partial_rows, ~is_stored), limit)
+    violations = list(islice(_missing_rows(partial_rows, ~is_stored), limit))
     if not is_stored.all():
         partial_rows = _filter_records(partial_rows, is_stored)
     stored_rows = stored_rows.take(match_index.drop_null())
     violations += islice(_moved_endpoints(partial_rows, stored_rows), limit)
-    patched = _changed_rows(partial_rows, stored_rows)
-    violations += islice(broken_rules(patched, lookup), limit)
-    return patched, violations[:limit]
+    return partial_rows, stored_rows, violations
 
 
-def broken_rules(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
+def _broken_rules(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
     """Yield the violations of the rules whose columns the patch changes."""
     if not patched.rows.num_rows:
         return
@@ -109,7 +130,7 @@ def broken_rules(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
     yield from unique_violations(unique_type, delta, lookup)
 
 
-def repeated_patches(partial_rows: PartialRows) -> Iterator[Violation]:
+def _repeated_patches(partial_rows: PartialRows) -> Iterator[Violation]:
     """Yield the records that name a row which an earlier record names; their order would matter."""
     ids = partial_rows.ids
     if len(ids) == len(ids.unique()):
@@ -147,9 +168,7 @@ def _with_row_rules(patched: PatchedTable) -> NodeType | EdgeType:
     """Return the type with only the patched properties and their row rules, each of which reads one column."""
     entity_type, names = patched.entity_type, set(patched.patched_names)
     properties = tuple(prop for prop in entity_type.properties if prop.name in names)
-    rules = tuple(
-        rule for rule in entity_type.constraints if isinstance(rule, Range | Check) and rule.column in names
-    )
+    rules = tuple(rule for rule in entity_type.constraints if isinstance(rule, Range | Check) and rule.column in names)
     return replace(entity_type, properties=properties, constraints=rules)
 
 
@@ -201,24 +220,30 @@ def _filter_records(partial_rows: PartialRows, is_retained: Mask) -> PartialRows
 def _changed_rows(partial_rows: PartialRows, stored_rows: pa.Table) -> PatchedTable:
     """Return the rows with their new values, without rows that do not change; both inputs are aligned."""
     is_changed = np.zeros(stored_rows.num_rows, bool)
-    names = partial_rows.patched_names
-    new_columns = {}
-    for name in names:
-        given = as_single_array(partial_rows.rows[name])
-        stored = as_single_array(stored_rows[name]).cast(given.type)
-        new_columns[name] = _choose_values(partial_rows.given_mask(name), given, stored)
-        is_changed |= ~same_values(new_columns[name], stored)
+    new_columns = _new_values(partial_rows, stored_rows)
+    for name, new_values in new_columns.items():
+        is_changed |= ~same_values(new_values, stored_rows[name])
     other_names = [name for name in stored_rows.column_names if name not in new_columns and not name.startswith("_row")]
     new_rows = pa.table({**{name: stored_rows[name] for name in other_names}, **new_columns})
     changed_mask = pa.array(is_changed)
     return PatchedTable(
         partial_rows.entity_type,
         new_rows.filter(changed_mask),
-        names,
+        partial_rows.patched_names,
         stored_rows["_rowid"].to_numpy()[is_changed].astype(np.int64),
         stored_rows["_rowaddr"].to_numpy()[is_changed],
         partial_rows.input_lines[is_changed],
     )
+
+
+def _new_values(partial_rows: PartialRows, stored_rows: pa.Table) -> dict[str, pa.Array]:
+    """Return the new values of each patched column; records and stored rows are aligned."""
+    new_columns = {}
+    for name in partial_rows.patched_names:
+        given = as_single_array(partial_rows.rows[name])
+        stored = as_single_array(stored_rows[name]).cast(given.type)
+        new_columns[name] = _choose_values(partial_rows.given_mask(name), given, stored)
+    return new_columns
 
 
 def _choose_values(is_given: Mask, given: pa.Array, stored: pa.Array) -> pa.Array:

@@ -83,9 +83,7 @@ def _take_edge(intake: Intake, line_number: int, record: dict[str, Any], allow_t
     buffer.add(line_number, properties, endpoint_ids, faults)
 
 
-def _endpoint_id(
-    buffer: TypeBuffer, record: dict[str, Any], member_name: str, faults: list[ClientError]
-) -> str | None:
+def _endpoint_id(buffer: TypeBuffer, record: dict[str, Any], member_name: str, faults: list[ClientError]) -> str | None:
     if member_name not in record and not buffer.requires_endpoints:
         return None
     try:

@@ -37,9 +37,7 @@ def stage_patches(
     txn: WriteTxn, patched_tables: Iterable[PatchedTable], operation: str, requirements: Iterable[Requirement] = ()
 ) -> PublishPlan | None:
     """Return the plan for patched rows; None if no row changes."""
-    writes = {
-        patched.table_key: _stage_patch(txn, patched) for patched in patched_tables if patched.rows.num_rows
-    }
+    writes = {patched.table_key: _stage_patch(txn, patched) for patched in patched_tables if patched.rows.num_rows}
     return _make_plan(txn, writes, operation, requirements)
 
 
@@ -99,15 +97,13 @@ def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, row
 
 
 def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
-    """Stage new columns if most rows of the touched fragments change, and otherwise whole rows."""
-    table, names = txn.table(patched.table_key), list(patched.patched_names)
-    if pays_off(table, patched.addresses, names):
-        return stage_patched_columns(txn.store, table, patched.addresses, patched.row_ids, patched.rows.select(names))
+    """Stage new columns where that writes less, and otherwise whole rows."""
+    table, columns = txn.table(patched.table_key), patched.rows.select(patched.patched_names)
+    if pays_off(table, patched.addresses, columns):
+        return stage_patched_columns(txn.store, table, patched.addresses, patched.row_ids, columns)
     whole_rows = patched_whole_rows(table, patched)
     replacements = patched.row_ids.tolist(), to_stored_rows(whole_rows, table.schema)
-    return stage_change(
-        txn.store, table, removed_addresses=patched.addresses.tolist(), replacements=replacements
-    )
+    return stage_change(txn.store, table, removed_addresses=patched.addresses.tolist(), replacements=replacements)
 
 
 def patched_whole_rows(table: Table, patched: PatchedTable) -> pa.Table:

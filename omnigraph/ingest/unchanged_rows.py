@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as kinds
 
 from omnigraph.rules.delta import Delta, TableDelta, as_single_array
 from omnigraph.rules.lookup import Lookup
+from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
 ReplacedRowsCallback = Callable[[TableKey, pa.Table, pa.Table], object]  # called with aligned stored and new rows
@@ -56,11 +56,7 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup, on_replaced: Replac
         pc.index_in(as_single_array(replacing_rows["id"]), value_set=as_single_array(stored_rows["id"]))
     )
     on_replaced(table_delta.table_key, stored_rows, replacing_rows)
-    is_unchanged = np.ones(replacing_rows.num_rows, bool)
-    for column_name in replacing_rows.column_names:
-        is_unchanged &= _equal_mask(
-            as_single_array(replacing_rows[column_name]), as_single_array(stored_rows[column_name])
-        )
+    is_unchanged = same_rows(replacing_rows, stored_rows)
     if not is_unchanged.any():
         return table_delta
     is_written = np.ones(len(table_delta.row_ids), bool)
@@ -75,17 +71,3 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup, on_replaced: Replac
         if table_delta.input_lines is None
         else table_delta.input_lines[table_delta.latest_positions][is_written],
     )
-
-
-def _equal_mask(left: pa.Array, right: pa.Array) -> np.ndarray:
-    """Return a mask of where two columns are identical; null equals null, and 0.0 differs from -0.0."""
-    if kinds.is_nested(left.type):
-        value_pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-        return np.array([repr(left_value) == repr(right_value) for left_value, right_value in value_pairs], bool)
-    if kinds.is_floating(left.type):
-        integer_type = pa.int32() if left.type == pa.float32() else pa.int64()
-        left, right = left.view(integer_type), right.cast(left.type).view(integer_type)
-    is_equal = pc.equal(left, right.cast(left.type))
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    is_same: np.ndarray = pc.or_(pc.fill_null(is_equal, False), both_null).to_numpy(zero_copy_only=False)
-    return is_same

@@ -17,7 +17,9 @@ from omnigraph.errors import (
 )
 from omnigraph.values.table_key import TableKey
 
-Rule = Literal["@range", "@check", "enum", "required", "value", "@unique", "key", "endpoint", "@card", "missing", "ambiguous"]
+Rule = Literal[
+    "@range", "@check", "enum", "required", "value", "@unique", "key", "endpoint", "@card", "missing", "ambiguous"
+]
 _CONFLICT_KINDS = {
     "@unique": "unique_violation",
     "key": "divergent_insert",

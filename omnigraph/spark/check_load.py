@@ -86,7 +86,8 @@ def _find_duplicate_groups(rows: "DataFrame", group_columns: list[str]) -> list[
 def _repeated_id_violations(context: LoadCheckContext, repeated: PositionsById) -> Iterator[Violation]:
     for (type_number, entity_id), positions in repeated.items():
         entity_type, table_key = (context.entity_type(type_number), context.load_job.table_keys[type_number])
-        if isinstance(entity_type, NodeType) and entity_type.key is not None:
+        is_patched = context.load_job.mode == "patch"
+        if isinstance(entity_type, NodeType) and entity_type.key is not None and not is_patched:
             key_property = entity_type.key[0] if len(entity_type.key) == 1 else entity_type.key
             for position in positions[1:]:
                 yield Violation(
@@ -114,6 +115,8 @@ def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]
         entity_type = context.entity_type(type_number)
         unique_columns = unique_groups(entity_type)[group_number]
         for position in positions[1:]:
+            if context.load_job.mode == "patch" and ids_by_position[position] == ids_by_position[positions[0]]:
+                continue  # patches of the same row, which is reported already
             yield Violation(
                 "@unique",
                 context.load_job.table_keys[type_number],

@@ -112,16 +112,40 @@ class LineCountReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class RecordCountReport(TaskReport):
-    """The number of records of a type in a piece, and whether the piece truncates the type."""
+    """The number of records of a type in a piece, whether the piece truncates the type, and their properties."""
 
     kind: ClassVar[str] = "count"
     table_key: TableKey
     record_count: int
     truncated: bool
+    given_names: tuple[str, ...] = ()
 
     def to_members(self) -> Members:
         """Return the fields."""
-        return {"table_key": self.table_key, "record_count": self.record_count, "truncated": self.truncated}
+        return {
+            "table_key": self.table_key,
+            "record_count": self.record_count,
+            "truncated": self.truncated,
+            "given_names": list(self.given_names),
+        }
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**{**members, "given_names": tuple(members["given_names"])})
+
+
+@dataclass(frozen=True, slots=True)
+class NulledValuesReport(TaskReport):
+    """The values of stored rows that a merge replaces with null, by property."""
+
+    kind: ClassVar[str] = "nulled"
+    table_key: TableKey
+    counts: Mapping[str, int]
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {"table_key": self.table_key, "counts": dict(self.counts)}
 
     @classmethod
     def from_members(cls, members: Members, payload: bytes | None) -> Self:
@@ -268,6 +292,7 @@ REPORT_TYPES: Mapping[str, type[TaskReport]] = {
         FailureReport,
         LineCountReport,
         RecordCountReport,
+        NulledValuesReport,
         RejectReport,
         RowViolationReport,
         ExistingIdReport,

@@ -1,8 +1,8 @@
 """Change some columns of many rows: one more data file per fragment, with only these columns.
 
 The old values stay in the old files, which no longer name the columns; compaction removes them.
-Rows, row ids and fragments keep their place, and indexes on other columns keep covering them. This
-pays off only if most rows of a fragment change, so small changes replace whole rows instead.
+Rows, row ids and fragments keep their place, and indexes on other columns keep covering them. A file
+has a value for every row of its fragment, so changes of few rows replace whole rows instead.
 """
 
 from functools import partial
@@ -18,17 +18,23 @@ from .store import Store
 from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
 MIN_ROWS = 1_000  # fewer changed rows are replaced as whole rows
-MIN_SHARE = 0.5  # smallest share of changed rows in the fragments that would get a file
+LARGE_SHARE = 0.5  # share of changed rows from which the size of the columns does not matter
 
 RowAddresses = npt.NDArray[np.uint64]
 
 
-def pays_off(table: Table, addresses: RowAddresses, column_names: list[str]) -> bool:
-    """Return whether changing columns writes less than replacing the rows at these addresses."""
-    if len(addresses) < MIN_ROWS or any(is_blob_field(table.schema.field(name)) for name in column_names):
+def pays_off(table: Table, addresses: RowAddresses, columns: pa.Table) -> bool:
+    """Return whether new files for these columns are likely smaller than the rows at these addresses."""
+    if len(addresses) < MIN_ROWS or any(is_blob_field(table.schema.field(name)) for name in columns.column_names):
         return False
     fragments = [table.dataset.get_fragment(int(fragment_id)) for fragment_id in np.unique(addresses >> np.uint64(32))]
-    return len(addresses) >= MIN_SHARE * sum(fragment.physical_rows for fragment in fragments)
+    fragment_rows = sum(fragment.physical_rows for fragment in fragments)
+    file_sizes = [data_file.file_size_bytes for fragment in fragments for data_file in fragment.metadata.files]
+    changed_share: float = len(addresses) / fragment_rows
+    if changed_share >= LARGE_SHARE:
+        return True
+    # Sizes in memory and in compressed files differ, in favor of whole rows; an unknown file size counts as zero.
+    return bool(columns.nbytes / changed_share <= sum(size or 0 for size in file_sizes) * changed_share)
 
 
 def stage_patched_columns(
@@ -66,6 +72,4 @@ def _fragment_values(table: Table, columns: pa.Table, row_ids: npt.NDArray[np.in
 
 def _column_update(fragments: list[Any], field_ids: list[int]) -> Any:
     # The field ids make Lance drop the fragments from the indexes on these columns.
-    return LanceOperation.Update(
-        updated_fragments=fragments, fields_modified=field_ids, update_mode="rewrite_columns"
-    )
+    return LanceOperation.Update(updated_fragments=fragments, fields_modified=field_ids, update_mode="rewrite_columns")

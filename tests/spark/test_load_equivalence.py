@@ -279,3 +279,83 @@ def test_many_random_loads_are_equal_on_both_engines(tmp_path: Path, spark: Any,
     both = Engines(tmp_path, spark, random_writes.SCHEMA)
     done = list(random_loads(both, seed, 25))
     assert {isinstance(one, Counter) for one in done} == {True, False}
+
+
+PARTIAL_SCHEMA = """
+node Person { name: String @key  age: I32?  city: String?  mail: String? @unique  tags: [String]?  @range(age, 0..150) }
+node Note { text: String?  n: I32? }
+edge Knows: Person -> Person { since: I32?  weight: F64? }
+edge Owns: Person -> Note @card(1..2)
+"""
+
+
+def person(name: str, **data: Any) -> dict[str, Any]:
+    return {"type": "Person", "data": {"name": name, **data}}
+
+
+def partial_engines(folder: Path, spark: Any) -> Engines:
+    people = [person(f"p{i}", age=i, city="x", mail=f"m{i}", tags=["a"]) for i in range(8)]
+    notes = [{"type": "Note", "data": {"id": f"n{i}", "text": "t"}} for i in range(2)]
+    knows = [edge("Knows", f"p{i}", f"p{(i + 1) % 8}", id=f"k{i}", since=i) for i in range(8)]
+    others = [edge("Knows", "p0", "p1", id="k9"), edge("Owns", "p0", "n0", id="o1")]
+    return Engines(folder, spark, PARTIAL_SCHEMA, lines(*people, *notes, *knows, *others))
+
+
+def test_patches_and_deletes_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = partial_engines(tmp_path, spark)
+    patches = [person("p0", age=99), {"type": "Person", "data": {"id": "p1", "city": None, "tags": []}}]
+    edges = [{"edge": "Knows", "data": {"id": "k0", "weight": 1.5}}, person("p2", age=2)]
+    assert both.text(lines(*patches, *edges), "patch", piece_bytes=SMALL) == ({"Person": 3}, {"Knows": 1}, True)
+    gone = lines(
+        edge("Knows", "p3", "p4"), person("p2"), person("p2"), person("none"), {"edge": "Knows", "data": {"id": "?"}}
+    )
+    assert both.text(gone, "delete", piece_bytes=SMALL) == ({"Person": 1}, {"Knows": 3}, True)
+
+
+@pytest.mark.full
+def test_rejected_patches_and_deletes_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = partial_engines(tmp_path, spark)
+    patches = [
+        person("zoe", age=9),
+        {"type": "Person", "data": {"age": 9}},
+        person("p2", age=900),
+        person("p3", mail="m4"),
+        {"edge": "Knows", "from": "p3", "data": {"id": "k1"}},
+        person("p5", age=1),
+        person("p5", age=2),
+        person("p6", mail="new"),
+        person("p7", mail="new"),
+        person("p4", id="p3"),
+    ]
+    found = both.text(lines(*patches), "patch", piece_bytes=SMALL)
+    assert isinstance(found, Counter)
+    assert sorted(line for _, line, *_ in found) == [1, 2, 3, 4, 5, 7, 9, 10]
+    assert both.text(lines(person("p3", mail="m4"), person("p4", mail="m3")), "patch", piece_bytes=SMALL)[2]
+    assert not both.text(lines(person("p3", mail="m4")), "patch")[2]
+    held = both.text(lines(person("p3", mail="m5"), person("p5", age=7)), "patch", piece_bytes=SMALL)
+    assert isinstance(held, Counter)
+    deletes = [edge("Knows", "p0", "p1"), {"type": "Note", "data": {}}, {"type": "Note", "data": {"id": "n0"}}]
+    found = both.text(lines(*deletes), "delete", piece_bytes=SMALL)
+    assert isinstance(found, Counter)
+    assert found.total() == 3
+
+
+@pytest.mark.full
+def test_partial_loads_of_frames_and_nulled_values_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = partial_engines(tmp_path, spark)
+    local, bulk = both.graphs["local"], both.graphs["spark"]
+    rows = [("p4", 5), ("p5", None)]
+    frame = spark.createDataFrame(rows, "name string, age int")
+    records = [{"name": name, "age": age} for name, age in rows]
+    for mode in ("patch", "merge", "delete"):
+        done = bulk.refresh().load({"Person": frame}, mode=mode, spark=spark)
+        wanted = local.refresh().load({"Person": records}, mode=mode)
+        assert (done.nodes, done.edges, done.missing, done.nulled) == (
+            wanted.nodes, wanted.edges, wanted.missing, wanted.nulled,
+        )  # fmt: skip
+        assert bool(done.nulled) == (mode == "merge")
+        both.compare()
+    writer = spark.createDataFrame([("p6", "oslo")], "name string, city string").write.format("omnigraph")
+    writer.mode("append").options(graph=str(tmp_path / "spark"), type="Person", loadMode="patch").save()
+    local.refresh().load({"Person": [{"name": "p6", "city": "oslo"}]}, mode="patch")
+    both.compare()
