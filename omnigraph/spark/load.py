@@ -21,7 +21,6 @@ from omnigraph.ingest.input_files import InputFile, total_bytes
 from omnigraph.ingest.input_pieces import InputPiece, cut_into_pieces
 from omnigraph.ingest.load import LoadEffects, LoadMode, LoadOutcome, LoadSummary, RequireRows
 from omnigraph.ingest.load_limits import LoadLimits
-from omnigraph.ingest.problem import LoadProblem
 from omnigraph.ingest.stage import stage_tables
 from omnigraph.ingest.strict_rows import deleted_row_filters
 from omnigraph.publish.idempotency import find_replayed_commit
@@ -41,6 +40,7 @@ from omnigraph.values.table_key import TableKey
 from . import step_progress
 from .deletion import collect_named_rows, find_deletion
 from .endpoint_lookup import remove_scratch_folders
+from .located_problems import locate_problems
 from .nulled_values import sum_nulled_values
 from .patched_records import patched_row_filters
 from .pinned_graph import pin_graph
@@ -63,6 +63,7 @@ from .versions import check_versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from omnigraph.ingest.problem import LoadProblem
     from omnigraph.spark.pinned_graph import PinnedVersion
 
     from .staged_fragments import StagedFragment
