@@ -214,7 +214,8 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     verb = "checked for" if is_dry_run else "loaded"
     show.result(f"{verb} {receipt.branch}{branch_note} by {mode}{_describe_counts(receipt, mode, is_dry_run)}")
     if receipt.nulled:
-        show.result(f"merge removed values that the input does not have: {_describe_nulled(receipt)}")
+        effect = "would remove" if is_dry_run else "removed"
+        show.result(f"merge {effect} values that the input does not have: {_describe_nulled(receipt)}")
         show.note("hint: --mode patch changes only the properties that the input has")
     if receipt.steps:
         show.note(_describe_timing(receipt))

@@ -51,9 +51,9 @@ def stage_patched_columns(
         write_columns = partial(fragment.update_columns, new_values)
         metadata, field_ids = store.effects.run("stage", table.location, write_columns)
         updated_fragments.append(metadata)
-        modified_fields.update(field_ids)
+        modified_fields |= set(field_ids)
         touched.append(fragment_fingerprint(fragment.metadata))
-        old_files.update(data_files(table, [fragment.metadata]))
+        old_files |= set(data_files(table, [fragment.metadata]))
     new_files = tuple(name for name in data_files(table, updated_fragments) if name not in old_files)
     return StagedChange(
         table.location,

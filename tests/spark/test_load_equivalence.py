@@ -11,7 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import omnigraph
 from omnigraph import CsvOptions
+from omnigraph.errors import VersionConflict
+from omnigraph.spark import source
 from tests.engine.writes.conftest import DATA, SCHEMA
 from tests.model import random_writes
 from tests.model.engine_cases import Case, all_cases
@@ -347,15 +350,33 @@ def test_partial_loads_of_frames_and_nulled_values_are_equal_on_both_engines(tmp
     rows = [("p4", 5), ("p5", None)]
     frame = spark.createDataFrame(rows, "name string, age int")
     records = [{"name": name, "age": age} for name, age in rows]
-    for mode in ("patch", "merge", "delete"):
-        done = bulk.refresh().load({"Person": frame}, mode=mode, spark=spark)
-        wanted = local.refresh().load({"Person": records}, mode=mode)
+    modes: tuple[Any, ...] = ("patch", "merge", "delete")
+    for mode in modes:
+        done: Any = bulk.refresh().load({"Person": frame}, mode=mode, spark=spark)
+        wanted: Any = local.refresh().load({"Person": records}, mode=mode)
         assert (done.nodes, done.edges, done.missing, done.nulled) == (
             wanted.nodes, wanted.edges, wanted.missing, wanted.nulled,
         )  # fmt: skip
         assert bool(done.nulled) == (mode == "merge")
         both.compare()
+    source.register(spark)
     writer = spark.createDataFrame([("p6", "oslo")], "name string, city string").write.format("omnigraph")
     writer.mode("append").options(graph=str(tmp_path / "spark"), type="Person", loadMode="patch").save()
     local.refresh().load({"Person": [{"name": "p6", "city": "oslo"}]}, mode="patch")
     both.compare()
+
+
+@pytest.mark.full
+def test_partial_loads_on_spark_conflict_with_changes_of_their_rows_only(tmp_path: Path, spark: Any) -> None:
+    both = partial_engines(tmp_path, spark)
+    graph, other = both.graphs["spark"], omnigraph.open(tmp_path / "spark", durability="os")
+    other.update("Person", where="name = 'p0'", set={"age": 50, "city": "oslo"})
+    (tmp_path / "p0.ndjson").write_text(lines(person("p0", age=1)))
+    on_spark: Any = {"engine": "spark", "spark": spark}
+    modes: tuple[Any, ...] = ("patch", "delete")
+    for mode in modes:
+        with pytest.raises(VersionConflict, match="p0"):
+            graph.load(str(tmp_path / "p0.ndjson"), mode=mode, **on_spark)
+    (tmp_path / "p1.ndjson").write_text(lines(person("p1", age=1), person("p2", mail="new")))
+    assert graph.load(str(tmp_path / "p1.ndjson"), mode="patch", **on_spark)
+    assert graph.refresh().load(str(tmp_path / "p0.ndjson"), mode="delete", **on_spark)
