@@ -31,7 +31,8 @@ from .record_intake import (
 
 Mask = npt.NDArray[np.bool_]
 _MASK_PREFIX = "#given:"  # `#` cannot occur in the name of a property
-_ENDPOINTS = ("src", "dst")
+_ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}  # the members of a record by stored column
+_ENDPOINTS = tuple(_ENDPOINT_MEMBERS)
 
 
 def given_mask_name(property_name: str) -> str:
@@ -125,13 +126,15 @@ class PatchBuffer(TypeBuffer):
 
     def _ids_of_keys(self, property_rows: pa.Table, faults: RecordFaults, row_count: int) -> pa.Array:
         """Return the ids of the records that have the whole key; null for others."""
-        key_names = self.key_names
-        masks = [_column_mask(property_rows, key_name, row_count) for key_name in key_names]
+        masks = {name: _given_records(property_rows, name, row_count) for name in self.key_names}
         if not masks:
             return pa.nulls(row_count, pa.string())
-        is_whole, is_partial = np.logical_and.reduce(masks), np.logical_or.reduce(masks)
-        for position in np.flatnonzero(is_partial & ~is_whole):
-            reason = f"only a part of the key ({', '.join(key_names)}) of {self.entity_type.name} is given"
+        is_whole = np.logical_and.reduce(list(masks.values()))
+        # Endpoints beside an id are compared with the stored ones, so they may be a part of the key.
+        property_masks = [mask for name, mask in masks.items() if name not in _ENDPOINT_MEMBERS]
+        is_partial = np.logical_or.reduce([np.zeros(row_count, bool), *property_masks]) & ~is_whole
+        for position in np.flatnonzero(is_partial):
+            reason = f"only a part of the key ({self._key_text()}) of {self.entity_type.name} is given"
             hint = "give all members of the key, or only 'id'"
             first_fault_recorder(faults)(int(position), InputError(reason=reason, hint=hint))
         if not is_whole.any():
@@ -151,8 +154,11 @@ class PatchBuffer(TypeBuffer):
         """Return a mask of the records that name their row neither by id nor by key."""
         return np.zeros(row_count, bool)
 
+    def _key_text(self) -> str:
+        return ", ".join(_ENDPOINT_MEMBERS.get(name, name) for name in self.key_names)
+
     def _unnamed_error(self) -> ClientError:
-        key_text = f"its key ({', '.join(self.key_names)}) or " if self.key_names else ""
+        key_text = f"its key ({self._key_text()}) or " if self.key_names else ""
         return InputError(reason=f"{self.purpose} of {self.entity_type.name} needs {key_text}'id'")
 
     def _assemble_rows(self, columns: Mapping[str, pa.Array]) -> pa.Table:
@@ -207,7 +213,7 @@ class IdentityBuffer(PatchBuffer):
     def _unnamed_error(self) -> ClientError:
         if not isinstance(self.entity_type, EdgeType):
             return super()._unnamed_error()
-        key_text = f"its key ({', '.join(self.key_names)}), " if self.key_names else ""
+        key_text = f"its key ({self._key_text()}), " if self.key_names else ""
         return InputError(reason=f"{self.purpose} of {self.entity_type.name} needs {key_text}'id', or 'from' and 'to'")
 
 
@@ -216,10 +222,12 @@ def key_members(ir: SchemaIR, entity_type: NodeType | EdgeType) -> tuple[str, ..
     return ordered_key_columns(ir, entity_type.name) if isinstance(entity_type, NodeType) else ()
 
 
-def _column_mask(rows: pa.Table, column_name: str, row_count: int) -> Mask:
-    """Return a mask of the records that have a property."""
+def _given_records(rows: pa.Table, column_name: str, row_count: int) -> Mask:
+    """Return a mask of the records that have a property or an endpoint."""
     if column_name not in rows.column_names:
         return np.zeros(row_count, bool)
+    if column_name in _ENDPOINT_MEMBERS:
+        return _to_mask(pc.is_valid(rows[column_name]))
     mask_name = given_mask_name(column_name)
     return _to_mask(rows[mask_name]) if mask_name in rows.column_names else np.ones(row_count, bool)
 
