@@ -155,8 +155,7 @@ def _finish_columns(
     supplied_ids = values_by_name.get("id")
     _require_usual(supplied_ids is None or not (supplied_ids.null_count and has_null_text))
     faults: RecordFaults = {}
-    property_rows = pa.table(columns) if columns else pa.table({"": pa.nulls(row_count)})
-    columns["id"] = buffer.resolve_ids(property_rows, supplied_ids, faults, row_count)
+    columns["id"] = buffer.resolve_ids(pa.table(columns), supplied_ids, faults, row_count)
     _require_usual(not faults and all(len(column) == row_count for column in columns.values()))
     return buffer, columns, line_numbers
 
