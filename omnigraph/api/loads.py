@@ -101,7 +101,7 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     input.
 
     Paths may be folders, glob patterns and `s3://` URIs. `engine` is "local" (this process),
-    "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 64 MiB or
+    "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 512 MiB or
     more and for Spark DataFrames by type.
     """
     on_error = check_on_error(on_error)

@@ -59,7 +59,10 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 )
 @click.option("--csv-header", is_flag=True, default=None, help="Skip the header line, which --csv-columns replaces")
 @click.option("--csv-encoding", metavar="NAME", help="Encoding of CSV files, for example cp1252  [default: utf-8]")
-@engine_options("for 64 MiB or more")
+@click.option(
+    "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="Decimal sign in CSV"
+)
+@engine_options("for 512 MiB or more")
 @click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
 @click.option(
     "--max-errors",
@@ -162,6 +165,7 @@ def _csv_options(options: dict[str, Any]) -> "CsvOptions":
         header=options["csv_header"] or None,
         columns=_read_columns(options["csv_columns"]),
         encoding=options["csv_encoding"],
+        decimal=options["csv_decimal"],
     )
 
 

@@ -22,7 +22,7 @@ from .csv_options import CsvOptions
 from .csv_records import CsvBlock, cut_records, split_cells
 from .frames import column_or_default, take_columns
 from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder
-from .text_cells import parse_cells
+from .text_cells import parse_cells, with_decimal_points
 
 _SAMPLE_BYTES = 1 << 16
 _ENCODING_HINT = "pass the encoding, for example --csv-encoding cp1252 or CsvOptions(encoding='cp1252')"
@@ -136,6 +136,7 @@ def _property_column(
             error.hint = _EMPTY_TEXT_HINT
         faults.setdefault(position, []).append(error)
 
+    cells = with_decimal_points(prop, cells, options.decimal, type_name, report_fault)
     return parse_cells(prop, cells, options.null_texts, type_name, report_fault, limits)
 
 
