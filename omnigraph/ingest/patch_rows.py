@@ -52,6 +52,16 @@ class PatchedTable:
         """The key of the table."""
         return table_key(self.entity_type)
 
+    def filter(self, is_retained: Mask) -> "PatchedTable":
+        """Return some of the rows."""
+        return replace(
+            self,
+            rows=self.rows.filter(pa.array(is_retained)),
+            row_ids=self.row_ids[is_retained],
+            addresses=self.addresses[is_retained],
+            input_lines=self.input_lines[is_retained],
+        )
+
     def to_delta(self, rows: pa.Table) -> TableDelta:
         """Return the change of these rows, given whole or with the columns that rules read."""
         positions = np.arange(rows.num_rows, dtype=np.int64)
@@ -84,22 +94,25 @@ def apply_patch(
         partial_rows = _first_records(partial_rows)
     columns = _columns_to_read(partial_rows.entity_type, partial_rows.patched_names)
     partial_rows, stored_rows, mismatches = _match_stored(partial_rows, lookup, columns, limit)
-    patched = _changed_rows(partial_rows, stored_rows)
+    patched, is_changed = _apply_values(partial_rows, stored_rows)
+    patched = patched.filter(is_changed)
     violations += mismatches
     violations += islice(_broken_rules(patched, lookup), limit)
     return patched, violations[:limit]
 
 
-def complete_rows(
+def resolve_patch(
     partial_rows: PartialRows, lookup: Lookup, columns: Sequence[str]
-) -> tuple[pa.Table, Positions, list[Violation]]:
-    """Return whole rows with the patched values, their input positions, and the records that fit no row.
+) -> tuple[PatchedTable, Mask, list[Violation]]:
+    """Return the rows that the records name, with these columns and the patched ones, and which of them change.
 
-    A row that several records patch is in the result once for each of them.
+    The violations are the records that fit no row; rules are not checked here. A row that several
+    records patch is in the result once for each of them.
     """
-    partial_rows, stored_rows, violations = _match_stored(partial_rows, lookup, columns, None)
-    new_columns = {name: stored_rows[name] for name in columns} | _new_values(partial_rows, stored_rows)
-    return pa.table({name: new_columns[name] for name in columns}), partial_rows.input_lines, violations
+    read_columns = list(dict.fromkeys([*columns, *partial_rows.patched_names]))
+    partial_rows, stored_rows, violations = _match_stored(partial_rows, lookup, read_columns, None)
+    patched, is_changed = _apply_values(partial_rows, stored_rows)
+    return patched, is_changed, violations
 
 
 def _match_stored(
@@ -123,11 +136,21 @@ def _broken_rules(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
     """Yield the violations of the rules whose columns the patch changes."""
     if not patched.rows.num_rows:
         return
-    delta = patched.to_delta(patched.rows)
-    yield from row_violations(_with_row_rules(patched), patched.rows, patched.input_lines)
+    yield from broken_row_rules(patched)
     unique_type = _with_unique_rules(patched.entity_type, patched.patched_names)
-    yield from repeated_records(unique_type, delta)
-    yield from unique_violations(unique_type, delta, lookup)
+    yield from repeated_records(unique_type, patched.to_delta(patched.rows))
+    yield from held_values(patched, lookup)
+
+
+def broken_row_rules(patched: PatchedTable) -> Iterator[Violation]:
+    """Yield the violations of the rules for single rows."""
+    yield from row_violations(_with_row_rules(patched), patched.rows, patched.input_lines)
+
+
+def held_values(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
+    """Yield the rows whose unique values other stored rows have."""
+    unique_type = _with_unique_rules(patched.entity_type, patched.patched_names)
+    yield from unique_violations(unique_type, patched.to_delta(patched.rows), lookup)
 
 
 def _repeated_patches(partial_rows: PartialRows) -> Iterator[Violation]:
@@ -217,23 +240,22 @@ def _filter_records(partial_rows: PartialRows, is_retained: Mask) -> PartialRows
     )
 
 
-def _changed_rows(partial_rows: PartialRows, stored_rows: pa.Table) -> PatchedTable:
-    """Return the rows with their new values, without rows that do not change; both inputs are aligned."""
+def _apply_values(partial_rows: PartialRows, stored_rows: pa.Table) -> tuple[PatchedTable, Mask]:
+    """Return the rows with their new values, and a mask of those that change; both inputs are aligned."""
     is_changed = np.zeros(stored_rows.num_rows, bool)
     new_columns = _new_values(partial_rows, stored_rows)
     for name, new_values in new_columns.items():
         is_changed |= ~same_values(new_values, stored_rows[name])
     other_names = [name for name in stored_rows.column_names if name not in new_columns and not name.startswith("_row")]
-    new_rows = pa.table({**{name: stored_rows[name] for name in other_names}, **new_columns})
-    changed_mask = pa.array(is_changed)
-    return PatchedTable(
+    patched = PatchedTable(
         partial_rows.entity_type,
-        new_rows.filter(changed_mask),
+        pa.table({**{name: stored_rows[name] for name in other_names}, **new_columns}),
         partial_rows.patched_names,
-        stored_rows["_rowid"].to_numpy()[is_changed].astype(np.int64),
-        stored_rows["_rowaddr"].to_numpy()[is_changed],
-        partial_rows.input_lines[is_changed],
+        stored_rows["_rowid"].to_numpy().astype(np.int64),
+        stored_rows["_rowaddr"].to_numpy(),
+        partial_rows.input_lines,
     )
+    return patched, is_changed
 
 
 def _new_values(partial_rows: PartialRows, stored_rows: pa.Table) -> dict[str, pa.Array]:

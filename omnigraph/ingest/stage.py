@@ -19,7 +19,7 @@ from omnigraph.rules.declared_indexes import scalar_indexes
 from omnigraph.rules.delta import Delta, TableDelta
 from omnigraph.storage.blobs import row_schema, to_stored_rows
 from omnigraph.storage.find_rows import take_with_blobs
-from omnigraph.storage.patch_columns import pays_off, stage_patched_columns
+from omnigraph.storage.patch_columns import PatchSize, pays_off, stage_patched_columns
 from omnigraph.storage.stage_rows import stage_append, stage_change, stage_overwrite
 from omnigraph.storage.table import StagedChange, Table
 from omnigraph.storage.tail_compaction import with_tail_maintenance
@@ -99,11 +99,18 @@ def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, row
 def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
     """Stage new columns where that writes less, and otherwise whole rows."""
     table, columns = txn.table(patched.table_key), patched.rows.select(patched.patched_names)
-    if pays_off(table, patched.addresses, columns):
+    if pays_off(table, patch_size(patched), patched.patched_names):
         return stage_patched_columns(txn.store, table, patched.addresses, patched.row_ids, columns)
     whole_rows = patched_whole_rows(table, patched)
     replacements = patched.row_ids.tolist(), to_stored_rows(whole_rows, table.schema)
     return stage_change(txn.store, table, removed_addresses=patched.addresses.tolist(), replacements=replacements)
+
+
+def patch_size(patched: PatchedTable) -> PatchSize:
+    """Return what a patch changes."""
+    fragment_ids = np.unique(patched.addresses >> np.uint64(32)).tolist()
+    column_bytes = patched.rows.select(patched.patched_names).nbytes
+    return PatchSize(frozenset(fragment_ids), patched.rows.num_rows, column_bytes)
 
 
 def patched_whole_rows(table: Table, patched: PatchedTable) -> pa.Table:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[int]]:
     """Return the violations of rules that involve all records, and the positions of replaced records."""
     violations: list[Violation] = []
-    lost_endpoints, duplicate_free_keys = lost_endpoint_violations(context)
+    is_patch = context.load_job.mode == "patch"  # a patch moves no edge
+    lost_endpoints, duplicate_free_keys = ([], frozenset()) if is_patch else lost_endpoint_violations(context)
     repeated_ids = _find_repeated_ids(context, context.input_keys - duplicate_free_keys)
     violations += _repeated_id_violations(context, repeated_ids)
     replaced_positions = frozenset(position for positions in repeated_ids.values() for position in positions[:-1])
@@ -41,6 +42,8 @@ def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], fro
         if report.violation.input_line not in replaced_positions
     ]
     violations += _held_value_violations(context, replaced_positions)
+    if is_patch:
+        return violations, replaced_positions
     violations += [finding for finding in lost_endpoints if finding.input_line not in replaced_positions]
     violations += dangling_violations(context, replaced_positions)
     violations += orphan_violations(context)

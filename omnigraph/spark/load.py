@@ -42,6 +42,7 @@ from .deletion import collect_named_rows, find_deletion
 from .endpoint_lookup import remove_scratch_folders
 from .located_problems import locate_problems
 from .nulled_values import sum_nulled_values
+from .patch_writer import write_patches
 from .patched_records import patched_row_filters
 from .pinned_graph import pin_graph
 from .session import parallelism, translate_spark_errors
@@ -237,7 +238,9 @@ class LoadAttempt:
         self.effects.nulled = sum_nulled_values(collected)
         if self.problems or self.bulk_load.dry_run:
             return None
-        if replaced_positions:  # some records are replaced by later ones, so write again without them
+        if load_job.mode == "patch":
+            collected = write_patches(self.spark, load_job, task_reports, collected)
+        elif replaced_positions:  # some records are replaced by later ones, so write again without them
             second_reports = self.run_tasks(replace(load_job, skipped_positions=replaced_positions), pieces)
             collected = collect_reports(second_reports)
             second_reports.unpersist()

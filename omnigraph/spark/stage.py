@@ -5,7 +5,7 @@ task makes nothing visible and is independent of other tasks: the driver checks 
 involve all records, based on the reports.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from omnigraph.ingest.input_pieces import InputPiece, first_position, read_piece
 from omnigraph.ingest.load import BUFFER_CLASSES, LoadMode
 from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.partial_records import PartialRows
-from omnigraph.ingest.patch_rows import complete_rows
+from omnigraph.ingest.patch_rows import broken_row_rules, held_values, resolve_patch
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.record_intake import Intake, TypeBuffer
 from omnigraph.ingest.unchanged_rows import count_nulled_values, without_unchanged
@@ -28,13 +28,14 @@ from omnigraph.lang.schema.type_names import resolve_type, type_for_key
 from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delta
 from omnigraph.rules.existing_rows import resolve_existing
 from omnigraph.rules.row_rules import row_violations
-from omnigraph.rules.unique import unique_violations
+from omnigraph.rules.unique import rule_columns, unique_violations
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.fragments import write_fragment
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
 from omnigraph.values.table_key import TableKey
 
+from .patch_writer import report_patched_rows
 from .pinned_graph import PinnedGraph, PinnedRowLookup
 from .report_rows import KEY_ROWS, REPLACED_EDGE_ROWS, TUPLE_ROWS
 from .rule_inputs import key_batches, tuple_batches
@@ -233,15 +234,16 @@ class PieceLoader:
             self.is_valid = False
             yield RowViolationReport(violation).to_batch()
 
-    def _complete_rows(
-        self, table_key: TableKey, partial_rows: PartialRows
-    ) -> Generator[pa.RecordBatch, None, tuple[pa.Table, Positions]]:
-        """Report patches that fit no stored row; return the whole rows of the others, with their positions."""
-        column_names = self.load_job.pinned_graph.table(table_key).schema.names
-        rows, positions, violations = complete_rows(partial_rows, self.lookup, column_names)
-        yield from self._report_invalid(violations)
-        yield from self._report_invalid(row_violations(partial_rows.entity_type, rows, positions))
-        return rows, positions
+    def _report_patch(self, table_key: TableKey, partial_rows: PartialRows) -> ReportBatches:
+        """Report the rows that patches change; they are written when all records have been checked."""
+        entity_type = partial_rows.entity_type
+        patched, is_changed, violations = resolve_patch(partial_rows, self.lookup, rule_columns(entity_type))
+        yield from self._report_invalid([*violations, *broken_row_rules(patched)])
+        for violation in held_values(patched, self.lookup):
+            yield HeldValueReport(violation).to_batch()
+        yield from self._report_unwritten(table_key, patched.rows, patched.input_lines, ids_generated=False)
+        if self.load_job.writes_fragments and self.is_valid:
+            yield from report_patched_rows(self._type_number(table_key), patched.filter(is_changed))
 
     def _write_buffer(self, table_key: TableKey) -> ReportBatches:
         buffer, type_number, entity_type = (
@@ -255,8 +257,8 @@ class PieceLoader:
             yield KEY_ROWS.to_report(named_rows(type_number, buffered_rows, positions))
             return
         if self.load_job.mode == "patch":
-            partial_rows = PartialRows(entity_type, buffered_rows, positions)
-            buffered_rows, positions = yield from self._complete_rows(table_key, partial_rows)
+            yield from self._report_patch(table_key, PartialRows(entity_type, buffered_rows, positions))
+            return
         delta = replace(
             build_table_delta(
                 table_key,
@@ -275,14 +277,14 @@ class PieceLoader:
             for unique_violation in unique_violations(entity_type, delta, self.lookup):
                 yield HeldValueReport(unique_violation).to_batch()
             yield from _replaced_edge_reports(entity_type, type_number, delta)
-            if self.load_job.mode in ("merge", "patch"):
+            if self.load_job.mode == "merge":
                 nulled: dict[str, int] = {}
                 delta = without_unchanged(
                     Delta({table_key: delta}),
                     self.lookup,
                     lambda _key, stored_rows, new_rows: nulled.update(count_nulled_values(stored_rows, new_rows)),
                 ).tables[table_key]
-                if nulled and self.load_job.mode == "merge":
+                if nulled:
                     yield NulledValuesReport(table_key, nulled).to_batch()
             self.is_valid = self.is_valid and not key_violations
         unwritten_mask = np.ones(len(positions), bool)

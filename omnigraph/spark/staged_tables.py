@@ -8,11 +8,12 @@ import numpy as np
 from omnigraph.ingest.load import LoadMode
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.fragments import stage_appended_fragments, stage_changed_fragments, stage_overwriting_fragments
+from omnigraph.storage.patch_columns import stage_column_fragments
 from omnigraph.storage.table import StagedChange
 from omnigraph.values.table_key import TableKey
 
 from .stage import LoadJob
-from .task_reports import RemovedRowsReport, StagedFragmentReport, TaskReport, select_reports
+from .task_reports import PatchedColumnsReport, RemovedRowsReport, StagedFragmentReport, TaskReport, select_reports
 
 
 def stage_reported_tables(
@@ -27,11 +28,17 @@ def stage_reported_tables(
         written_bytes += staged.fragment.file_bytes
     for removed in select_reports(collected, RemovedRowsReport):
         removed_by_key[removed.table_key].append(removed.addresses)
+    columns_by_key: dict[TableKey, list[Any]] = {}
+    for patched in select_reports(collected, PatchedColumnsReport):
+        columns_by_key.setdefault(patched.table_key, []).append(patched.written_fragment)
+        written_bytes += patched.written_fragment["fragment"]["files"][-1]["file_size_bytes"] or 0
     staged_tables = {
         key: _stage_table(txn, key, load_job.mode, fragments_by_key[key], removed_by_key[key])
         for key in sorted(input_keys)
         if fragments_by_key[key] or (load_job.mode == "overwrite" and key in load_job.filled_keys)
     }
+    for key, written_fragments in columns_by_key.items():
+        staged_tables[key] = stage_column_fragments(txn.table(key), written_fragments)
     return staged_tables, written_bytes
 
 

@@ -286,6 +286,51 @@ class ReportedTypeReport(TaskReport):
         return cls(**members)
 
 
+@dataclass(frozen=True, slots=True)
+class PatchedRowsReport(TaskReport):
+    """The size of patched rows of one fragment, and the properties that their records have."""
+
+    kind: ClassVar[str] = "patch_size"
+    table_key: TableKey
+    fragment_id: int
+    row_count: int
+    column_bytes: int
+    column_names: tuple[str, ...]
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {
+            "table_key": self.table_key,
+            "fragment_id": self.fragment_id,
+            "row_count": self.row_count,
+            "column_bytes": self.column_bytes,
+            "column_names": list(self.column_names),
+        }
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**{**members, "column_names": tuple(members["column_names"])})
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedColumnsReport(TaskReport):
+    """A stored fragment to which a task gave new columns."""
+
+    kind: ClassVar[str] = "patched_columns"
+    table_key: TableKey
+    written_fragment: Mapping[str, Any]
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {"table_key": self.table_key, "written_fragment": self.written_fragment}
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**members)
+
+
 REPORT_TYPES: Mapping[str, type[TaskReport]] = {
     report_type.kind: report_type
     for report_type in (
@@ -300,6 +345,8 @@ REPORT_TYPES: Mapping[str, type[TaskReport]] = {
         StagedFragmentReport,
         RemovedRowsReport,
         ReportedTypeReport,
+        PatchedRowsReport,
+        PatchedColumnsReport,
     )
 }
 

@@ -21,7 +21,7 @@ from omnigraph.ingest.frames import take_table
 from omnigraph.ingest.load import BUFFER_CLASSES, LoadMode
 from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.partial_records import PartialRows
-from omnigraph.ingest.patch_rows import complete_rows
+from omnigraph.ingest.patch_rows import resolve_patch
 from omnigraph.ingest.problem import LoadProblem, ProblemCollector, relocate_problem
 from omnigraph.ingest.record_intake import Intake, TypeBuffer
 from omnigraph.ingest.unchanged_rows import without_unchanged
@@ -175,13 +175,13 @@ def _complete_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa
     """Return the whole rows that patches produce; those that fit no stored row are reported."""
     partial_rows = PartialRows(type_write.entity_type, rows, np.zeros(rows.num_rows, np.int64))
     pinned_table = type_write.pinned_graph.table(type_write.table_key)
-    whole_rows, _, violations = complete_rows(
+    patched, _, violations = resolve_patch(
         partial_rows, PinnedRowLookup(type_write.pinned_graph), pinned_table.schema.names
     )
     for violation in violations:
         error = replace(violation, input_line=None).to_error()
         task_report.problems.append(LoadProblem(None, violation.type_name, violation.entity_id, error))
-    return whole_rows
+    return patched.rows.select(pinned_table.schema.names)
 
 
 def _stage_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Table) -> None:

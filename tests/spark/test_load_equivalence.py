@@ -15,6 +15,8 @@ import omnigraph
 from omnigraph import CsvOptions
 from omnigraph.errors import VersionConflict
 from omnigraph.spark import source
+from omnigraph.storage import patch_columns
+from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import DATA, SCHEMA
 from tests.model import random_writes
 from tests.model.engine_cases import Case, all_cases
@@ -380,3 +382,19 @@ def test_partial_loads_on_spark_conflict_with_changes_of_their_rows_only(tmp_pat
     (tmp_path / "p1.ndjson").write_text(lines(person("p1", age=1), person("p2", mail="new")))
     assert graph.load(str(tmp_path / "p1.ndjson"), mode="patch", **on_spark)
     assert graph.refresh().load(str(tmp_path / "p0.ndjson"), mode="delete", **on_spark)
+
+
+@pytest.mark.full
+def test_patches_of_most_rows_write_columns_on_both_engines(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patch_columns, "MIN_ROWS", 1)
+    both = partial_engines(tmp_path, spark)
+    ages = [person(f"p{i}", age=100 + i) for i in range(6)]
+    others = [person("p6", city=None, tags=["x", "y"]), person("p7", mail="new")]
+    assert both.text(lines(*ages, *others), "patch", piece_bytes=SMALL) == ({"Person": 8}, {}, True)
+    for graph in both.graphs.values():
+        fragments = graph.refresh()._handle.snapshot.table(TableKey.node("Person")).dataset.get_fragments()
+        assert [len(fragment.metadata.files) for fragment in fragments] == [2]
+        assert graph.query('match { $p: Person { mail: "new" } } return { $p.name }').scalars() == ["p7"]
+        assert not graph.maintenance.check().findings
