@@ -12,15 +12,16 @@ from omnigraph.errors import InputError
 
 from .load_limits import check_limit
 
+_START_BYTES = 1 << 16  # the array must begin within this many bytes
 MAX_ARRAY_BYTES = 256 << 20  # larger inputs must be NDJSON
-_ARRAY_START = re.compile(rb"\s*\[\s*(?:[{\]]|\Z)")
+_ARRAY_START = re.compile(rb"\s*\[\s*\{")
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|["\[\]{},]')
 
 
 def starts_array(first_bytes: bytes) -> bool:
-    r"""Return whether a text begins with an array of objects; an array of other values is an invalid line.
+    r"""Return whether a text begins with an array of objects; any other array is an invalid line.
 
-    >>> starts_array(b'\n[ {"type"'), starts_array(b'{"type"'), starts_array(b"[1]")
+    >>> starts_array(b'\n[ {"type"'), starts_array(b'{"type"'), starts_array(b"[]")
     (True, False, False)
     """
     return _ARRAY_START.match(first_bytes) is not None
@@ -35,7 +36,7 @@ def unwrap_array(pieces: Iterator[bytes]) -> Iterator[bytes]:
     b'\n{"a": 1}\n{"b": 2}\n{"c": 3}'
     """
     first_piece = next(pieces, b"")
-    while not first_piece.strip(b" \t\r\n[") and (piece := next(pieces, b"")):
+    while len(first_piece) < _START_BYTES and not first_piece.strip(b" \t\r\n[") and (piece := next(pieces, b"")):
         first_piece += piece
     if not starts_array(first_piece):
         return chain([first_piece], pieces) if first_piece else pieces
@@ -63,7 +64,7 @@ def _records_as_lines(text: bytes) -> Iterator[bytes]:
 
 def _split_elements(text: bytes) -> Iterator[tuple[int, int]]:
     """Yield where each element of the array begins and ends, without surrounding spaces."""
-    depth, element_start, is_first = 0, 0, True
+    depth, element_start = 0, 0
     for token in _TOKEN.finditer(text):
         symbol = token[0]
         if symbol == b'"':
@@ -72,9 +73,9 @@ def _split_elements(text: bytes) -> Iterator[tuple[int, int]]:
             start, end = _strip_span(text, element_start, token.start())
             if start < end:
                 yield start, end
-            elif symbol == b"," or not is_first:
+            else:
                 raise _malformed(text, token.start(), f"a record is missing before '{symbol.decode()}'")
-            element_start, is_first = token.end(), False
+            element_start = token.end()
         if symbol in b"[{":
             depth += 1
             element_start = token.end() if depth == 1 else element_start

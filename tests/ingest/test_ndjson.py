@@ -140,13 +140,13 @@ def test_files_in_pieces_yield_the_same_lines(tmp_path: Path, encoding: str) -> 
     assert [line.decode() for line in read] == lines
 
 
-@given(st.lists(objects, max_size=5), st.sampled_from([None, 2]), st.integers(1, 40))
+@given(st.lists(objects, min_size=1, max_size=5), st.sampled_from([None, 2]), st.integers(1, 40))
 def test_an_array_of_records_is_read_like_lines(records: list[Any], indent: int | None, piece_bytes: int) -> None:
     text = json.dumps(records, indent=indent, ensure_ascii=False).encode()
     pieces = iter([text[start : start + piece_bytes] for start in range(0, len(text), piece_bytes)])
     lines = b"".join(unwrap_array(pieces)).split(b"\n")
     assert [json.loads(line) for line in lines if line] == records
-    if indent and records:  # every record is on the line on which it begins
+    if indent:  # every record is on the line on which it begins
         first_lines = [number for number, line in enumerate(text.split(b"\n")) if line.startswith(b"  {")]
         assert [number for number, line in enumerate(lines) if line] == first_lines
 
