@@ -25,7 +25,9 @@ from omnigraph.ingest.input_files import FileOptions
 from omnigraph.ingest.load import LoadMode, OnError
 from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
+from omnigraph.publish.unread_changes import RowFilter
 from omnigraph.values.name_rules import strip_name
+from omnigraph.values.table_key import TableKey
 
 Format = Literal["ndjson", "csv", "parquet"]
 
@@ -81,11 +83,13 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 ) -> Receipt | LoadReport:
     """Load NDJSON (paths, a file, bytes), records, or tables by type, as one commit.
 
-    `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite" (the
-    types in the input are replaced entirely). `from_` is the branch from which a missing branch is
-    forked. Edges without an `id` whose type has no `@key` are created anew by every load. If a
-    repeated load must not duplicate edges, declare `@key(src, dst)` in the schema, give the edges
-    ids, or pass an `idempotency_key`.
+    `mode` is "append" (existing ids are errors), "merge" (they are replaced), "overwrite" (the types
+    in the input are replaced entirely), "patch" (only the given properties of existing entities
+    change) or "delete" (the entities that the records name by key or `id` are deleted, nodes with
+    their edges). `from_` is the branch from which a missing branch is forked. Edges without an `id`
+    whose type has no `@key` are created anew by every append or merge. If a repeated load must not
+    duplicate edges, declare `@key(src, dst)` in the schema, give the edges ids, or pass an
+    `idempotency_key`.
 
     A mapping assigns a type to tables, records, or CSV, Parquet and NDJSON files, whose records
     then have no envelope. A list combines untyped paths with such mappings into one commit:
@@ -98,7 +102,7 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     input.
 
     Paths may be folders, glob patterns and `s3://` URIs. `engine` is "local" (this process),
-    "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 64 MiB or
+    "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 512 MiB or
     more and for Spark DataFrames by type.
     """
     on_error = check_on_error(on_error)
@@ -165,15 +169,17 @@ def load_source(
         handle.store.effects.recording() as requests,
         handle.accept_blobs(),
     ):
-        requirement, attempts = _require_unchanged(handle, source, mode), AttemptCounter()
+        strict_rows, attempts = StrictRows(handle, _require_unchanged(handle, source, mode)), AttemptCounter()
         options = handle.with_actor(options)
         event.start_phase("write")
         request = describe_load_request(mode, source) if options.idempotency_key else None
         metadata = options.commit_metadata(request)
-        conditions = options.requirements(requirement, attempts)
+        conditions = options.requirements(strict_rows.requirement, attempts)
+        load_options = replace(load_options, require_rows=strict_rows.require)
         loaded = run_load(handle.branch_state, source, mode, load_options, metadata, conditions)
         event.requests, event.retries = len(requests), attempts.retries
         event.rows = loaded.total
+        requirement = strict_rows.requirement
         commit = handle.record_write(loaded.commit, requirement)
     if loaded.problems:
         return build_load_report(loaded.problems, loaded.summary.seconds)
@@ -194,7 +200,22 @@ def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: boo
         replayed=replayed,
         steps=loaded.summary.seconds,
         written=loaded.summary.bytes,
+        missing=loaded.missing,
+        nulled=loaded.nulled,
     )
+
+
+@dataclass(slots=True)
+class StrictRows:
+    """The requirement of a load; that of a patch or a deletion is known only after its input was read."""
+
+    handle: Handle
+    requirement: UnchangedReads
+
+    def require(self, row_filters: Mapping[TableKey, RowFilter | None]) -> UnchangedReads:
+        """Require these rows to be as the caller has read them."""
+        self.requirement = self.handle.require_unchanged(row_filters)
+        return self.requirement
 
 
 def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> UnchangedReads:

@@ -173,7 +173,7 @@ class Transaction(Guarded):
         self.mutate(text, params=arguments)
 
     def load(self, data: Any, *, mode: LoadMode) -> None:
-        """Load records; see `Graph.load`. The mode `overwrite` is rejected in a transaction."""
+        """Load records by append or merge; see `Graph.load`. Other modes are rejected in a transaction."""
         self._open_work()
         with self._blobs.activate():
             parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())

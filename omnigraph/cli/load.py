@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.receipt import LoadReport, Receipt
     from omnigraph.ingest.csv_options import CsvOptions
 
-_MODES = ("overwrite", "append", "merge")
+_MODES = ("overwrite", "append", "merge", "patch", "delete")
 _FORMATS = ("ndjson", "parquet", "csv")
 _WRITE_OPTIONS = ("if_commit", "message", "idempotency_key")
 _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
@@ -44,7 +44,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     type=click.Path(allow_dash=True),
     help="NDJSON, CSV or Parquet files, folders or patterns; - is standard input; may be repeated",
 )
-@click.option("--mode", required=True, type=click.Choice(_MODES), help="How to handle existing ids")
+@click.option("--mode", required=True, type=click.Choice(_MODES), help="What to do with the records")
 @click.option("--branch", default="main", show_default=True, help="Branch to load into")
 @click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it does not exist")
 @click.option("--format", type=click.Choice(_FORMATS), help="Format of all files; overrides file name suffixes")
@@ -60,7 +60,10 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 )
 @click.option("--csv-header", is_flag=True, default=None, help="Skip the header line, which --csv-columns replaces")
 @click.option("--csv-encoding", metavar="NAME", help="Encoding of CSV files, for example cp1252  [default: utf-8]")
-@engine_options("for 64 MiB or more")
+@click.option(
+    "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="Decimal sign in CSV"
+)
+@engine_options("for 512 MiB or more")
 @click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
 @click.option(
     "--max-errors",
@@ -83,6 +86,10 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @shared_options
 def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **options: Any) -> None:
     """Load records: append rejects existing ids, merge replaces them, overwrite replaces types.
+
+    With patch, a record names an existing entity by its key or id, and only the properties that it
+    has change. With delete, the entities that the records name are deleted, nodes with their edges;
+    an edge may also be named by its ends. Entities that do not exist are counted, not rejected.
 
     One load is one commit. If a single line is invalid, nothing is written. Files of several
     formats and types may be combined. Records in TYPE=PATH are of that type; those of NDJSON files
@@ -160,6 +167,7 @@ def _csv_options(options: dict[str, Any]) -> "CsvOptions":
         header=options["csv_header"] or None,
         columns=_read_columns(options["csv_columns"]),
         encoding=options["csv_encoding"],
+        decimal=options["csv_decimal"],
     )
 
 
@@ -208,21 +216,43 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     if settings().json:
         show.document(_receipt_document(receipt, uri, mode, base))
         return
+    branch_note = " (new branch)" if receipt.branch_created else ""
+    verb = "checked for" if is_dry_run else "loaded"
+    show.result(f"{verb} {receipt.branch}{branch_note} by {mode}{_describe_counts(receipt, mode, is_dry_run)}")
+    if receipt.nulled:
+        effect = "would remove" if is_dry_run else "removed"
+        show.result(f"merge {effect} values that the input does not have: {_describe_nulled(receipt)}")
+        show.note("hint: --mode patch changes only the properties that the input has")
+    if receipt.steps:
+        show.note(_describe_timing(receipt))
+
+
+def _describe_counts(receipt: "Receipt", mode: str, is_dry_run: bool) -> str:
+    if receipt.replayed:
+        return f": nothing, because this key was already used by commit {receipt.commit_id}"
     loaded_counts = [
         f"{entity_count} {type_name}"
         for counts_by_type in (receipt.nodes, receipt.edges)
         for type_name, entity_count in counts_by_type.items()
     ]
+    if mode == "delete":
+        missing_counts = [f"{count} {type_name}" for type_name, count in receipt.missing.items()]
+        missing_text = f"; not found: {', '.join(missing_counts)}" if missing_counts else ""
+        return f": {', '.join(loaded_counts) or 'nothing to delete'}{missing_text}"
     details = f": {', '.join(loaded_counts)}" if loaded_counts else ", nothing to load"
     if loaded_counts and receipt.commit is None and not is_dry_run:
-        details += "; all of it already existed, so nothing changed"
-    elif receipt.replayed:
-        details = f": nothing, because this key was already used by commit {receipt.commit_id}"
-    branch_note = " (new branch)" if receipt.branch_created else ""
-    verb = "checked for" if is_dry_run else "loaded"
-    show.result(f"{verb} {receipt.branch}{branch_note} by {mode}{details}")
-    if receipt.steps:
-        show.note(_describe_timing(receipt))
+        reason = "all values were already stored" if mode == "patch" else "all of it already existed"
+        details += f"; {reason}, so nothing changed"
+    return details
+
+
+def _describe_nulled(receipt: "Receipt") -> str:
+    """Describe values that became null: `Person.age (2), Person.city (1)`."""
+    return ", ".join(
+        f"{type_name}.{property_name} ({count})"
+        for type_name, counts in receipt.nulled.items()
+        for property_name, count in counts.items()
+    )
 
 
 def _describe_timing(receipt: "Receipt") -> str:
@@ -249,17 +279,27 @@ def _receipt_document(receipt: "Receipt", uri: str, mode: str, base_branch: str 
         "mode": mode,
         "base_branch": base_branch if receipt.branch_created else None,
         "branch_created": receipt.branch_created,
-        "nodes": _count_documents(receipt.nodes),
-        "edges": _count_documents(receipt.edges),
+        "nodes": _count_documents(receipt.nodes, mode),
+        "edges": _count_documents(receipt.edges, mode),
         "total_entities": receipt.total,
+        **(
+            {"missing": [{"name": name, "entities": receipt.missing[name]} for name in sorted(receipt.missing)]}
+            if mode == "delete"
+            else {}
+        ),
+        **(
+            {"nulled": [{"name": name, "properties": dict(receipt.nulled[name])} for name in sorted(receipt.nulled)]}
+            if receipt.nulled
+            else {}
+        ),
         **({"seconds": dict(receipt.steps), "bytes": receipt.written} if receipt.steps else {}),
         "actor_id": receipt.commit.actor if receipt.commit is not None else None,
         "commit": commit_document(receipt.commit) if receipt.commit is not None else None,
     }
 
 
-def _count_documents(counts_by_type: Any) -> list[dict[str, Any]]:
+def _count_documents(counts_by_type: Any, mode: str) -> list[dict[str, Any]]:
+    count_member = "entities_deleted" if mode == "delete" else "entities_loaded"
     return [
-        {"name": type_name, "entities_loaded": entity_count}
-        for type_name, entity_count in sorted(counts_by_type.items())
+        {"name": type_name, count_member: entity_count} for type_name, entity_count in sorted(counts_by_type.items())
     ]

@@ -86,11 +86,12 @@ class SnapshotNotFound(NotFound):
 class EntityNotFound(NotFound):
     """The entity, or its blob, does not exist."""
 
-    sentence = "{entity_kind} type '{type_name}' has no id '{entity_id}'[ with a value for '{property}']"
+    sentence = "[line {line}: ]{entity_kind} type '{type_name}' has no id '{entity_id}'[ with a value for '{property}']"
     entity_kind: str | None = None
     type_name: str | None = None
     entity_id: str | None = None
     property: str | None = None
+    line: int | None = None
 
 
 class GraphNotFound(NotFound):

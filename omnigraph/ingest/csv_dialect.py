@@ -5,7 +5,7 @@ type. A missing header is never assumed, because values would silently get into 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 from omnigraph.errors import InputError
@@ -39,6 +39,10 @@ class ColumnNames:
 
     entity_type: NodeType | EdgeType
     column_mapping: Mapping[str, str]
+    known_names: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known_names", frozenset({"id", *self.stored_names}))
 
     @property
     def stored_names(self) -> tuple[str, ...]:
@@ -55,7 +59,7 @@ class ColumnNames:
 
     def is_known(self, column_name: str) -> bool:
         """Return whether the type has a column of this name."""
-        return self.stored_name(column_name) in {"id", *self.stored_names}
+        return self.stored_name(column_name) in self.known_names
 
     def count_known(self, column_names: Sequence[str]) -> int:
         """Return the number of columns that the type has."""
@@ -64,18 +68,18 @@ class ColumnNames:
 
 def find_layout(sample: bytes, options: CsvOptions, names: ColumnNames) -> CsvLayout:
     """Determine the layout of a file from its beginning; raise `InputError` if it does not fit the type."""
-    dialect = _choose_dialect(sample, options, names)
+    dialect, records = _choose_dialect(sample, options, names)
     given_columns = options.columns_of(names.entity_type.name)
     if given_columns is not None:
         return _make_layout(dialect, given_columns, names)
-    file_columns = tuple(text.strip() for text, _ in _read_sample(sample, dialect)[0])
+    file_columns = tuple(text.strip() for text, _ in records[0])
     if not names.count_known(file_columns):
         raise _missing_header_error(sample, dialect, options, names)
     return _make_layout(dialect, file_columns, names)
 
 
-def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> CsvDialect:
-    """Return the dialect that fits the sample best; the first one wins a tie."""
+def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> tuple[CsvDialect, list[Cells]]:
+    """Return the dialect that fits the sample best, and its records; the first one wins a tie."""
     delimiters = DELIMITERS if options.delimiter is None else (options.delimiter,)
     quotes = _QUOTES if options.quote is None else (options.quote,)
     dialects = [CsvDialect(delimiter, quote) for quote, delimiter in product(quotes, delimiters) if quote != delimiter]
@@ -86,7 +90,7 @@ def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> C
         for dialect, records in samples
         if dialect.quote != "'" or options.quote or _has_quotes(records)
     ]
-    return max(likely_samples, key=lambda candidate: _score(candidate[1], options, names))[0]
+    return max(likely_samples, key=lambda candidate: _score(candidate[1], options, names))
 
 
 def _has_quotes(records: Sequence[Cells]) -> bool:
@@ -142,8 +146,8 @@ def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOption
     first_line = sample.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip()
     shown_line = first_line[:_MAX_SHOWN_CHARACTERS]
     reason = f"the first line names no column of {names.entity_type.name}: {shown_line!r}"
-    guess = _choose_dialect(sample, CsvOptions(quote=options.quote), names)
-    if names.count_known([text.strip() for text, _ in _read_sample(sample, guess)[0]]):
+    guess, records = _choose_dialect(sample, CsvOptions(quote=options.quote), names)
+    if names.count_known([text.strip() for text, _ in records[0]]):
         delimiter = _DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
         reason = f"{reason} with the delimiter {dialect.delimiter!r}"
         hint = (

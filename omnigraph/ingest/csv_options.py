@@ -10,6 +10,7 @@ from omnigraph.errors import UsageError
 
 from .text_encoding import check_encoding
 
+DECIMAL_SIGNS = (".", ",")
 _NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 
@@ -21,7 +22,8 @@ class CsvOptions:
     `null` is the text, or several texts, of cells without a value; a quoted cell of a String
     property is never null. `columns` names the columns of files without a header line, for all
     types or by type; with `header=True`, it replaces the names in the header line. `encoding` is a
-    Python codec name; a byte order mark takes precedence.
+    Python codec name; a byte order mark takes precedence. `decimal` is the decimal sign of numbers,
+    "." or ",".
 
     >>> CsvOptions(delimiter="tab", null=["", "NA"]).delimiter
     '\t'
@@ -35,6 +37,7 @@ class CsvOptions:
     header: bool | None = None
     columns: Sequence[str] | Mapping[str, Sequence[str]] | None = None
     encoding: str | None = None
+    decimal: str = "."
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
@@ -48,6 +51,8 @@ class CsvOptions:
             raise UsageError(reason="columns must be a list of names, not a string")
         if self.header is False and self.columns is None:
             raise UsageError(reason="header=False requires columns, because values must never be assigned by guess")
+        if self.decimal not in DECIMAL_SIGNS:
+            raise UsageError(reason=f"decimal must be '.' or ',', not {self.decimal!r}")
         if self.encoding is not None:
             check_encoding(self.encoding)
 

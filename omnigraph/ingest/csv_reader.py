@@ -22,7 +22,7 @@ from .csv_options import CsvOptions
 from .csv_records import CsvBlock, cut_records, split_cells
 from .frames import column_or_default, take_columns
 from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder
-from .text_cells import parse_cells
+from .text_cells import parse_cells, with_decimal_points
 
 _SAMPLE_BYTES = 1 << 16
 _ENCODING_HINT = "pass the encoding, for example --csv-encoding cp1252 or CsvOptions(encoding='cp1252')"
@@ -102,9 +102,11 @@ def _take_block(
     if cells_by_column is None:
         cells_by_column, row_numbers = _split_one_by_one(buffer, records, layout, options, number_before)
     faults: RecordFaults = {}
+    buffer.given_names.update(cells_by_column)
     columns = {
         prop.name: _property_column(buffer, prop, cells_by_column.get(prop.name), options, faults, len(row_numbers))
-        for prop in buffer.entity_type.properties
+        for prop in buffer.read_properties
+        if buffer.fills_absent or prop.name in cells_by_column
     }
     _name_renamed_columns(faults, layout)
     others = {name: cells for name, cells in cells_by_column.items() if name not in columns}
@@ -134,6 +136,7 @@ def _property_column(
             error.hint = _EMPTY_TEXT_HINT
         faults.setdefault(position, []).append(error)
 
+    cells = with_decimal_points(prop, cells, options.decimal, type_name, report_fault)
     return parse_cells(prop, cells, options.null_texts, type_name, report_fault, limits)
 
 

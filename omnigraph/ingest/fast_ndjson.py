@@ -19,6 +19,7 @@ from omnigraph.storage.arrow import arrow_type, table_key
 from omnigraph.values import PropertyType, ScalarType
 
 from .columns import build_column, check_value_size
+from .partial_records import given_mask_name
 from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder
 
 _RECORD_START = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\]+)"')
@@ -112,7 +113,8 @@ def _build_columns(intake: Intake, type_lines: TypeLines) -> BuiltColumns:
     data_column = records["data"].combine_chunks()
     _require_usual(not (data_column.null_count and has_null_text))
     values_by_name = dict(zip([field.name for field in data_column.type], data_column.flatten(), strict=True))
-    endpoints = [_required_column(records, member_name) for member_name in endpoint_names]
+    endpoints = [_endpoint_column(buffer, records, member_name) for member_name in endpoint_names]
+    _note_given_names(buffer, values_by_name, json_text)
     return _finish_columns(buffer, values_by_name, endpoints, line_numbers, has_null_text=has_null_text)
 
 
@@ -126,7 +128,8 @@ def _build_typed_columns(
     endpoint_fields = [(member_name, pa.string()) for member_name in endpoint_names]
     records = _read_json(pa.schema([*endpoint_fields, *_data_fields(buffer, json_text)]), json_text)
     values_by_name = {name: records[name].combine_chunks() for name in records.column_names}
-    endpoints = [_required_column(records, member_name) for member_name in endpoint_names]
+    endpoints = [_endpoint_column(buffer, records, member_name) for member_name in endpoint_names]
+    _note_given_names(buffer, values_by_name, json_text)
     return _finish_columns(buffer, values_by_name, endpoints, line_numbers, has_null_text=b"null" in json_text)
 
 
@@ -140,16 +143,39 @@ def _finish_columns(
 ) -> BuiltColumns:
     row_limit, row_count = buffer.limits.rows, len(line_numbers)
     _require_usual(row_limit is None or buffer.record_count + row_count <= row_limit)
+    _require_usual(buffer.fills_absent or not has_null_text)  # an explicit null differs from an absent member
     columns: dict[str, pa.Array] = dict(zip(("src", "dst"), endpoints, strict=False))
-    for prop in buffer.entity_type.properties:
-        _require_usual(len(values_by_name[prop.name]) == row_count)
-        columns[prop.name] = _property_column(buffer, prop, values_by_name[prop.name], has_null_text=has_null_text)
+    for prop in buffer.read_properties:
+        values = values_by_name[prop.name]
+        _require_usual(len(values) == row_count)
+        if buffer.fills_absent:
+            columns[prop.name] = _property_column(buffer, prop, values, has_null_text=has_null_text)
+        elif values.null_count < row_count:
+            columns |= _given_columns(buffer, prop, values)
     supplied_ids = values_by_name.get("id")
     _require_usual(supplied_ids is None or not (supplied_ids.null_count and has_null_text))
     faults: RecordFaults = {}
     columns["id"] = buffer.resolve_ids(pa.table(columns), supplied_ids, faults, row_count)
     _require_usual(not faults and all(len(column) == row_count for column in columns.values()))
     return buffer, columns, line_numbers
+
+
+def _given_columns(buffer: TypeBuffer, prop: PropertyDefinition, values: pa.Array) -> dict[str, pa.Array]:
+    """Return the values of a property that some records omit, and a mask of the records that have it."""
+    given_values = _property_column(buffer, prop, values.drop_null(), has_null_text=False)
+    if values.null_count:
+        given_values = given_values.take(_positions_among_non_nulls(values))
+    return {prop.name: given_values, given_mask_name(prop.name): pc.is_valid(values)}
+
+
+def _note_given_names(buffer: TypeBuffer, values_by_name: dict[str, pa.Array], json_text: bytes) -> None:
+    """Record which properties the records have; a column of nulls counts if its name occurs with a null."""
+    has_null_text = b"null" in json_text
+    buffer.given_names.update(
+        name
+        for name, values in values_by_name.items()
+        if values.null_count < len(values) or (has_null_text and f'"{name}"'.encode() in json_text)
+    )
 
 
 def _endpoint_names(buffer: TypeBuffer, json_text: bytes) -> tuple[str, ...]:
@@ -172,7 +198,7 @@ def _buffer_for_type(intake: Intake, type_member: bytes, type_name: str) -> Type
 
 def _buffer_of(intake: Intake, entity_type: NodeType | EdgeType) -> TypeBuffer:
     existing_buffer = intake.buffers.get(table_key(entity_type))
-    return existing_buffer or TypeBuffer(intake.ir, entity_type, intake.problems, intake.limits)
+    return existing_buffer or intake.new_buffer(entity_type)
 
 
 def _envelope_schema(
@@ -217,9 +243,9 @@ def _json_item_type(property_type: PropertyType, property_name: str, json_text: 
     return arrow_type(property_type)
 
 
-def _required_column(records: pa.Table, member_name: str) -> pa.Array:
+def _endpoint_column(buffer: TypeBuffer, records: pa.Table, member_name: str) -> pa.Array:
     column = records[member_name].combine_chunks()
-    _require_usual(not column.null_count)
+    _require_usual(not column.null_count or not buffer.requires_endpoints)
     return column
 
 

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from omnigraph.errors import InputError
 
+from .json_arrays import unwrap_array
 from .text_encoding import to_utf8
 
 _PIECE_BYTES = 1 << 20
@@ -43,13 +44,15 @@ def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 <<
     r"""Yield the lines of a source, many per block, verbatim except for the final newline.
 
     Only the beginning of an overlong line is guaranteed. In a compressed source, an overlong line
-    is the last line: the rest is not decompressed.
+    is the last line: the rest is not decompressed. A JSON array of records counts as one line per
+    record.
 
     >>> list(iter_blocks(b"a\nb\n\nc", 100)), list(iter_blocks(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
     """
     with open_text(source) as (pieces, compression):
-        yield from cut_blocks(pieces, max_line_bytes, block_bytes, stop_at_long_line=compression is not None)
+        lines = unwrap_array(pieces)
+        yield from cut_blocks(lines, max_line_bytes, block_bytes, stop_at_long_line=compression is not None)
 
 
 @contextmanager

@@ -99,13 +99,18 @@ def _add_typed_record(buffer: TypeBuffer, record_number: int, record: dict[str, 
         endpoint_ids = None
     else:
         record = with_stored_endpoints(record)
-        endpoint_ids = (_endpoint_id(record.pop("src", None), "from"), _endpoint_id(record.pop("dst", None), "to"))
+        endpoint_ids = (
+            _endpoint_id(buffer, record.pop("src", None), "from"),
+            _endpoint_id(buffer, record.pop("dst", None), "to"),
+        )
     buffer.add(
         record_number, record, endpoint_ids, unknown_property_errors(buffer.entity_type, record, buffer.member_names)
     )
 
 
-def _endpoint_id(value: Any, member_name: str) -> str:
+def _endpoint_id(buffer: TypeBuffer, value: Any, member_name: str) -> str | None:
+    if value is None and not buffer.requires_endpoints:
+        return None
     if not isinstance(value, str):
         actual_type = "nothing" if value is None else type(value).__name__
         reason = f"'{member_name}' must be a string, got {actual_type}"
@@ -153,7 +158,10 @@ def _take_table_columns(buffer: TypeBuffer, table: pa.Table, first_row_number: i
     faults: RecordFaults = {}
     report_fault, type_name = fault_recorder(faults), buffer.entity_type.name
     columns: dict[str, pa.Array] = {}
-    for prop in buffer.entity_type.properties:
+    buffer.given_names.update(given_columns)
+    for prop in buffer.read_properties:
+        if prop.name not in given_columns and not buffer.fills_absent:
+            continue
         input_column = column_or_default(given_columns.get(prop.name), row_count, buffer.defaults[prop.name])
         columns[prop.name] = cast_column(prop, input_column, type_name, report_fault, buffer.limits)
     row_numbers = np.arange(first_row_number, first_row_number + row_count, dtype=np.int64)
@@ -172,7 +180,7 @@ def take_columns(
     if isinstance(buffer.entity_type, EdgeType):
         for member_name, stored_name in ENDPOINT_COLUMNS.items():
             endpoint_column = column_or_default(given_columns.get(stored_name), row_count)
-            columns[stored_name] = _endpoint_column(endpoint_column, member_name, faults)
+            columns[stored_name] = _endpoint_column(buffer, endpoint_column, member_name, faults)
     id_column = column_or_default(given_columns.get("id"), row_count)
     supplied_ids = None if id_column.null_count == row_count else id_column
     columns["id"] = buffer.resolve_ids(_as_table(columns, row_count), supplied_ids, faults, row_count)
@@ -203,13 +211,13 @@ def column_or_default(column: pa.Array | None, row_count: int, default: Any = No
     return pa.nulls(row_count) if default is None else pa.array([default] * row_count)
 
 
-def _endpoint_column(input_column: pa.Array, member_name: str, faults: RecordFaults) -> pa.Array:
+def _endpoint_column(buffer: TypeBuffer, input_column: pa.Array, member_name: str, faults: RecordFaults) -> pa.Array:
     if pa.types.is_string(input_column.type) and not input_column.null_count:
         return input_column
     endpoint_ids: list[str | None] = []
     for position, value in enumerate(input_column.to_pylist()):
         try:
-            endpoint_ids.append(_endpoint_id(value, member_name))
+            endpoint_ids.append(_endpoint_id(buffer, value, member_name))
         except InputError as error:
             faults.setdefault(position, []).append(error)
             endpoint_ids.append(None)

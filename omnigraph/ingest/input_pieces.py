@@ -4,6 +4,7 @@ A piece numbers its own records from 1; `RecordPositions` converts these numbers
 files once all pieces have reported their line counts.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from .csv_reader import CsvSource, read_csv
 from .files import cut_blocks, detect_compression, iter_blocks, open_text
 from .frames import FILE_HINT, RecordType, take_table, take_type_data
 from .input_files import COMPRESSED_SUFFIXES, InputFile, ReadErrorContext, open_input_file
+from .json_arrays import starts_array
 from .ndjson import read_blocks
 from .problem import LoadProblem, relocate_problem
 from .record_intake import Intake
@@ -64,8 +66,9 @@ def _piece_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int
 def _has_plain_lines(input_file: InputFile) -> bool:
     """Return whether lines can be found anywhere in a file without reading it from its beginning."""
     with open_input_file(input_file) as file:
-        first_bytes = bytes(file.read(4))
-    return detect_compression(first_bytes) is None and is_splittable(first_bytes)
+        first_bytes = bytes(file.read(_LINE_SEARCH_BYTES))
+    is_array = starts_array(first_bytes.removeprefix(BOM_UTF8))
+    return detect_compression(first_bytes) is None and is_splittable(first_bytes) and not is_array
 
 
 def _row_group_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int | None]]:

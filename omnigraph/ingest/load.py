@@ -5,7 +5,7 @@ branch head; such decisions are repeated on every newer head, from the same rows
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -19,25 +19,36 @@ from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
 from omnigraph.publish.requirements import Requirement, SameSchema
+from omnigraph.publish.unread_changes import RowFilter
 from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.check_delta import check_delta
 from omnigraph.rules.delta import Delta, DeltaMode, TableDelta, build_table_delta
 from omnigraph.rules.lookup import RecordingLookup
+from omnigraph.rules.violation import Violation
 from omnigraph.values.table_key import TableKey
 
+from .delete_rows import find_deleted_rows
 from .files import iter_blocks
 from .frames import is_text_source, take_records
 from .load_limits import LoadLimits
 from .ndjson import read_blocks
+from .partial_records import IdentityBuffer, PartialRows, PatchBuffer
+from .patch_rows import apply_patches
 from .problem import LoadProblem, ProblemCollector
 from .record_intake import Intake, TypeBuffer
-from .stage import stage
-from .unchanged_rows import without_unchanged
+from .stage import stage, stage_patches
+from .strict_rows import deleted_row_filters, patched_row_filters
+from .unchanged_rows import count_nulled_values, without_unchanged
 
-LoadMode = Literal["append", "merge", "overwrite"]
+LoadMode = Literal["append", "merge", "overwrite", "patch", "delete"]
 OnError = Literal["raise", "report"]
-LOAD_MODES = ("append", "merge", "overwrite")
+LOAD_MODES = ("append", "merge", "overwrite", "patch", "delete")
+BUFFER_CLASSES: Mapping[str, type[TypeBuffer]] = {"patch": PatchBuffer, "delete": IdentityBuffer}
+"""The buffers of modes whose records are not whole rows."""
+
+RequireRows = Callable[[Mapping[TableKey, RowFilter | None]], Requirement]
+Stage = Callable[[Sequence[Requirement]], PublishPlan | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,9 @@ class LoadSummary:
 class LoadOutcome:
     """The result of a load: its commit and record counts by type, or the problems that prevented it.
 
-    `ids` are the ids of each type's records in input order, if known.
+    `ids` are the ids of each type's records in input order, if known. A deletion counts the deleted
+    entities instead of its records, and in `missing` those that did not exist. `nulled` counts, by
+    type and property, the values that a merge removed because the input never has the property.
     """
 
     mode: LoadMode
@@ -62,6 +75,8 @@ class LoadOutcome:
     problems: tuple[LoadProblem, ...] = ()
     ids: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
     summary: LoadSummary = field(default_factory=LoadSummary)
+    missing: Mapping[str, int] = field(default_factory=dict)
+    nulled: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -71,22 +86,48 @@ class LoadOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLoad:
-    """The records of an input as table changes, and the schema with which they were read."""
+    """The records of an input as table changes, and the schema with which they were read.
+
+    `partial_rows` are the records of a patch or a deletion, and `absent_properties` are those that no
+    record of a type has.
+    """
 
     mode: LoadMode
     schema_hash: str
     ir: SchemaIR
     delta: Delta
     record_counts: Mapping[TableKey, int]
+    partial_rows: Mapping[TableKey, PartialRows] = field(default_factory=dict)
+    absent_properties: Mapping[TableKey, frozenset[str]] = field(default_factory=dict)
+
+    def row_filters(self) -> dict[TableKey, RowFilter | None]:
+        """Return the stored rows that a patch or a deletion depends on."""
+        if self.mode == "delete":
+            return deleted_row_filters(self.ir.catalog, self.partial_rows)
+        return patched_row_filters(self.partial_rows)
+
+
+@dataclass(slots=True)
+class LoadEffects:
+    """What the last attempt of a load does to stored rows, besides writing its records."""
+
+    deleted: dict[TableKey, int] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    nulled: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How a load treats its input: error handling, size limits, and whether it is only validated."""
+    """How a load treats its input: error handling, size limits, and whether it is only validated.
+
+    `require_rows` returns the requirement that the rows which a patch or a deletion depends on are as
+    the caller has read them; by default, as this process last knew them.
+    """
 
     on_error: OnError = "raise"
     limits: LoadLimits = field(default_factory=LoadLimits)
     dry_run: bool = False
+    require_rows: RequireRows | None = None
 
 
 def load(
@@ -101,8 +142,9 @@ def load(
     """Load NDJSON (a path, a file, bytes), records, or tables and frames by type, as one commit.
 
     An input without records makes no commit. `conditions` are the caller's requirements; without
-    them, an overwrite requires its tables to be unchanged since the start. With `on_error`
-    "report", all problems are collected and returned; if there are any, nothing is written.
+    them, an overwrite requires its tables to be unchanged since the start. A patch or a deletion
+    always requires its rows to be unchanged. With `on_error` "report", all problems are collected
+    and returned; if there are any, nothing is written.
     """
     if mode not in LOAD_MODES:
         raise UsageError(reason=f"mode must be one of {', '.join(LOAD_MODES)}, not '{mode}'")
@@ -113,21 +155,39 @@ def load(
     input_problems = tuple(problems.collected)
     if conditions is None:
         conditions = overwrite_conditions(branch_state, parsed_load) if mode == "overwrite" else ()
+    if parsed_load.partial_rows:
+        require_rows = options.require_rows or ReadSet(branch_state.last_known().state.tables).require_unchanged
+        conditions = (*conditions, require_rows(parsed_load.row_filters()))
+    effects = LoadEffects()
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
-        problems.collected = list(input_problems)
-        return _prepare_plan(txn, parsed_load, problems, report_all=report_all, stage_files=not options.dry_run)
+        nonlocal effects
+        problems.collected, effects = list(input_problems), LoadEffects()
+        return _prepare_plan(
+            txn, parsed_load, problems, effects, report_all=report_all, stage_files=not options.dry_run
+        )
 
     commit = publish(branch_state, prepare, metadata, conditions)
     if problems.collected:
         return LoadOutcome(mode, problems=_with_file_name(data, problems.in_input_order()))
-    node_counts = _counts_by_type(parsed_load.record_counts, "node")
-    edge_counts = _counts_by_type(parsed_load.record_counts, "edge")
+    return _outcome(parsed_load, commit, effects)
+
+
+def _outcome(parsed_load: ParsedLoad, commit: Commit | None, effects: LoadEffects) -> LoadOutcome:
+    counts = effects.deleted if parsed_load.mode == "delete" else parsed_load.record_counts
     ids = {
         table_key.type_name: table_delta.row_versions["id"]
         for table_key, table_delta in parsed_load.delta.tables.items()
     }
-    return LoadOutcome(mode, commit, node_counts, edge_counts, ids=ids)
+    return LoadOutcome(
+        parsed_load.mode,
+        commit,
+        _counts_by_type(counts, "node"),
+        _counts_by_type(counts, "edge"),
+        ids=ids,
+        missing=effects.missing,
+        nulled=effects.nulled,
+    )
 
 
 def _with_file_name(data: Any, problems: Iterable[LoadProblem]) -> tuple[LoadProblem, ...]:
@@ -145,7 +205,7 @@ def parse_input(
     schema_row = branch_state.last_known().state.schema
     ir = read_schema(branch_state.store, schema_row).ir
     limits, report_all = options.limits, options.on_error == "report"
-    intake = Intake(ir, problems, limits)
+    intake = Intake(ir, problems, limits, BUFFER_CLASSES.get(mode, TypeBuffer))
     allow_truncate = mode == "overwrite"
     if hasattr(data, "take_into"):  # a source of several files
         data.take_into(intake, truncating=allow_truncate, report=report_all)
@@ -158,11 +218,18 @@ def parse_input(
     intake.flush()
     if not report_all:
         problems.raise_first()
-    table_deltas = {
-        table_key: _table_delta(table_key, buffer, mode) for table_key, buffer in sorted(intake.buffers.items())
-    }
-    record_counts = {table_key: buffer.record_count for table_key, buffer in sorted(intake.buffers.items())}
-    return ParsedLoad(mode, schema_row.hash, ir, Delta(table_deltas), record_counts)
+    buffers = dict(sorted(intake.buffers.items()))
+    record_counts = {table_key: buffer.record_count for table_key, buffer in buffers.items()}
+    if mode in BUFFER_CLASSES:
+        partial_rows = {
+            table_key: buffer.partial_rows() for table_key, buffer in buffers.items() if isinstance(buffer, PatchBuffer)
+        }
+        return ParsedLoad(mode, schema_row.hash, ir, Delta(), record_counts, partial_rows)
+    table_deltas = {table_key: _table_delta(table_key, buffer, mode) for table_key, buffer in buffers.items()}
+    absent_properties = {table_key: buffer.absent_properties for table_key, buffer in buffers.items()}
+    return ParsedLoad(
+        mode, schema_row.hash, ir, Delta(table_deltas), record_counts, absent_properties=absent_properties
+    )
 
 
 def _table_delta(table_key: TableKey, buffer: TypeBuffer, load_mode: LoadMode) -> TableDelta:
@@ -184,24 +251,64 @@ def overwrite_conditions(branch_state: BranchState, parsed_load: ParsedLoad) -> 
 
 
 def _prepare_plan(
-    txn: WriteTxn, parsed_load: ParsedLoad, problems: ProblemCollector, *, report_all: bool, stage_files: bool = True
+    txn: WriteTxn,
+    parsed_load: ParsedLoad,
+    problems: ProblemCollector,
+    effects: LoadEffects,
+    *,
+    report_all: bool,
+    stage_files: bool = True,
 ) -> PublishPlan | None:
     schema_hash = txn.base.state.schema.hash
     if schema_hash != parsed_load.schema_hash:
         raise ReadSetConflict(member="schema", expected=parsed_load.schema_hash, actual=schema_hash)
     lookup = RecordingLookup(txn)
-    violation_limit = None if report_all else 1
-    delta, violations = check_delta(parsed_load.ir.catalog, parsed_load.delta, lookup, limit=violation_limit)
+    resolve = {"patch": _resolve_patch, "delete": _resolve_deletion}.get(parsed_load.mode, _resolve_rows)
+    violations, stage_change = resolve(txn, parsed_load, lookup, effects, None if report_all else 1)
     for violation in violations:
         problems.add_violation(violation)
     if problems.collected and not report_all:
         problems.raise_first()
     if problems.collected or not stage_files:
         return None
-    if parsed_load.mode == "merge":
-        delta = without_unchanged(delta, lookup)
-    requirements = (SameSchema(schema_hash), *lookup.requirements)
-    return stage(txn, delta, "load", requirements)
+    return stage_change((SameSchema(schema_hash), *lookup.requirements))
+
+
+def _resolve_rows(
+    txn: WriteTxn, parsed_load: ParsedLoad, lookup: RecordingLookup, effects: LoadEffects, limit: int | None
+) -> tuple[list[Violation], Stage]:
+    """Check whole rows, and find those that a merge does not change."""
+    delta, violations = check_delta(parsed_load.ir.catalog, parsed_load.delta, lookup, limit=limit)
+
+    def count_nulled(table_key: TableKey, stored_rows: pa.Table, new_rows: pa.Table) -> None:
+        absent_names = sorted(parsed_load.absent_properties.get(table_key, ()))
+        counts = count_nulled_values(stored_rows, new_rows.select(absent_names))
+        if counts:
+            effects.nulled[table_key.type_name] = counts
+
+    if parsed_load.mode == "merge" and not violations:
+        delta = without_unchanged(delta, lookup, count_nulled)
+    return violations, lambda requirements: stage(txn, delta, "load", requirements)
+
+
+def _resolve_patch(
+    txn: WriteTxn, parsed_load: ParsedLoad, lookup: RecordingLookup, _effects: LoadEffects, limit: int | None
+) -> tuple[list[Violation], Stage]:
+    """Apply the patches to the stored rows."""
+    patched_tables, violations = apply_patches(parsed_load.partial_rows, lookup, limit=limit)
+    return violations, lambda requirements: stage_patches(txn, patched_tables, "load", requirements)
+
+
+def _resolve_deletion(
+    txn: WriteTxn, parsed_load: ParsedLoad, lookup: RecordingLookup, effects: LoadEffects, limit: int | None
+) -> tuple[list[Violation], Stage]:
+    """Find the rows to delete, and check the rules that their absence may break."""
+    catalog = parsed_load.ir.catalog
+    deletion, violations = find_deleted_rows(catalog, parsed_load.partial_rows, lookup)
+    delta, broken_rules = check_delta(catalog, deletion.to_delta(parsed_load.ir), lookup, limit=limit)
+    effects.missing = deletion.missing
+    effects.deleted = {table_key: len(table_delta.removed_ids) for table_key, table_delta in delta.tables.items()}
+    return [*violations, *broken_rules], lambda requirements: stage(txn, delta, "load", requirements)
 
 
 def _counts_by_type(record_counts: Mapping[TableKey, int], entity_kind: str) -> dict[str, int]:

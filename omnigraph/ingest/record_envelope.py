@@ -11,7 +11,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import resolve_type
 
 from .edge_endpoints import ENDPOINT_COLUMNS, with_endpoint_members
-from .record_intake import Intake, unknown_property_errors
+from .record_intake import Intake, TypeBuffer, unknown_property_errors
 
 _NODE_MEMBERS = frozenset({"type", "data"})
 _EDGE_MEMBERS = frozenset({"edge", "from", "to", "data"})
@@ -79,11 +79,13 @@ def _take_edge(intake: Intake, line_number: int, record: dict[str, Any], allow_t
         buffer.truncated |= _is_truncation(record, _EDGE_MEMBERS, allow_truncate)
         return
     properties, faults = _record_properties(record, edge_type, buffer.member_names)
-    endpoint_ids = _endpoint_id(record, "from", faults), _endpoint_id(record, "to", faults)
+    endpoint_ids = _endpoint_id(buffer, record, "from", faults), _endpoint_id(buffer, record, "to", faults)
     buffer.add(line_number, properties, endpoint_ids, faults)
 
 
-def _endpoint_id(record: dict[str, Any], member_name: str, faults: list[ClientError]) -> str:
+def _endpoint_id(buffer: TypeBuffer, record: dict[str, Any], member_name: str, faults: list[ClientError]) -> str | None:
+    if member_name not in record and not buffer.requires_endpoints:
+        return None
     try:
         return _string_member(record, member_name)
     except ClientError as error:

@@ -7,13 +7,13 @@ objects. Problems are reported with the record's line.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.errors import ClientError, InputError
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.rules.delta import Positions
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _FLUSH_RECORDS = 20_000  # records of one type that are converted to columns together
 RecordData = Mapping[str, Any]
+EndpointIds = tuple[str | None, str | None]  # source and target; None if a partial record omits it
 _NO_VALUES: Mapping[int, Iterable[Any]] = MappingProxyType({})
 RecordFaults = dict[int, list[ClientError]]  # the errors of each record, by its position
 
@@ -47,14 +48,20 @@ def first_fault_recorder(faults: RecordFaults) -> FaultCallback:
 
 @dataclass(slots=True)
 class TypeBuffer:
-    """The records of one type."""
+    """The records of one type, each a whole row: an absent property has its default value.
+
+    `given_names` are the properties that at least one record has. Subclasses accept partial records.
+    """
+
+    fills_absent: ClassVar[bool] = True
+    requires_endpoints: ClassVar[bool] = True
 
     ir: SchemaIR
     entity_type: NodeType | EdgeType
     problems: ProblemCollector
     limits: LoadLimits
     pending_records: list[RecordData] = field(default_factory=list)
-    pending_endpoints: list[tuple[str, str]] = field(default_factory=list)
+    pending_endpoints: list[EndpointIds] = field(default_factory=list)
     pending_lines: list[int] = field(default_factory=list)
     pending_faults: RecordFaults = field(default_factory=dict)
     built_tables: list[pa.Table] = field(default_factory=list)
@@ -65,17 +72,28 @@ class TypeBuffer:
     schema: pa.Schema = None
     defaults: dict[str, Any] = field(default_factory=dict)
     all_ids_generated: bool = True  # every id so far was generated here, so none can exist already
+    given_names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.member_names = frozenset({"id", *(prop.name for prop in self.entity_type.properties)})
         self.schema = row_schema(table_schema(self.ir, self.entity_type))
         self.defaults = defaults_of(self.entity_type)
 
+    @property
+    def read_properties(self) -> tuple[PropertyDefinition, ...]:
+        """The properties whose values are read from the input."""
+        return self.entity_type.properties
+
+    @property
+    def absent_properties(self) -> frozenset[str]:
+        """The properties that no record had."""
+        return frozenset(prop.name for prop in self.entity_type.properties) - self.given_names
+
     def add(
         self,
         line_number: int,
         properties: RecordData,
-        endpoint_ids: tuple[str, str] | None = None,
+        endpoint_ids: EndpointIds | None = None,
         known_faults: Iterable[ClientError] = (),
     ) -> None:
         """Add one record with its properties and optional id; `known_faults` were found earlier."""
@@ -109,6 +127,8 @@ class TypeBuffer:
         self.pending_endpoints = []
         self.pending_lines = []
         self.pending_faults = {}
+        if self.absent_properties:
+            self.given_names.update(*records)
         columns = self._build_columns(records, endpoints, faults)
         record_values = {
             position: [*records[position].values(), *(endpoints[position] if endpoints else ())] for position in faults
@@ -116,7 +136,7 @@ class TypeBuffer:
         self._store_columns(columns, line_numbers, faults, record_values)
 
     def _build_columns(
-        self, records: list[RecordData], endpoints: list[tuple[str, str]], faults: RecordFaults
+        self, records: list[RecordData], endpoints: list[EndpointIds], faults: RecordFaults
     ) -> dict[str, pa.Array]:
         report_fault, type_name = fault_recorder(faults), self.entity_type.name
         built_columns = {
@@ -162,8 +182,7 @@ class TypeBuffer:
         faults: RecordFaults,
         record_values: Mapping[int, Iterable[Any]] = _NO_VALUES,
     ) -> None:
-        column_names = self.schema.names
-        rows = pa.table([columns[column_name] for column_name in column_names], names=column_names)
+        rows = self._assemble_rows(columns)
         for position, errors in sorted(faults.items()):
             entity_id = rows["id"][position].as_py()
             for error in errors:
@@ -172,8 +191,15 @@ class TypeBuffer:
             is_valid = np.ones(len(line_numbers), bool)
             is_valid[list(faults)] = False
             rows, line_numbers = rows.filter(pa.array(is_valid)), line_numbers[is_valid]
-        self.built_tables.append(rows.cast(self.schema))
+        self.built_tables.append(rows.cast(self._schema_of(rows)))
         self.built_positions.append(line_numbers)
+
+    def _assemble_rows(self, columns: dict[str, pa.Array]) -> pa.Table:
+        column_names = self.schema.names
+        return pa.table([columns[column_name] for column_name in column_names], names=column_names)
+
+    def _schema_of(self, _rows: pa.Table) -> pa.Schema:
+        return self.schema
 
     def report_problem(
         self, error: ClientError, line_number: int, entity_id: str | None, record_values: Iterable[Any] = ()
@@ -199,12 +225,19 @@ class TypeBuffer:
 
 
 class Intake:
-    """The records of a load, by type."""
+    """The records of a load, by type; the class of the buffers determines what a record must contain."""
 
-    def __init__(self, ir: SchemaIR, problems: ProblemCollector, limits: LoadLimits) -> None:
+    def __init__(
+        self,
+        ir: SchemaIR,
+        problems: ProblemCollector,
+        limits: LoadLimits,
+        buffer_class: type[TypeBuffer] = TypeBuffer,
+    ) -> None:
         self.ir = ir
         self.problems = problems
         self.limits = limits
+        self.buffer_class = buffer_class
         self.buffers: dict[TableKey, TypeBuffer] = {}
 
     def buffer_for(self, entity_type: NodeType | EdgeType) -> TypeBuffer:
@@ -212,8 +245,12 @@ class Intake:
         buffer_key = table_key(entity_type)
         buffer = self.buffers.get(buffer_key)
         if buffer is None:
-            buffer = self.buffers[buffer_key] = TypeBuffer(self.ir, entity_type, self.problems, self.limits)
+            buffer = self.buffers[buffer_key] = self.new_buffer(entity_type)
         return buffer
+
+    def new_buffer(self, entity_type: NodeType | EdgeType) -> TypeBuffer:
+        """Return an empty buffer that is not part of the load yet."""
+        return self.buffer_class(self.ir, entity_type, self.problems, self.limits)
 
     def flush(self) -> None:
         """Convert all pending records to columns."""

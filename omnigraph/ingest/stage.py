@@ -17,16 +17,33 @@ from omnigraph.publish.write_plan import PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.declared_indexes import scalar_indexes
 from omnigraph.rules.delta import Delta, TableDelta
-from omnigraph.storage.blobs import to_stored_rows
+from omnigraph.storage.blobs import row_schema, to_stored_rows
+from omnigraph.storage.find_rows import take_with_blobs
+from omnigraph.storage.patch_columns import PatchSize, pays_off, stage_patched_columns
 from omnigraph.storage.stage_rows import stage_append, stage_change, stage_overwrite
 from omnigraph.storage.table import StagedChange, Table
 from omnigraph.storage.tail_compaction import with_tail_maintenance
 from omnigraph.values.table_key import TableKey
 
+from .patch_rows import PatchedTable
+
 
 def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()) -> PublishPlan | None:
     """Return the plan for a delta whose stored rows are resolved; None if nothing would change."""
-    writes = stage_tables(txn, delta)
+    return _make_plan(txn, stage_tables(txn, delta), operation, requirements)
+
+
+def stage_patches(
+    txn: WriteTxn, patched_tables: Iterable[PatchedTable], operation: str, requirements: Iterable[Requirement] = ()
+) -> PublishPlan | None:
+    """Return the plan for patched rows; None if no row changes."""
+    writes = {patched.table_key: _stage_patch(txn, patched) for patched in patched_tables if patched.rows.num_rows}
+    return _make_plan(txn, writes, operation, requirements)
+
+
+def _make_plan(
+    txn: WriteTxn, writes: Mapping[TableKey, StagedChange], operation: str, requirements: Iterable[Requirement]
+) -> PublishPlan | None:
     if not writes:
         return None
     if not txn.is_retry:
@@ -77,3 +94,31 @@ def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, row
         replacements=(kept_row_ids, rows.take(pa.array(np.flatnonzero(is_replacement)))) if kept_row_ids else None,
         added_rows=rows.take(added_positions) if len(added_positions) else None,
     )
+
+
+def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
+    """Stage new columns where that writes less, and otherwise whole rows."""
+    table, columns = txn.table(patched.table_key), patched.rows.select(patched.patched_names)
+    if pays_off(table, patch_size(patched), patched.patched_names):
+        return stage_patched_columns(txn.store, table, patched.addresses, patched.row_ids, columns)
+    whole_rows = patched_whole_rows(table, patched)
+    replacements = patched.row_ids.tolist(), to_stored_rows(whole_rows, table.schema)
+    return stage_change(txn.store, table, removed_addresses=patched.addresses.tolist(), replacements=replacements)
+
+
+def patch_size(patched: PatchedTable) -> PatchSize:
+    """Return what a patch changes."""
+    fragment_ids = np.unique(patched.addresses >> np.uint64(32)).tolist()
+    column_bytes = patched.rows.select(patched.patched_names).nbytes
+    return PatchSize(frozenset(fragment_ids), patched.rows.num_rows, column_bytes)
+
+
+def patched_whole_rows(table: Table, patched: PatchedTable) -> pa.Table:
+    """Return the patched rows with all columns of the table."""
+    whole_rows = take_with_blobs(table, pa.array(patched.row_ids.astype(np.uint64)))
+    whole_rows = whole_rows.cast(row_schema(table.schema))
+    for name in patched.patched_names:
+        column_index = whole_rows.schema.get_field_index(name)
+        new_values = patched.rows[name].cast(whole_rows.schema.field(name).type)
+        whole_rows = whole_rows.set_column(column_index, whole_rows.schema.field(name), new_values)
+    return whole_rows

@@ -13,6 +13,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import PropertyValueError
 from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import PropertyType, ScalarType
@@ -53,6 +54,22 @@ def parse_cells(
         return build_column(prop, values, type_name, report_fault, limits)
     check_value_size(column, f"{type_name}.{prop.name}", limits)
     return column
+
+
+def with_decimal_points(
+    prop: PropertyDefinition, cells: pa.Array, decimal_sign: str, type_name: str, report_fault: FaultCallback
+) -> pa.Array:
+    """Return the cells of a number with points as decimal signs; a cell that already has a point is reported."""
+    is_number = prop.type.is_integer or prop.type.scalar.is_float
+    if decimal_sign == "." or not is_number or prop.type.is_list or prop.type.is_vector:
+        return cells
+    has_point = pc.fill_null(pc.match_substring(cells, "."), False)
+    for position in pc.indices_nonzero(has_point).to_pylist():
+        expected, actual = f"{prop.type.display()} with '{decimal_sign}'", f"string '{cells[position]}'"
+        error = PropertyValueError(type_name=type_name, property=prop.name, expected=expected, actual=actual)
+        report_fault(position, error)
+    numbers = pc.if_else(has_point, pa.scalar("0"), cells)  # the record is rejected, so its value does not matter
+    return pc.replace_substring(numbers, decimal_sign, ".")
 
 
 def read_cell(property_type: PropertyType, cell: str) -> Any:

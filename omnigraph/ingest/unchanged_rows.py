@@ -1,27 +1,51 @@
 """Detect merge rows that equal their stored version, so that they are not written again.
 
 The equality of these rows is part of what the load has read, so it becomes a requirement like any other.
+The comparison also counts the values that a merge removes, because the input does not have them.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as kinds
 
 from omnigraph.rules.delta import Delta, TableDelta, as_single_array
 from omnigraph.rules.lookup import Lookup
 from omnigraph.storage.large_blobs import comparable_blobs
+from omnigraph.storage.value_equality import same_rows
+from omnigraph.values.table_key import TableKey
+
+ReplacedRowsCallback = Callable[[TableKey, pa.Table, pa.Table], object]  # called with aligned stored and new rows
 
 
-def without_unchanged(delta: Delta, lookup: Lookup) -> Delta:
+def without_unchanged(
+    delta: Delta, lookup: Lookup, on_replaced: ReplacedRowsCallback = lambda _key, _stored, _new: None
+) -> Delta:
     """Return the delta without rows that would replace a stored row with an identical one."""
-    tables = {table_key: _drop_unchanged(table_delta, lookup) for table_key, table_delta in delta.tables.items()}
+    tables = {
+        table_key: _drop_unchanged(table_delta, lookup, on_replaced) for table_key, table_delta in delta.tables.items()
+    }
     return replace(delta, tables=tables)
 
 
-def _drop_unchanged(table_delta: TableDelta, lookup: Lookup) -> TableDelta:
+def count_nulled_values(stored_rows: pa.Table, new_rows: pa.Table) -> dict[str, int]:
+    """Return the number of values by column that become null; the rows are aligned.
+
+    >>> count_nulled_values(pa.table({"a": [1, 2], "b": [1, None]}), pa.table({"a": [None, 2], "b": [None, None]}))
+    {'a': 1, 'b': 1}
+    """
+    counts = {}
+    for column_name in new_rows.column_names:
+        new_values = new_rows[column_name]
+        if new_values.null_count:
+            is_nulled = pc.and_(pc.is_null(new_values), pc.is_valid(stored_rows[column_name]))
+            counts[column_name] = int(pc.sum(is_nulled).as_py() or 0)
+    return {column_name: count for column_name, count in counts.items() if count}
+
+
+def _drop_unchanged(table_delta: TableDelta, lookup: Lookup, on_replaced: ReplacedRowsCallback) -> TableDelta:
     is_replacement = table_delta.row_ids >= 0
     if table_delta.replaces_table or not is_replacement.any():
         return table_delta
@@ -32,11 +56,8 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup) -> TableDelta:
     stored_rows = stored_rows.take(
         pc.index_in(as_single_array(replacing_rows["id"]), value_set=as_single_array(stored_rows["id"]))
     )
-    is_unchanged = np.ones(replacing_rows.num_rows, bool)
-    for column_name in replacing_rows.column_names:
-        is_unchanged &= _equal_mask(
-            as_single_array(replacing_rows[column_name]), as_single_array(stored_rows[column_name])
-        )
+    on_replaced(table_delta.table_key, stored_rows, replacing_rows)
+    is_unchanged = same_rows(_with_comparable_blobs(replacing_rows), _with_comparable_blobs(stored_rows))
     if not is_unchanged.any():
         return table_delta
     is_written = np.ones(len(table_delta.row_ids), bool)
@@ -53,17 +74,9 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup) -> TableDelta:
     )
 
 
-def _equal_mask(left: pa.Array, right: pa.Array) -> np.ndarray:
-    """Return a mask of where two columns are identical; null equals null, and 0.0 differs from -0.0."""
-    if kinds.is_nested(left.type):
-        value_pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-        return np.array([repr(left_value) == repr(right_value) for left_value, right_value in value_pairs], bool)
-    if kinds.is_large_binary(left.type):
-        left, right = comparable_blobs(left), comparable_blobs(right)
-    if kinds.is_floating(left.type):
-        integer_type = pa.int32() if left.type == pa.float32() else pa.int64()
-        left, right = left.view(integer_type), right.cast(left.type).view(integer_type)
-    is_equal = pc.equal(left, right.cast(left.type))
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    is_same: np.ndarray = pc.or_(pc.fill_null(is_equal, False), both_null).to_numpy(zero_copy_only=False)
-    return is_same
+def _with_comparable_blobs(rows: pa.Table) -> pa.Table:
+    """Return the rows with placeholders for large blobs, as the lookup of stored rows returns them."""
+    for position, field in enumerate(rows.schema):
+        if pa.types.is_large_binary(field.type):
+            rows = rows.set_column(position, field, comparable_blobs(as_single_array(rows[field.name])))
+    return rows

@@ -6,10 +6,20 @@ A mutation raises the first violation, a load reports all of them, and a merge l
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from omnigraph.errors import ClientError, ConstraintViolation, KeyConflict, PropertyValueError, UniqueViolation
+from omnigraph.errors import (
+    ClientError,
+    ConstraintViolation,
+    EntityNotFound,
+    InputError,
+    KeyConflict,
+    PropertyValueError,
+    UniqueViolation,
+)
 from omnigraph.values.table_key import TableKey
 
-Rule = Literal["@range", "@check", "enum", "required", "value", "@unique", "key", "endpoint", "@card"]
+Rule = Literal[
+    "@range", "@check", "enum", "required", "value", "@unique", "key", "endpoint", "@card", "missing", "ambiguous"
+]
 _CONFLICT_KINDS = {
     "@unique": "unique_violation",
     "key": "divergent_insert",
@@ -61,6 +71,18 @@ class Violation:
             )
         if self.rule == "@unique":
             return self._unique_error()
+        if self.rule == "missing":
+            return EntityNotFound(
+                entity_kind=self.type_key.kind,
+                type_name=self.type_name,
+                entity_id=self.entity_id,
+                line=self.input_line,
+                hint=self.hint,
+            )
+        if self.rule == "ambiguous":
+            return InputError(
+                reason=self.reason, line=self.input_line, type_name=self.type_name, edge=self.edge_text, hint=self.hint
+            )
         if self.rule == "value":
             return PropertyValueError(
                 type_name=self.type_name,

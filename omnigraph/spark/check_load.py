@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[int]]:
     """Return the violations of rules that involve all records, and the positions of replaced records."""
     violations: list[Violation] = []
-    lost_endpoints, duplicate_free_keys = lost_endpoint_violations(context)
+    is_patch = context.load_job.mode == "patch"  # a patch moves no edge
+    lost_endpoints, duplicate_free_keys = ([], frozenset()) if is_patch else lost_endpoint_violations(context)
     repeated_ids = _find_repeated_ids(context, context.input_keys - duplicate_free_keys)
     violations += _repeated_id_violations(context, repeated_ids)
     replaced_positions = frozenset(position for positions in repeated_ids.values() for position in positions[:-1])
@@ -43,6 +44,8 @@ def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], fro
         if report.violation.input_line not in replaced_positions
     ]
     violations += _held_value_violations(context, replaced_positions)
+    if is_patch:
+        return violations, replaced_positions
     violations += [finding for finding in lost_endpoints if finding.input_line not in replaced_positions]
     violations += dangling_violations(context, replaced_positions)
     violations += orphan_violations(context)
@@ -88,7 +91,7 @@ def _find_duplicate_groups(rows: "DataFrame", group_columns: list[str]) -> list[
 def _repeated_id_violations(context: LoadCheckContext, repeated: PositionsById) -> Iterator[Violation]:
     for (type_number, entity_id), positions in repeated.items():
         entity_type, table_key = (context.entity_type(type_number), context.load_job.table_keys[type_number])
-        if entity_type.key is not None:
+        if entity_type.key is not None and context.load_job.mode != "patch":
             key_property = entity_type.key[0] if len(entity_type.key) == 1 else entity_type.key
             for position in positions[1:]:
                 yield Violation(
@@ -125,6 +128,8 @@ def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]
         entity_type = context.entity_type(type_number)
         unique_columns = unique_groups(entity_type)[group_number]
         for position in positions[1:]:
+            if context.load_job.mode == "patch" and ids_by_position[position] == ids_by_position[positions[0]]:
+                continue  # patches of the same row, which is reported already
             yield Violation(
                 "@unique",
                 context.load_job.table_keys[type_number],

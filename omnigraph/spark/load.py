@@ -12,45 +12,46 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from omnigraph.errors import InputError, ReadSetConflict, VersionConflict
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.ingest.disk_space import estimate_input, require_disk_space
 from omnigraph.ingest.input_files import InputFile, total_bytes
-from omnigraph.ingest.input_pieces import InputPiece, cut_into_pieces, map_record_positions
-from omnigraph.ingest.load import LoadMode, LoadOutcome, LoadSummary
+from omnigraph.ingest.input_pieces import InputPiece, cut_into_pieces
+from omnigraph.ingest.load import LoadEffects, LoadMode, LoadOutcome, LoadSummary, RequireRows
 from omnigraph.ingest.load_limits import LoadLimits
-from omnigraph.ingest.problem import LoadProblem, ProblemCollector
+from omnigraph.ingest.stage import stage_tables
+from omnigraph.ingest.strict_rows import deleted_row_filters
 from omnigraph.publish.idempotency import find_replayed_commit
 from omnigraph.publish.long_operations import publish_long_operation
 from omnigraph.publish.requirements import Requirement, SameContent, SameSchema, check_requirements
+from omnigraph.publish.unread_changes import RowFilter
 from omnigraph.publish.write_plan import CommitMetadata, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.endpoints import endpoint_columns
-from omnigraph.rules.violation import Violation
 from omnigraph.spark.check_context import LoadCheckContext
 from omnigraph.spark.check_load import find_set_violations
-from omnigraph.storage.fragments import stage_appended_fragments, stage_changed_fragments, stage_overwriting_fragments
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.storage.table import StagedChange
 from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 from . import step_progress
+from .deletion import collect_named_rows, find_deletion
 from .endpoint_lookup import remove_scratch_folders
+from .located_problems import locate_problems
+from .nulled_values import sum_nulled_values
+from .patch_writer import write_patches
+from .patched_records import patched_row_filters
 from .pinned_graph import pin_graph
 from .session import parallelism, translate_spark_errors
 from .stage import LoadJob, make_frame_task, make_piece_task, table_key_of
+from .staged_tables import stage_reported_tables
 from .task_reports import (
     REPORT_DDL,
     FailureReport,
-    LineCountReport,
     RecordCountReport,
-    RejectReport,
-    RemovedRowsReport,
     ReportedTypeReport,
     RowViolationReport,
     StagedFragmentReport,
@@ -63,6 +64,7 @@ from .versions import check_versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from omnigraph.ingest.problem import LoadProblem
     from omnigraph.spark.pinned_graph import PinnedVersion
 
     from .staged_fragments import StagedFragment
@@ -78,7 +80,8 @@ class BulkLoad:
     """What to load and how: files or DataFrames by type, the mode, and whether it is a dry run.
 
     `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit the size
-    of a fragment. `on_step` is called with the name of each step.
+    of a fragment. `on_step` is called with the name of each step. `require_rows` returns the
+    requirement of a patch or a deletion that its rows are as the caller has read them.
     """
 
     mode: LoadMode
@@ -92,6 +95,7 @@ class BulkLoad:
     streams: Mapping[str, str] = field(default_factory=dict)
     on_step: StepNameCallback = lambda _: None
     progress: step_progress.StepProgressCallback | None = None
+    require_rows: RequireRows | None = None
 
 
 def load_on_spark(
@@ -118,7 +122,7 @@ def load_on_spark(
             with translate_spark_errors(spark), load_attempt.step_tracker.report_progress():
                 return load_attempt.load_report(load_attempt.publish(commit_metadata))
         except (VersionConflict, ReadSetConflict):
-            if bulk_load.mode == "overwrite" or attempt == MAX_ATTEMPTS:
+            if bulk_load.mode == "overwrite" or load_attempt.has_row_conflict or attempt == MAX_ATTEMPTS:
                 raise
             check_requirements(
                 requirements, _begin_transaction(branch_state)
@@ -152,6 +156,8 @@ class LoadAttempt:
         )
         self.problems: list[LoadProblem] = []
         self.record_counts: dict[TableKey, int] = {}
+        self.effects = LoadEffects()
+        self.has_row_conflict = False
         self.load_id = clock_and_ids.new_ulid()
         self.written_bytes = 0
         self.step_tracker = step_progress.StepTracker(spark, bulk_load.progress)
@@ -169,15 +175,20 @@ class LoadAttempt:
         summary = LoadSummary(self.step_tracker.seconds, self.written_bytes)
         if self.problems:
             return LoadOutcome(self.bulk_load.mode, problems=tuple(self.problems), summary=summary)
+        counts = self.effects.deleted if self.bulk_load.mode == "delete" else self.record_counts
         node_counts, edge_counts = (
-            {
-                key.type_name: record_count
-                for key, record_count in sorted(self.record_counts.items())
-                if key.kind == kind
-            }
+            {key.type_name: record_count for key, record_count in sorted(counts.items()) if key.kind == kind}
             for kind in ("node", "edge")
         )
-        return LoadOutcome(self.bulk_load.mode, commit, node_counts, edge_counts, summary=summary)
+        return LoadOutcome(
+            self.bulk_load.mode,
+            commit,
+            node_counts,
+            edge_counts,
+            summary=summary,
+            missing=self.effects.missing,
+            nulled=self.effects.nulled,
+        )
 
     def remove_scratch(self) -> None:
         """Remove the indexes that executors built for this attempt."""
@@ -216,28 +227,52 @@ class LoadAttempt:
             raise failure.error
         input_keys = self._count_records(collected)
         self._begin_step("check", sum(self.record_counts.values()))
+        if load_job.mode == "delete":
+            return self._judge_deletion(txn, load_job, pieces, task_reports, collected)
         context = self._check_context(load_job, snapshot, task_reports, collected, input_keys)
-        unreadable = [report.problem for report in select_reports(collected, RejectReport)]
+        if load_job.mode == "patch":
+            self._require_rows(txn, patched_row_filters(context))
         invalid = [report.violation for report in select_reports(collected, RowViolationReport)]
         violations, replaced_positions = find_set_violations(context)
-        parse_problems = ProblemCollector()
-        for item in unreadable:
-            parse_problems.add_problem(item)
-        violations = [item for item in violations if not parse_problems.explains_violation(item)]
-        record_positions = map_record_positions(
-            pieces, {report.piece_number: report.line_count for report in select_reports(collected, LineCountReport)}
-        )
-        self.problems = record_positions.locate_problems(
-            [*unreadable, *map(_problem_from_violation, [*invalid, *violations])]
-        )
+        self.problems = locate_problems(pieces, collected, [*invalid, *violations])
+        self.effects.nulled = sum_nulled_values(collected)
         if self.problems or self.bulk_load.dry_run:
             return None
-        if replaced_positions:  # some records are replaced by later ones, so write again without them
+        if load_job.mode == "patch":
+            collected = write_patches(self.spark, load_job, task_reports, collected)
+        elif replaced_positions:  # some records are replaced by later ones, so write again without them
             second_reports = self.run_tasks(replace(load_job, skipped_positions=replaced_positions), pieces)
             collected = collect_reports(second_reports)
             second_reports.unpersist()
-        staged_tables = self._stage_tables(txn, load_job, collected, input_keys)
+        staged_tables, self.written_bytes = stage_reported_tables(txn, load_job, collected, input_keys)
         return self._make_plan(txn, load_job, staged_tables, input_keys) if staged_tables else None
+
+    def _require_rows(self, txn: WriteTxn, row_filters: Mapping[TableKey, RowFilter | None]) -> None:
+        """Check that the rows which the load depends on are as the caller has read them; a failure is final."""
+        if self.bulk_load.require_rows is None:
+            return
+        try:
+            check_requirements((self.bulk_load.require_rows(row_filters),), txn)
+        except VersionConflict:
+            self.has_row_conflict = True
+            raise
+
+    def _judge_deletion(
+        self,
+        txn: WriteTxn,
+        load_job: LoadJob,
+        pieces: Sequence[InputPiece],
+        task_reports: "DataFrame",
+        collected: Sequence[TaskReport],
+    ) -> PublishPlan | None:
+        """Find the rows that the records name, on the driver, which must list the removed rows anyway."""
+        named_rows = collect_named_rows(load_job, task_reports)
+        self._require_rows(txn, deleted_row_filters(load_job.schema_ir.catalog, named_rows))
+        delta, violations, self.effects = find_deletion(load_job, named_rows)
+        self.problems = locate_problems(pieces, collected, violations)
+        if self.problems or self.bulk_load.dry_run or not delta.tables:
+            return None
+        return self._make_plan(txn, load_job, stage_tables(txn, delta), frozenset(self.record_counts))
 
     def _check_context(
         self,
@@ -326,22 +361,6 @@ class LoadAttempt:
                 raise InputError(reason=f"{key} is both truncated and loaded by the same input")
         return frozenset(self.record_counts)
 
-    def _stage_tables(
-        self, txn: WriteTxn, load_job: LoadJob, collected: Sequence[TaskReport], input_keys: frozenset[TableKey]
-    ) -> dict[TableKey, StagedChange]:
-        fragments_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
-        removed_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
-        for staged in select_reports(collected, StagedFragmentReport):
-            fragments_by_key[staged.fragment.table_key].append(staged.fragment.metadata)
-            self.written_bytes += staged.fragment.file_bytes
-        for removed in select_reports(collected, RemovedRowsReport):
-            removed_by_key[removed.table_key].append(removed.addresses)
-        staged_tables = {}
-        for key in sorted(input_keys):
-            if fragments_by_key[key] or (load_job.mode == "overwrite" and key in load_job.filled_keys):
-                staged_tables[key] = _stage_table(txn, key, load_job.mode, fragments_by_key[key], removed_by_key[key])
-        return staged_tables
-
     def _make_plan(
         self,
         txn: WriteTxn,
@@ -353,7 +372,7 @@ class LoadAttempt:
         for edge_type in load_job.schema_ir.catalog.edges:
             if TableKey.edge(edge_type.name) in input_keys:
                 read_keys |= {key for _, _, key in endpoint_columns(edge_type)}
-        if load_job.mode == "overwrite":
+        if load_job.mode in ("overwrite", "delete"):
             read_keys |= {TableKey.edge(edge_type.name) for edge_type in load_job.schema_ir.catalog.edges}
         table_entries = txn.base.state.tables
         content_requirements = [
@@ -367,18 +386,3 @@ class LoadAttempt:
         self._begin_step("publish")
         epoch = txn.base.state.head.gc_epoch
         return PublishPlan("load", staged_tables, requirements, streams=self.bulk_load.streams, gc_epoch=epoch)
-
-
-def _stage_table(
-    txn: WriteTxn, table_key: TableKey, mode: LoadMode, fragments: Sequence[Any], removed_addresses: Sequence[Any]
-) -> StagedChange:
-    table = txn.table(table_key)
-    if mode == "overwrite":
-        return stage_overwriting_fragments(table, fragments)
-    if not removed_addresses:
-        return stage_appended_fragments(table, fragments)
-    return stage_changed_fragments(txn.store, table, fragments, np.concatenate(removed_addresses))
-
-
-def _problem_from_violation(violation: Violation) -> LoadProblem:
-    return LoadProblem(violation.input_line, violation.type_name, violation.entity_id, violation.to_error())

@@ -94,7 +94,9 @@ TUPLE_ROWS = RowKind(
 )
 # A stored edge that is replaced by a loaded one.
 REPLACED_EDGE_ROWS = RowKind("old", pa.schema([("type", pa.int32()), ("id", pa.string()), ("src", pa.string())]))
-ROW_KINDS = (KEY_ROWS, TUPLE_ROWS, REPLACED_EDGE_ROWS)
+# Patched rows of one fragment, packed as bytes; `grp` is the id of the fragment.
+PATCHED_ROWS = RowKind("patched", pa.schema([("type", pa.int32()), ("grp", pa.int32()), ("payload", pa.binary())]))
+ROW_KINDS = (KEY_ROWS, TUPLE_ROWS, REPLACED_EDGE_ROWS, PATCHED_ROWS)
 
 
 def widen_batch(kind: str, row_count: int, columns: dict[str, Any]) -> pa.RecordBatch:

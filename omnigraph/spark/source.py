@@ -35,6 +35,7 @@ from .writer import GraphWriter, prepare_type_write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_WRITE_MODES = tuple(mode for mode in LOAD_MODES if mode != "delete")  # a write to one type cannot delete edges
 _OPTIONS = (
     "graph", "path", "type", "kind", "branch", "at", "version", "columns", "filters", "loadmode",
 )  # fmt: skip
@@ -97,8 +98,9 @@ class GraphSource(api.DataSource):
         pinned, branch_name = self._pinned_snapshot(), self.lowercase_options.get("branch", MAIN)
         entity_type = self._entity_type(pinned)
         load_mode = "overwrite" if overwrite else self.lowercase_options.get("loadmode")
-        if load_mode not in (None, *LOAD_MODES):
-            raise UsageError(reason=f"unknown loadMode '{load_mode}'; expected {', '.join(LOAD_MODES)}")
+        if load_mode not in (None, *_WRITE_MODES):
+            hint = "delete with graph.load({type: frame}, mode='delete')" if load_mode == "delete" else None
+            raise UsageError(reason=f"unknown loadMode '{load_mode}'; expected {', '.join(_WRITE_MODES)}", hint=hint)
         gc_epoch = open_branch(pinned.store, branch_name).last_known().state.head.gc_epoch
         type_write = prepare_type_write(
             pinned,

@@ -5,7 +5,7 @@ task makes nothing visible and is independent of other tasks: the driver checks 
 involve all records, based on the reports.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,23 +15,27 @@ import pyarrow as pa
 from omnigraph.errors import ClientError
 from omnigraph.ingest.frames import take_table
 from omnigraph.ingest.input_pieces import InputPiece, first_position, read_piece
-from omnigraph.ingest.load import LoadMode
+from omnigraph.ingest.load import BUFFER_CLASSES, LoadMode
 from omnigraph.ingest.load_limits import LoadLimits
+from omnigraph.ingest.partial_records import PartialRows
+from omnigraph.ingest.patch_rows import broken_row_rules, held_values, resolve_patch
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.ingest.record_intake import Intake, TypeBuffer
-from omnigraph.ingest.unchanged_rows import without_unchanged
+from omnigraph.ingest.unchanged_rows import count_nulled_values, without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import resolve_type, type_for_key
 from omnigraph.rules.delta import Delta, Positions, TableDelta, build_table_delta
 from omnigraph.rules.existing_rows import resolve_existing
 from omnigraph.rules.row_rules import row_violations
-from omnigraph.rules.unique import unique_violations
+from omnigraph.rules.unique import rule_columns, unique_violations
+from omnigraph.rules.violation import Violation
 from omnigraph.storage.fragments import write_fragment
 from omnigraph.storage.sizes import FRAGMENT_BYTES, FRAGMENT_ROWS
 from omnigraph.values import ScalarType
 from omnigraph.values.table_key import TableKey
 
+from .patch_writer import report_patched_rows
 from .pinned_graph import PinnedGraph, PinnedRowLookup
 from .report_rows import KEY_ROWS, REPLACED_EDGE_ROWS, TUPLE_ROWS
 from .rule_inputs import key_batches, tuple_batches
@@ -41,6 +45,7 @@ from .task_reports import (
     FailureReport,
     HeldValueReport,
     LineCountReport,
+    NulledValuesReport,
     RecordCountReport,
     RejectReport,
     RemovedRowsReport,
@@ -173,7 +178,8 @@ class PieceLoader:
     def __init__(self, load_job: LoadJob) -> None:
         self.load_job = load_job
         self.problems = ProblemCollector()
-        self.intake = Intake(load_job.schema_ir, self.problems, load_job.limits)
+        buffer_class = BUFFER_CLASSES.get(load_job.mode, TypeBuffer)
+        self.intake = Intake(load_job.schema_ir, self.problems, load_job.limits, buffer_class)
         self.lookup = PinnedRowLookup(load_job.pinned_graph)
         self.buffers: dict[TableKey, RowBuffer] = {}
         self.is_valid = True  # once a rule is broken, nothing will be published, so stop writing
@@ -195,7 +201,12 @@ class PieceLoader:
         for table_key in list(self.buffers):
             yield from self._write_buffer(table_key)
         for table_key, type_buffer in self.intake.buffers.items():
-            yield RecordCountReport(table_key, type_buffer.record_count, bool(type_buffer.truncated)).to_batch()
+            yield RecordCountReport(
+                table_key,
+                type_buffer.record_count,
+                bool(type_buffer.truncated),
+                tuple(sorted(type_buffer.given_names)),
+            ).to_batch()
 
     def _type_number(self, table_key: TableKey) -> int:
         return self.load_job.table_keys.index(table_key)
@@ -212,12 +223,27 @@ class PieceLoader:
         if self.load_job.skipped_positions:
             kept_mask = ~np.isin(positions, np.fromiter(self.load_job.skipped_positions, np.int64))
             rows, positions = rows.filter(pa.array(kept_mask)), positions[kept_mask]
-        for violation in row_violations(type_buffer.entity_type, rows, positions):
-            self.is_valid = False
-            yield RowViolationReport(violation).to_batch()
+        if self.load_job.mode not in BUFFER_CLASSES:
+            yield from self._report_invalid(row_violations(type_buffer.entity_type, rows, positions))
         self.buffers.setdefault(table_key, RowBuffer()).add(
             rows, positions, ids_generated=type_buffer.all_ids_generated
         )
+
+    def _report_invalid(self, violations: Iterable[Violation]) -> ReportBatches:
+        for violation in violations:
+            self.is_valid = False
+            yield RowViolationReport(violation).to_batch()
+
+    def _report_patch(self, table_key: TableKey, partial_rows: PartialRows) -> ReportBatches:
+        """Report the rows that patches change; they are written when all records have been checked."""
+        entity_type = partial_rows.entity_type
+        patched, is_changed, violations = resolve_patch(partial_rows, self.lookup, rule_columns(entity_type))
+        yield from self._report_invalid([*violations, *broken_row_rules(patched)])
+        for violation in held_values(patched, self.lookup):
+            yield HeldValueReport(violation).to_batch()
+        yield from self._report_unwritten(table_key, patched.rows, patched.input_lines, ids_generated=False)
+        if self.load_job.writes_fragments and self.is_valid:
+            yield from report_patched_rows(self._type_number(table_key), patched.filter(is_changed))
 
     def _write_buffer(self, table_key: TableKey) -> ReportBatches:
         buffer, type_number, entity_type = (
@@ -225,7 +251,14 @@ class PieceLoader:
             self._type_number(table_key),
             type_for_key(self.load_job.schema_ir.catalog, table_key),
         )
-        buffered_rows, positions = (pa.concat_tables(buffer.tables), np.concatenate(buffer.position_arrays))
+        buffered_rows = pa.concat_tables(buffer.tables, promote_options="default")
+        positions = np.concatenate(buffer.position_arrays)
+        if self.load_job.mode == "delete":
+            yield KEY_ROWS.to_report(named_rows(type_number, buffered_rows, positions))
+            return
+        if self.load_job.mode == "patch":
+            yield from self._report_patch(table_key, PartialRows(entity_type, buffered_rows, positions))
+            return
         delta = replace(
             build_table_delta(
                 table_key,
@@ -245,7 +278,14 @@ class PieceLoader:
                 yield HeldValueReport(unique_violation).to_batch()
             yield from _replaced_edge_reports(entity_type, type_number, delta)
             if self.load_job.mode == "merge":
-                delta = without_unchanged(Delta({table_key: delta}), self.lookup).tables[table_key]
+                nulled: dict[str, int] = {}
+                delta = without_unchanged(
+                    Delta({table_key: delta}),
+                    self.lookup,
+                    lambda _key, stored_rows, new_rows: nulled.update(count_nulled_values(stored_rows, new_rows)),
+                ).tables[table_key]
+                if nulled:
+                    yield NulledValuesReport(table_key, nulled).to_batch()
             self.is_valid = self.is_valid and not key_violations
         unwritten_mask = np.ones(len(positions), bool)
         if self.load_job.writes_fragments and self.is_valid:
@@ -304,6 +344,12 @@ class PieceLoader:
             )
             yield StagedFragmentReport(fragment).to_batch()
             yield RemovedRowsReport(table_key, delta.addresses[replaces_stored]).to_batch()
+
+
+def named_rows(type_number: int, rows: pa.Table, positions: Positions) -> pa.RecordBatch:
+    """Return what the records of a deletion name, with the columns of `KEY_ROWS`."""
+    endpoints = {name: rows[name] for name in ("src", "dst") if name in rows.column_names}
+    return KEY_ROWS.batch(rows.num_rows, type=type_number, id=rows["id"], spot=positions, **endpoints)
 
 
 def delta_positions(delta: TableDelta) -> Positions:

@@ -112,16 +112,40 @@ class LineCountReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class RecordCountReport(TaskReport):
-    """The number of records of a type in a piece, and whether the piece truncates the type."""
+    """The number of records of a type in a piece, whether the piece truncates the type, and their properties."""
 
     kind: ClassVar[str] = "count"
     table_key: TableKey
     record_count: int
     truncated: bool
+    given_names: tuple[str, ...] = ()
 
     def to_members(self) -> Members:
         """Return the fields."""
-        return {"table_key": self.table_key, "record_count": self.record_count, "truncated": self.truncated}
+        return {
+            "table_key": self.table_key,
+            "record_count": self.record_count,
+            "truncated": self.truncated,
+            "given_names": list(self.given_names),
+        }
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**{**members, "given_names": tuple(members["given_names"])})
+
+
+@dataclass(frozen=True, slots=True)
+class NulledValuesReport(TaskReport):
+    """The values of stored rows that a merge replaces with null, by property."""
+
+    kind: ClassVar[str] = "nulled"
+    table_key: TableKey
+    counts: Mapping[str, int]
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {"table_key": self.table_key, "counts": dict(self.counts)}
 
     @classmethod
     def from_members(cls, members: Members, payload: bytes | None) -> Self:
@@ -262,12 +286,58 @@ class ReportedTypeReport(TaskReport):
         return cls(**members)
 
 
+@dataclass(frozen=True, slots=True)
+class PatchedRowsReport(TaskReport):
+    """The size of patched rows of one fragment, and the properties that their records have."""
+
+    kind: ClassVar[str] = "patch_size"
+    table_key: TableKey
+    fragment_id: int
+    row_count: int
+    column_bytes: int
+    column_names: tuple[str, ...]
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {
+            "table_key": self.table_key,
+            "fragment_id": self.fragment_id,
+            "row_count": self.row_count,
+            "column_bytes": self.column_bytes,
+            "column_names": list(self.column_names),
+        }
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**{**members, "column_names": tuple(members["column_names"])})
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedColumnsReport(TaskReport):
+    """A stored fragment to which a task gave new columns."""
+
+    kind: ClassVar[str] = "patched_columns"
+    table_key: TableKey
+    written_fragment: Mapping[str, Any]
+
+    def to_members(self) -> Members:
+        """Return the fields."""
+        return {"table_key": self.table_key, "written_fragment": self.written_fragment}
+
+    @classmethod
+    def from_members(cls, members: Members, payload: bytes | None) -> Self:
+        """Restore a report."""
+        return cls(**members)
+
+
 REPORT_TYPES: Mapping[str, type[TaskReport]] = {
     report_type.kind: report_type
     for report_type in (
         FailureReport,
         LineCountReport,
         RecordCountReport,
+        NulledValuesReport,
         RejectReport,
         RowViolationReport,
         ExistingIdReport,
@@ -275,6 +345,8 @@ REPORT_TYPES: Mapping[str, type[TaskReport]] = {
         StagedFragmentReport,
         RemovedRowsReport,
         ReportedTypeReport,
+        PatchedRowsReport,
+        PatchedColumnsReport,
     )
 }
 

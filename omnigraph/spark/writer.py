@@ -18,10 +18,12 @@ from omnigraph.errors import ClientError, KeyConflict, ReadSetConflict
 from omnigraph.history.branches import open_branch
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.ingest.frames import take_table
-from omnigraph.ingest.load import LoadMode
+from omnigraph.ingest.load import BUFFER_CLASSES, LoadMode
 from omnigraph.ingest.load_limits import LoadLimits
+from omnigraph.ingest.partial_records import PartialRows
+from omnigraph.ingest.patch_rows import resolve_patch
 from omnigraph.ingest.problem import LoadProblem, ProblemCollector, relocate_problem
-from omnigraph.ingest.record_intake import Intake
+from omnigraph.ingest.record_intake import Intake, TypeBuffer
 from omnigraph.ingest.unchanged_rows import without_unchanged
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
@@ -52,7 +54,7 @@ from .stage import restore_unsigned
 
 MAX_ROWS, MAX_BYTES = FRAGMENT_ROWS, FRAGMENT_BYTES  # limits of a fragment
 _MAX_PROBLEMS = 1000  # maximum number of problems that a task returns; only the first is raised
-_DELTA_MODES: dict[str, DeltaMode] = {"append": "insert", "merge": "upsert", "overwrite": "replace"}
+_DELTA_MODES: dict[str, DeltaMode] = {"append": "insert", "merge": "upsert", "overwrite": "replace", "patch": "upsert"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,8 @@ def _gather_fragment_rows(
 ) -> Iterator[pa.Table]:
     """Yield rows in the form of the table, enough for one fragment at a time."""
     problems = ProblemCollector()
-    intake = Intake(type_write.schema_ir, problems, LoadLimits())
+    buffer_class = BUFFER_CLASSES.get(type_write.mode, TypeBuffer)
+    intake = Intake(type_write.schema_ir, problems, LoadLimits(), buffer_class)
     pending_tables: list[pa.Table] = []
     rows_read = pending_rows = pending_bytes = 0
     for spark_table in tables:
@@ -157,10 +160,10 @@ def _gather_fragment_rows(
         pending_rows += parsed_rows.num_rows
         pending_bytes += parsed_rows.nbytes
         if pending_rows >= MAX_ROWS or pending_bytes >= MAX_BYTES:
-            yield pa.concat_tables(pending_tables)
+            yield pa.concat_tables(pending_tables, promote_options="default")
             pending_tables, pending_rows, pending_bytes = [], 0, 0
     if pending_rows:
-        yield pa.concat_tables(pending_tables)
+        yield pa.concat_tables(pending_tables, promote_options="default")
 
 
 def _report_problems(task_report: WriteTaskReport, problems: Iterable[LoadProblem]) -> None:
@@ -168,7 +171,22 @@ def _report_problems(task_report: WriteTaskReport, problems: Iterable[LoadProble
     task_report.problems += [relocate_problem(problem, lambda _: None, None) for problem in problems]
 
 
+def _complete_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Table) -> pa.Table:
+    """Return the whole rows that patches produce; those that fit no stored row are reported."""
+    partial_rows = PartialRows(type_write.entity_type, rows, np.zeros(rows.num_rows, np.int64))
+    pinned_table = type_write.pinned_graph.table(type_write.table_key)
+    patched, _, violations = resolve_patch(
+        partial_rows, PinnedRowLookup(type_write.pinned_graph), pinned_table.schema.names
+    )
+    for violation in violations:
+        error = replace(violation, input_line=None).to_error()
+        task_report.problems.append(LoadProblem(None, violation.type_name, violation.entity_id, error))
+    return patched.rows.select(pinned_table.schema.names)
+
+
 def _stage_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Table) -> None:
+    if type_write.mode == "patch":
+        rows = _complete_rows(type_write, task_report, rows)
     for violation in row_violations(type_write.entity_type, rows, None):
         task_report.problems.append(LoadProblem(None, violation.type_name, violation.entity_id, violation.to_error()))
     task_report.packed_keys.append(pack_table(rows.select(rule_columns(type_write.entity_type))))
@@ -176,7 +194,7 @@ def _stage_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Ta
         return
     # Repeated ids are rejected once all keys are known; here every row counts as distinct.
     delta = build_table_delta(type_write.table_key, rows, "fresh")
-    if type_write.mode == "merge" and type_write.has_rows and not task_report.ids_generated:
+    if type_write.mode in ("merge", "patch") and type_write.has_rows and not task_report.ids_generated:
         lookup = PinnedRowLookup(type_write.pinned_graph)
         upsert_delta = Delta({type_write.table_key: build_table_delta(type_write.table_key, rows, "upsert")})
         delta = without_unchanged(resolve_existing(upsert_delta, lookup)[0], lookup).tables[type_write.table_key]
@@ -238,7 +256,7 @@ def _combine_keys(type_write: TypeWrite, task_reports: list[WriteTaskReport], pa
     delta = build_table_delta(
         type_write.table_key, key_rows, "fresh" if ids_generated else _DELTA_MODES[type_write.mode], from_records=True
     )
-    if type_write.mode == "merge" and len(delta.latest_positions) < key_rows.num_rows:
+    if type_write.mode in ("merge", "patch") and len(delta.latest_positions) < key_rows.num_rows:
         hint = "keep only one row per id: the rows of a DataFrame have no order"
         raise KeyConflict(_repeated_id_message(type_write, key_rows), type_key=type_write.table_key, hint=hint)
     return replace(delta, rejects_existing=type_write.mode == "append", row_rules_checked=True)

@@ -69,6 +69,7 @@ def _operation_to_json(operation: Any) -> dict[str, Any]:
         "removed": list(operation.removed_fragment_ids),
         "updated": _fragments_to_json(operation.updated_fragments),
         "new": _fragments_to_json(operation.new_fragments),
+        **({"modified_fields": list(operation.fields_modified)} if operation.fields_modified else {}),
     }
 
 
@@ -84,7 +85,8 @@ def _operation_from_json(members: Mapping[str, Any], table: Table) -> Any:
         removed_fragment_ids=list(members["removed"]),
         updated_fragments=[_fragment_from_json(fragment_json) for fragment_json in members["updated"]],
         new_fragments=new_fragments,
-        update_mode="",
+        fields_modified=list(members.get("modified_fields", ())),
+        update_mode="rewrite_columns" if members.get("modified_fields") else "",
     )
 
 

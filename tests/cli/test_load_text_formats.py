@@ -1,5 +1,6 @@
 """Text files as people have them, loaded with the command line: CSV dialects, byte order marks, mixed formats."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,28 @@ def test_standard_input_may_have_a_type(omnigraph: Program, graph: str) -> None:
     refused = omnigraph(*words, stdin=b"name\tage\nbob\tx\n")
     assert "line 2: property 'Person.age'" in refused.err
     assert people() == [("ann", 1, None)]
+
+
+def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -> None:
+    Path("p.json").write_text('[{"name": "ann", "age": 1, "note": "x"}, {"name": "bob", "age": 2, "note": "y"}]')
+    assert omnigraph("load", "g", "--data", "Person=p.json", "--mode", "append").code == 0
+    Path("age.csv").write_text("name,age\nann,5\nbob,2\n")
+    load = ("load", "g", "--data", "Person=age.csv", "--mode")
+    checked = omnigraph(*load, "merge", "--dry-run")
+    assert "checked for main by merge: 2 Person\nmerge would remove values" in checked.out
+    assert omnigraph(*load, "patch").out == "loaded main by patch: 2 Person\n"
+    assert "all values were already stored, so nothing changed" in omnigraph(*load, "patch").out
+    assert people() == [("ann", 5, "x"), ("bob", 2, "y")]
+    merged = omnigraph(*load, "merge")
+    assert merged.out.endswith("merge removed values that the input does not have: Person.note (2)\n")
+    assert "hint: --mode patch" in merged.err
+    Path("gone.csv").write_text("name\nann\nzoe\n")
+    gone = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "delete", "--json")
+    document = json.loads(gone.out)
+    assert document["nodes"] == [{"name": "Person", "entities_deleted": 1}]
+    assert document["missing"] == [{"name": "Person", "entities": 1}]
+    again = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "delete")
+    assert again.out == "loaded main by delete: nothing to delete; not found: 2 Person\n"
+    refused = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "patch", "--rejects", "bad")
+    assert (refused.code, refused.err.count("has no id")) == (1, 2)
+    assert len(Path("bad/rejects.ndjson").read_text().splitlines()) == 2

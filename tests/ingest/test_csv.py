@@ -379,3 +379,16 @@ def test_whole_columns_are_parsed_as_single_cells_are(prop: PropertyDefinition) 
 @given(st.sampled_from(PROPERTIES), st.lists(st.sampled_from(CELL_TEXTS) | st.text("0123456789.-+eTZ: ", max_size=24)))
 def test_random_columns_are_parsed_as_single_cells_are(prop: PropertyDefinition, cells: list[str]) -> None:
     assert_parsed_alike(prop, cells)
+
+
+def test_decimal_commas() -> None:
+    assert values("k;d\na;1,5\nb;-2,5e1\nc;7\nd;\n", "d", decimal=",") == [1.5, -25.0, 7.0, None]
+    assert values('k,i,s\na,"4,0","1,5"\n', "i", decimal=",") == [4]
+    rows, problems = read("k;d;s\na;1.5;x,y\nb;1.234,5;1.5\nc;1,5;1.5\n", decimal=",")
+    assert [(row["line"], row["d"], row["s"]) for row in rows] == [(4, 1.5, "1.5")]
+    assert [problem.partition(": ")[2] for problem in problems] == [
+        "property 'A.d' of 'a': expected F64? with ',', got string '1.5'",
+        "property 'A.d' of 'b': expected F64? with ',', got string '1.234,5'",
+    ]
+    with pytest.raises(UsageError, match=r"decimal must be '\.' or ','"):
+        CsvOptions(decimal=";")

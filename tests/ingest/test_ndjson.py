@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.errors import ClientError, InputError, ResourceLimitExceeded
+from omnigraph.ingest import json_arrays
 from omnigraph.ingest.files import iter_lines
 from omnigraph.ingest.input_parts import find_input_files
 from omnigraph.ingest.input_pieces import cut_into_pieces, read_piece_blocks
+from omnigraph.ingest.json_arrays import unwrap_array
 from omnigraph.ingest.load_limits import LoadLimits
 from omnigraph.ingest.ndjson import parse_line
 
@@ -136,3 +138,40 @@ def test_files_in_pieces_yield_the_same_lines(tmp_path: Path, encoding: str) -> 
     assert (len(pieces) > 5) == encoding.startswith("utf-8")
     read = [line for piece in pieces for block in read_piece_blocks(piece, 100) for line in block.split(b"\n")]
     assert [line.decode() for line in read] == lines
+
+
+@given(st.lists(objects, min_size=1, max_size=5), st.sampled_from([None, 2]), st.integers(1, 40))
+def test_an_array_of_records_is_read_like_lines(records: list[Any], indent: int | None, piece_bytes: int) -> None:
+    text = json.dumps(records, indent=indent, ensure_ascii=False).encode()
+    pieces = iter([text[start : start + piece_bytes] for start in range(0, len(text), piece_bytes)])
+    lines = b"".join(unwrap_array(pieces)).split(b"\n")
+    assert [json.loads(line) for line in lines if line] == records
+    if indent:  # every record is on the line on which it begins
+        first_lines = [number for number, line in enumerate(text.split(b"\n")) if line.startswith(b"  {")]
+        assert [number for number, line in enumerate(lines) if line] == first_lines
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b'[{"a": 1},\n]', "line 2: malformed JSON array: a record is missing before ']'"),
+        (b'[{"a": 1},\n,{}]', "line 2: malformed JSON array: a record is missing before ','"),
+        (b'[\n{"a": [1}', "line 2: malformed JSON array: it has no closing bracket"),
+        (b'[{"a": 1}]\n{}', "line 1: malformed JSON array: there is text after its end"),
+        (b'[{"a": "x\ny"}]', "line 1: malformed JSON array: a string has no closing quote"),
+    ],
+)
+def test_malformed_arrays_are_rejected(text: bytes, reason: str) -> None:
+    with pytest.raises(InputError) as rejected:
+        list(iter_lines(text, 1000))
+    assert rejected.value.message == reason
+
+
+def test_arrays_are_one_piece_and_have_a_size_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "records.json"
+    file.write_text("[" + ",".join(json.dumps({"n": n}) for n in range(50)) + "]")
+    (piece,) = cut_into_pieces(find_input_files(str(file)), 100)
+    assert sum(block.count(b"\n") + 1 for block in read_piece_blocks(piece, 1000)) == 50
+    monkeypatch.setattr(json_arrays, "MAX_ARRAY_BYTES", 100)
+    with pytest.raises(ResourceLimitExceeded, match="json_array_bytes"):
+        list(iter_lines(file, 1000))

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from omnigraph import Graph
-from omnigraph.errors import ReadSetConflict, VersionConflict
+from omnigraph.errors import EntityNotFound, ReadSetConflict, VersionConflict
 from tests.model.row_conflicts import COLUMNS, Condition, Query, Statement, Touch, World, touches
 
 NAMES = [f"i{number}" for number in range(8)]
@@ -31,6 +31,7 @@ class Interleaving:
     world: World
     clients: list[Client]
     outcomes: Counter[str] = field(default_factory=Counter)
+    forms: Random = field(default_factory=lambda: Random(7))
 
     def step(self) -> None:
         """One client does one thing."""
@@ -162,11 +163,26 @@ class Interleaving:
     # Choices ------------------------------------------------------------------------------------
 
     def _run(self, target: Any, statement: Statement) -> int:
+        if isinstance(target, Graph) and statement.where.column == "name" and self.forms.random() < 0.6:
+            return self._run_as_load(target, statement)
         if statement.column is None:
             receipt = target.delete("Item", where=statement.where.text)
         else:
             receipt = target.update("Item", where=statement.where.text, set={statement.column: statement.value})
         return 0 if receipt is None else int(receipt.nodes.get("Item", 0))
+
+    def _run_as_load(self, graph: Graph, statement: Statement) -> int:
+        """Run a statement about one item as a load by delete or patch; the latter rejects a missing item."""
+        name = {self.forms.choice(["name", "id"]): statement.where.value}
+        self.outcomes["load"] += 1
+        if statement.column is None:
+            receipt: Any = graph.load({"Item": [name]}, mode="delete")
+            return int(receipt.nodes.get("Item", 0))
+        try:
+            receipt = graph.load({"Item": [{**name, statement.column: statement.value}]}, mode="patch")
+        except EntityNotFound:
+            return 0
+        return int(receipt.nodes["Item"])
 
     def condition(self) -> Condition:
         return self.dice.choice(

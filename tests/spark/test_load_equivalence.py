@@ -11,8 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import omnigraph
 from omnigraph import CsvOptions
+from omnigraph.errors import VersionConflict
 from omnigraph.spark import source
+from omnigraph.storage import patch_columns
+from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import DATA, SCHEMA
 from tests.model import random_writes
 from tests.model.engine_cases import Case, all_cases
@@ -326,3 +330,117 @@ def write_badges(spark: Any, graph: Any) -> None:
         heads.append(graph.refresh().head.id)
     assert heads[0] == heads[1]
     assert sorted(graph.edges("Badge").result().to_records()) == [("3", "b", 'c"', 3), ("4", "a", "b", 4)]
+
+
+PARTIAL_SCHEMA = """
+node Person { name: String @key  age: I32?  city: String?  mail: String? @unique  tags: [String]?  @range(age, 0..150) }
+node Note { text: String?  n: I32? }
+edge Knows: Person -> Person { since: I32?  weight: F64? }
+edge Owns: Person -> Note @card(1..2)
+"""
+
+
+def person(name: str, **data: Any) -> dict[str, Any]:
+    return {"type": "Person", "data": {"name": name, **data}}
+
+
+def partial_engines(folder: Path, spark: Any) -> Engines:
+    people = [person(f"p{i}", age=i, city="x", mail=f"m{i}", tags=["a"]) for i in range(8)]
+    notes = [{"type": "Note", "data": {"id": f"n{i}", "text": "t"}} for i in range(2)]
+    knows = [edge("Knows", f"p{i}", f"p{(i + 1) % 8}", id=f"k{i}", since=i) for i in range(8)]
+    others = [edge("Knows", "p0", "p1", id="k9"), edge("Owns", "p0", "n0", id="o1")]
+    return Engines(folder, spark, PARTIAL_SCHEMA, lines(*people, *notes, *knows, *others))
+
+
+def test_patches_and_deletes_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = partial_engines(tmp_path, spark)
+    patches = [person("p0", age=99), {"type": "Person", "data": {"id": "p1", "city": None, "tags": []}}]
+    edges = [{"edge": "Knows", "data": {"id": "k0", "weight": 1.5}}, person("p2", age=2)]
+    assert both.text(lines(*patches, *edges), "patch", piece_bytes=SMALL) == ({"Person": 3}, {"Knows": 1}, True)
+    gone = lines(
+        edge("Knows", "p3", "p4"), person("p2"), person("p2"), person("none"), {"edge": "Knows", "data": {"id": "?"}}
+    )
+    assert both.text(gone, "delete", piece_bytes=SMALL) == ({"Person": 1}, {"Knows": 3}, True)
+
+
+@pytest.mark.full
+def test_rejected_patches_and_deletes_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = partial_engines(tmp_path, spark)
+    patches = [
+        person("zoe", age=9),
+        {"type": "Person", "data": {"age": 9}},
+        person("p2", age=900),
+        person("p3", mail="m4"),
+        {"edge": "Knows", "from": "p3", "data": {"id": "k1"}},
+        person("p5", age=1),
+        person("p5", age=2),
+        person("p6", mail="new"),
+        person("p7", mail="new"),
+        person("p4", id="p3"),
+    ]
+    found = both.text(lines(*patches), "patch", piece_bytes=SMALL)
+    assert isinstance(found, Counter)
+    assert sorted(line for _, line, *_ in found) == [1, 2, 3, 4, 5, 7, 9, 10]
+    assert both.text(lines(person("p3", mail="m4"), person("p4", mail="m3")), "patch", piece_bytes=SMALL)[2]
+    assert not both.text(lines(person("p3", mail="m4")), "patch")[2]
+    held = both.text(lines(person("p3", mail="m5"), person("p5", age=7)), "patch", piece_bytes=SMALL)
+    assert isinstance(held, Counter)
+    deletes = [edge("Knows", "p0", "p1"), {"type": "Note", "data": {}}, {"type": "Note", "data": {"id": "n0"}}]
+    found = both.text(lines(*deletes), "delete", piece_bytes=SMALL)
+    assert isinstance(found, Counter)
+    assert found.total() == 3
+
+
+@pytest.mark.full
+def test_partial_loads_of_frames_and_nulled_values_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> None:
+    both = partial_engines(tmp_path, spark)
+    local, bulk = both.graphs["local"], both.graphs["spark"]
+    rows = [("p4", 5), ("p5", None)]
+    frame = spark.createDataFrame(rows, "name string, age int")
+    records = [{"name": name, "age": age} for name, age in rows]
+    modes: tuple[Any, ...] = ("patch", "merge", "delete")
+    for mode in modes:
+        done: Any = bulk.refresh().load({"Person": frame}, mode=mode, spark=spark)
+        wanted: Any = local.refresh().load({"Person": records}, mode=mode)
+        assert (done.nodes, done.edges, done.missing, done.nulled) == (
+            wanted.nodes, wanted.edges, wanted.missing, wanted.nulled,
+        )  # fmt: skip
+        assert bool(done.nulled) == (mode == "merge")
+        both.compare()
+    source.register(spark)
+    writer = spark.createDataFrame([("p6", "oslo")], "name string, city string").write.format("omnigraph")
+    writer.mode("append").options(graph=str(tmp_path / "spark"), type="Person", loadMode="patch").save()
+    local.refresh().load({"Person": [{"name": "p6", "city": "oslo"}]}, mode="patch")
+    both.compare()
+
+
+@pytest.mark.full
+def test_partial_loads_on_spark_conflict_with_changes_of_their_rows_only(tmp_path: Path, spark: Any) -> None:
+    both = partial_engines(tmp_path, spark)
+    graph, other = both.graphs["spark"], omnigraph.open(tmp_path / "spark", durability="os")
+    other.update("Person", where="name = 'p0'", set={"age": 50, "city": "oslo"})
+    (tmp_path / "p0.ndjson").write_text(lines(person("p0", age=1)))
+    on_spark: Any = {"engine": "spark", "spark": spark}
+    modes: tuple[Any, ...] = ("patch", "delete")
+    for mode in modes:
+        with pytest.raises(VersionConflict, match="p0"):
+            graph.load(str(tmp_path / "p0.ndjson"), mode=mode, **on_spark)
+    (tmp_path / "p1.ndjson").write_text(lines(person("p1", age=1), person("p2", mail="new")))
+    assert graph.load(str(tmp_path / "p1.ndjson"), mode="patch", **on_spark)
+    assert graph.refresh().load(str(tmp_path / "p0.ndjson"), mode="delete", **on_spark)
+
+
+@pytest.mark.full
+def test_patches_of_most_rows_write_columns_on_both_engines(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patch_columns, "MIN_ROWS", 1)
+    both = partial_engines(tmp_path, spark)
+    ages = [person(f"p{i}", age=100 + i) for i in range(6)]
+    others = [person("p6", city=None, tags=["x", "y"]), person("p7", mail="new")]
+    assert both.text(lines(*ages, *others), "patch", piece_bytes=SMALL) == ({"Person": 8}, {}, True)
+    for graph in both.graphs.values():
+        fragments = graph.refresh()._handle.snapshot.table(TableKey.node("Person")).dataset.get_fragments()
+        assert [len(fragment.metadata.files) for fragment in fragments] == [2]
+        assert graph.query('match { $p: Person { mail: "new" } } return { $p.name }').scalars() == ["p7"]
+        assert not graph.maintenance.check().findings

@@ -25,6 +25,7 @@ from omnigraph.rules.violation import Violation
 from omnigraph.spark.report_encoding import decode_json, encode_json, error_from_members, error_members
 from omnigraph.spark.report_rows import (
     KEY_ROWS,
+    PATCHED_ROWS,
     REPLACED_EDGE_ROWS,
     REPORT_SCHEMA,
     ROW_KINDS,
@@ -39,6 +40,9 @@ from omnigraph.spark.task_reports import (
     FailureReport,
     HeldValueReport,
     LineCountReport,
+    NulledValuesReport,
+    PatchedColumnsReport,
+    PatchedRowsReport,
     RecordCountReport,
     RejectReport,
     RemovedRowsReport,
@@ -72,7 +76,10 @@ FRAGMENT = StagedFragment(
 REPORTS: list[TaskReport] = [
     FailureReport(1 << 40 | 1, InputError("cannot read x", reason="unreadable")),
     LineCountReport(4, 100),
-    RecordCountReport(TableKey("node:P"), 3, truncated=True),
+    RecordCountReport(TableKey("node:P"), 3, truncated=True, given_names=("age", "name")),
+    NulledValuesReport(TableKey("node:P"), {"age": 2}),
+    PatchedRowsReport(TableKey("node:P"), 7, 100, 800, ("age",)),
+    PatchedColumnsReport(TableKey("node:P"), {"fragment": {"id": 7}, "fields": [3], "checksums": {}}),
     RejectReport(LoadProblem(3, "P", "a", ERROR, None, ("1", "\ud800"), b"\xff{")),
     RejectReport(LoadProblem(None, None, None, ERROR)),
     RowViolationReport(VIOLATION),
@@ -200,9 +207,18 @@ def replaced_rows() -> pa.RecordBatch:
     return REPLACED_EDGE_ROWS.batch(1, type=2, id=pa.chunked_array([["e"]]), src=["a"])
 
 
+def patched_rows() -> pa.RecordBatch:
+    return PATCHED_ROWS.batch(1, type=2, grp=7, payload=pa.array([b"\x00rows"], pa.binary()))
+
+
 @pytest.mark.parametrize(
     ("row_kind", "make"),
-    [(KEY_ROWS, key_rows), (TUPLE_ROWS, tuple_rows), (REPLACED_EDGE_ROWS, replaced_rows)],
+    [
+        (KEY_ROWS, key_rows),
+        (TUPLE_ROWS, tuple_rows),
+        (REPLACED_EDGE_ROWS, replaced_rows),
+        (PATCHED_ROWS, patched_rows),
+    ],
     ids=lambda one: getattr(one, "kind", ""),
 )
 def test_rows_of_every_kind_come_back(row_kind: RowKind, make: Callable[[], pa.RecordBatch]) -> None:
@@ -211,7 +227,7 @@ def test_rows_of_every_kind_come_back(row_kind: RowKind, make: Callable[[], pa.R
     assert (rows.schema, report.schema) == (row_kind.schema, REPORT_SCHEMA)
     assert row_kind.from_report(report).equals(rows)
     others = [one for one in ROW_KINDS if one is not row_kind]
-    assert [one.from_report(report).num_rows for one in others] == [0, 0]
+    assert [one.from_report(report).num_rows for one in others] == [0, 0, 0]
 
 
 def test_table_keys_arrive_as_table_keys() -> None:

@@ -23,7 +23,9 @@ class Receipt:
     `nodes` and `edges` count the affected entities by type. `ids` are the ids of added or replaced
     entities by type, in input order; a load omits them. For a load, `steps` maps each step to its
     duration in seconds, and `written` is the number of bytes, if known. `indexes` are the columns
-    whose indexes were built, by table.
+    whose indexes were built, by table. For a load by delete, `missing` counts the entities that did
+    not exist, by type. For a load by merge, `nulled` counts the values that became null because the
+    input never has their property, by type and property.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)
@@ -41,6 +43,8 @@ class Receipt:
     steps: Mapping[str, float] = field(default_factory=dict)
     written: int = 0
     indexes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+    nulled: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self.commit is not None

@@ -87,6 +87,9 @@ def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
     """Return the operation for an append or merge load that is part of a larger write."""
     if parsed_load.mode == "overwrite":
         raise InputError(reason="a transaction cannot overwrite whole types")
+    if parsed_load.mode not in ("append", "merge"):
+        hint = "use update and delete, or load outside of the transaction"
+        raise InputError(reason=f"a transaction cannot load by {parsed_load.mode}", hint=hint)
 
     def write_tables(overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
         for table_key, table_delta in parsed_load.delta.tables.items():
