@@ -145,7 +145,7 @@ class Transaction(Guarded):
     def update(
         self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any
     ) -> None:
-        """Set properties of the nodes that match a predicate; see `Graph.update`."""
+        """Set properties of the nodes or edges that match a predicate; see `Graph.update`."""
         catalog = self._open_work().overlay.catalog
         text, arguments = build_update(catalog, type_name, where, set, {**(params or {}), **values})
         self.mutate(text, params=arguments)

@@ -129,7 +129,10 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     idempotency_key: str | None = None,
     **values: Any,
 ) -> Receipt:
-    """Set properties of nodes: `update("Person", where="name = $n", set=…, n=…)`."""
+    """Set properties of nodes or edges: `update("Person", where="name = $n", set=…, n=…)`.
+
+    The keys of nodes and the endpoints of edges cannot be changed.
+    """
     target = handle.for_branch(branch)
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}

@@ -214,7 +214,7 @@ class ExpressionError(LanguageError, QueryExecutionError):
 
 
 class AmbiguousAssignment(ClientError):
-    """A match assigns two different values to the same property of a node.
+    """A match assigns two different values to the same property of an entity.
 
     >>> error = AmbiguousAssignment(
     ...     type_name="Person", entity_id="ann", property="age", first_value=1, second_value=2
@@ -226,7 +226,7 @@ class AmbiguousAssignment(ClientError):
     sentence = (
         "update of {type_name} '{entity_id}': the match assigns both {first_value} and {second_value} to '{property}'"
     )
-    hint = "add conditions to the match, so that it returns one value for each node"
+    hint = "add conditions to the match, so that it returns one value for each entity"
     type_name: str | None = None
     entity_id: str | None = None
     property: str | None = None

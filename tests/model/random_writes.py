@@ -63,9 +63,14 @@ class Scribe:
                 return f'insert Event {{ title: {self.text()}, day: date("2024-01-01") }}'
             case "f":
                 return self.insert_edge()
-        kind = self.dice.choice(["User", "User", "Event"])
+        return self.update()
+
+    def update(self) -> str:
+        kind = self.dice.choice(["User", "User", "Event", "edge"])
         if kind == "Event":
             return f"update Event set {{ title: {self.text()} }} where {self.where_event()}"
+        if kind == "edge":
+            return self.update_edge()
         return f"update User set {{ {self.assignments()} }} where {self.where_user()}"
 
     def insert_edge(self) -> str:
@@ -73,6 +78,14 @@ class Scribe:
         ends = [self.some(kind) for kind in EDGES[name]]
         more = ', since: date("2024-01-01")' if name == "Follows" else ""
         return f"insert {name} {{ from: {ends[0]}, to: {ends[1]}{more} }}"
+
+    def update_edge(self) -> str:
+        """An update of edges by an endpoint or a property; some of them match nothing."""
+        if self.dice.random() < 0.5:
+            test = self.dice.choice([f"from = {self.some('User')}", "since is null", f"to != {self.some('User')}"])
+            return f'update Follows set {{ since: date("2024-0{self.dice.randint(1, 9)}-01") }} where {test}'
+        test = self.dice.choice([f"from = {self.some('User')}", "weight > 1 or weight is null", "id is not null"])
+        return f"update Owns set {{ weight: {self.dice.choice(['1', '2', 'null', '7.0'])} }} where {test}"
 
     def delete(self) -> str:
         match self.dice.choice("uuefmmm"):
@@ -92,12 +105,23 @@ class Scribe:
             walk = self.dice.choice(["owns", "hosts", "owns|hosts"])
             value = self.dice.choice([self.text(), "$u.login", "$u.mail", "$u.status", *_TEXTS])
             return f"match {{ $u: User  $u {walk} $e }} update $e set {{ title: {value} }}"
+        if self.dice.random() < 0.25:
+            return self.matched_edge_update()
         value = self.dice.choice(["$v.age", "$v.score", "$w.since", "$u.age", "30", "null", *_NUMBERS])
         name = {"$w.since": "joined"}.get(value, self.dice.choice(["age", "score"]))
         own = f"{name}: {value}" if value != "$w.since" else "status: $w.to"
         more = f", status: {self.dice.choice(['$v.login', '$v.status', '$u.mail', self.text()])}"
         more = more if self.dice.random() < 0.5 and "status" not in own else ""
         return f"match {{ {self.users()} }} update ${self.dice.choice('uuv')} set {{ {own}{more} }}"
+
+    def matched_edge_update(self) -> str:
+        """An update of edges that a match binds; some give one edge two values."""
+        if self.dice.random() < 0.5:
+            clauses, value = self.users(), self.dice.choice(['date("2023-03-03")', "null", "$w.since"])
+            return f"match {{ {clauses} }} update $w set {{ since: {value} }}"
+        more = self.dice.choice(["", "$u follows $v", "$v owns $e"])
+        values = ["$w.weight + 1", "$u.age", "3", *(["$v.age"] if more else [])]
+        return f"match {{ $u: User  $u $w:owns $e  {more} }} update $w set {{ weight: {self.dice.choice(values)} }}"
 
     def matched_delete(self) -> str:
         """A delete of nodes or edges that a match binds."""

@@ -135,23 +135,23 @@ def _assigned(
 
 
 def _update(delta: Delta, node: m.Update, parameters: Mapping[str, Value]) -> None:
-    kind = delta.world.catalog.node(node.type_name.text)
-    assert kind is not None
+    key = _key_of(delta.world.catalog, node.type_name.text)
+    kind = _kind(delta.world.catalog, key)
     given = _assigned(delta, kind, node.assignments, parameters)
-    rows = delta.world.nodes[kind.name]
+    rows = delta.world.rows(key)
     matched = [own for own in rows if _passes(delta.world, kind.name, own, node.where, parameters)]
     for own in matched:
         _required(kind, rows[own] | given)
-        delta.put(f"node:{kind.name}", own, rows[own] | given)
-    delta.counts[f"node:{kind.name}"] += len(matched)
+        delta.put(key, own, rows[own] | given)
+    delta.counts[key] += len(matched)
 
 
 def _matched_update(delta: Delta, node: m.MatchedUpdate, parameters: Mapping[str, Value]) -> None:
-    """Every matched node once; two different values for one of its properties are refused."""
+    """Every matched entity once; two different values for one of its properties are refused."""
     matcher = Matcher(delta.world, parameters)
     rows = matcher.rows(node.clauses)
-    kind = delta.world.catalog.node(matcher.kinds[node.variable.name])
-    assert kind is not None
+    key = _target_key(matcher, node)
+    kind = _kind(delta.world.catalog, key)
     chosen: dict[str, tuple[list[Value], Row]] = {}
     for row in rows:
         entity = row[node.variable.name]
@@ -160,12 +160,35 @@ def _matched_update(delta: Delta, node: m.MatchedUpdate, parameters: Mapping[str
         values = [matcher.value(one.value, row) for one in node.assignments]
         if chosen.setdefault(entity[1], (values, row))[0] != values:
             raise Refused("AmbiguousAssignment")
-    stored_rows = delta.world.nodes[kind.name]
+    stored_rows = delta.world.rows(key)
     given = {own: _assigned(delta, kind, node.assignments, parameters, row) for own, (_, row) in chosen.items()}
     for own, values_by_name in given.items():
         _required(kind, stored_rows[own] | values_by_name)
-        delta.put(f"node:{kind.name}", own, stored_rows[own] | values_by_name)
-    delta.counts[f"node:{kind.name}"] += len(given)
+        delta.put(key, own, stored_rows[own] | values_by_name)
+    delta.counts[key] += len(given)
+
+
+def _target_key(matcher: Matcher, node: m.MatchedUpdate) -> str:
+    """The table of the changed variable; the edge variable of a traversal names its edge type."""
+    name = matcher.kinds.get(node.variable.name)
+    if name is not None and matcher.world.catalog.node(name) is not None:
+        return f"node:{name}"
+    edges = _edges_named(node.clauses, node.variable.name)
+    kind = matcher.world.catalog.edge_ignoring_case(next(edges))
+    assert kind is not None
+    return f"edge:{kind.name}"
+
+
+def _edges_named(clauses: Iterable[m.Clause], variable: str) -> Iterator[str]:
+    for clause in clauses:
+        if isinstance(clause, m.OptionalMatch):
+            yield from _edges_named(clause.clauses, variable)
+        elif isinstance(clause, m.Traversal) and clause.edge_variable and clause.edge_variable.name == variable:
+            yield clause.edges[0].text
+
+
+def _key_of(catalog: Catalog, name: str) -> str:
+    return f"node:{name}" if catalog.node(name) else f"edge:{name}"
 
 
 def _matched_delete(delta: Delta, node: m.MatchedDelete, parameters: Mapping[str, Value]) -> None:

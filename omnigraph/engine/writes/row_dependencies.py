@@ -129,7 +129,8 @@ class RowDependencies:
         """Add the rows that updates and deletes match; inserts depend on nothing that a caller has read."""
         for statement in statements:
             if isinstance(statement, plan.UpdateRows):
-                dependency = self._add_predicate(TableKey.node(statement.type_name), (statement.where,), params)
+                table_key = TableKey.of(statement.kind, statement.type_name)
+                dependency = self._add_predicate(table_key, (statement.where,), params)
                 dependency.column_names |= {assignment.name for assignment in statement.assignments}
                 assigned_values = (assignment.value for assignment in statement.assignments)
                 dependency.column_names |= {column_name for _, column_name in columns_read(*assigned_values)}

@@ -71,20 +71,22 @@ def run_statement(
         case plan.InsertRow():
             _run_insert(overlay, statement, params, stats, id_generator)
         case plan.UpdateRows():
-            node_type = type_for_key(overlay.catalog, TableKey.node(statement.type_name))
+            table_key = TableKey.of(statement.kind, statement.type_name)
+            entity_type = type_for_key(overlay.catalog, table_key)
             assigned = {
-                assignment.name: _assigned_scalar(node_type, assignment, params) for assignment in statement.assignments
+                assignment.name: _assigned_scalar(entity_type, assignment, params)
+                for assignment in statement.assignments
             }
-            updated_count = overlay.update(TableKey.node(node_type.name), statement.where, params, assigned)
-            stats.add("node", node_type.name, updated_count)
+            updated_count = overlay.update(table_key, statement.where, params, assigned)
+            stats.add(statement.kind, statement.type_name, updated_count)
         case plan.DeleteRows():
             table_key = TableKey.of(statement.kind, statement.type_name)
             _delete_edges(overlay, statement, overlay.delete(table_key, statement.where, params), stats)
         case plan.MatchedUpdate():
-            node_type = type_for_key(overlay.catalog, TableKey.node(statement.type_name))
+            table_key = TableKey.of(statement.kind, statement.type_name)
             assigned_columns = matched_values(overlay, statement, params, _coerce_value)
-            updated_count = overlay.update_by_id(TableKey.node(node_type.name), *assigned_columns)
-            stats.add("node", node_type.name, updated_count)
+            updated_count = overlay.update_by_id(table_key, *assigned_columns)
+            stats.add(statement.kind, statement.type_name, updated_count)
         case plan.MatchedDelete():
             table_key = TableKey.of(statement.kind, statement.type_name)
             deleted_ids = overlay.delete_by_id(table_key, matched_ids(overlay, statement.matched, params))
@@ -137,13 +139,12 @@ def _property_value(
     return _coerce_value(entity_type, declared_property, arguments[declared_property.name])
 
 
-def _assigned_scalar(node_type: NodeType | EdgeType, assignment: plan.Assign, params: ParamValues) -> pa.Scalar:
-    declared_property = node_type.property(assignment.name)
+def _assigned_scalar(entity_type: NodeType | EdgeType, assignment: plan.Assign, params: ParamValues) -> pa.Scalar:
+    declared_property = entity_type.property(assignment.name)
     if declared_property is None:
-        raise InternalError(reason=f"{node_type.name} has no property {assignment.name}")
-    return stored_column(
-        declared_property.type, [_coerce_value(node_type, declared_property, _argument_value(assignment, params))]
-    )[0]
+        raise InternalError(reason=f"{entity_type.name} has no property {assignment.name}")
+    value = _coerce_value(entity_type, declared_property, _argument_value(assignment, params))
+    return stored_column(declared_property.type, [value])[0]
 
 
 def _coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, value: Any) -> Any:

@@ -23,7 +23,7 @@ TYPE_CODES = MappingProxyType(
         "T13": "a property is assigned twice in one statement",
         "T14": "a variable is used where a parameter is required",
         "T15": "a traversal has invalid hop bounds, or `nearest` has an invalid property or argument",
-        "T16": "an update names an edge type",
+        "T16": "an update assigns an endpoint of an edge",
         "T17": "`nearest` is used without a limit",
         "T18": "`nearest` is combined with an ordering by column name",
         "T19": "`search` or `fuzzy` has invalid arguments or is used where it is not allowed",

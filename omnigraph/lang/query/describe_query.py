@@ -167,9 +167,7 @@ def _edge_and_endpoint_types(edge_type: str, catalog: Catalog) -> Iterator[TypeR
 def _written_types(write_plan: plan.WritePlan) -> Iterator[TypeRef]:
     for statement in write_plan.statements:
         match statement:
-            case plan.UpdateRows() | plan.MatchedUpdate():
-                yield TypeRef("node", statement.type_name)
-            case plan.InsertRow():
+            case plan.InsertRow() | plan.UpdateRows() | plan.MatchedUpdate():
                 yield TypeRef(statement.kind, statement.type_name)
             case plan.DeleteRows() | plan.MatchedDelete():
                 yield TypeRef(statement.kind, statement.type_name)

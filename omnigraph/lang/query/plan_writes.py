@@ -34,11 +34,12 @@ class InsertRow:
 
 @record
 class UpdateRows:
-    """Assign constants to properties of all matching nodes."""
+    """Assign constants to properties of all matching entities."""
 
     type_name: str
     assignments: tuple[Assign, ...]
     where: "Predicate"
+    kind: OneOf["node", "edge"] = "node"
 
 
 @record
@@ -53,7 +54,7 @@ class DeleteRows:
 
 @record
 class MatchedUpdate:
-    """Assign to the nodes that a read returns. Its first column is the id; the others are the assigned row values.
+    """Assign to the entities that a read returns. Its first column is the id; the others are the assigned row values.
 
     Its rows are distinct, so two rows with the same id assign different values.
     """
@@ -61,6 +62,7 @@ class MatchedUpdate:
     type_name: str
     assignments: tuple[Assign, ...]
     matched: "ReadPlan"
+    kind: OneOf["node", "edge"] = "node"
 
 
 @record

@@ -148,7 +148,7 @@ def _write_plan_lines(write_plan: plan.WritePlan) -> Iterator[str]:
                 yield f"{heading} {_assignments_text(statement.assignments)}"
             case plan.UpdateRows():
                 where_text = predicate_text(statement.where)
-                heading = f"update node {statement.type_name} {_assignments_text(statement.assignments)}"
+                heading = f"update {statement.kind} {statement.type_name} {_assignments_text(statement.assignments)}"
                 yield f"{heading} where {where_text}"
             case plan.DeleteRows():
                 where_text = predicate_text(statement.where)
@@ -156,7 +156,8 @@ def _write_plan_lines(write_plan: plan.WritePlan) -> Iterator[str]:
                 heading = f"delete {statement.kind} {statement.type_name}"
                 yield f"{heading} where {where_text}{cascade_text}"
             case plan.MatchedUpdate():
-                yield f"update node {statement.type_name} {_assignments_text(statement.assignments)} for each"
+                heading = f"update {statement.kind} {statement.type_name}"
+                yield f"{heading} {_assignments_text(statement.assignments)} for each"
                 yield from (f"  {line}" for line in _read_plan_lines(statement.matched))
             case plan.MatchedDelete():
                 cascade_text = f" with {', '.join(statement.cascades)}" if statement.cascades else ""

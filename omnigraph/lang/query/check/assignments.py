@@ -6,7 +6,7 @@ the statement runs.
 
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EdgeType, Key, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType
 
@@ -37,14 +37,24 @@ def check_assignments(
     return tuple(checked_assignments)
 
 
-def check_key_unchanged(scope: Scope, target_type: NodeType, assignment_nodes: tuple[m.Assignment, ...]) -> None:
-    """Report assignments of an update to members of the key."""
+def check_identity_unchanged(
+    scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
+) -> None:
+    """Report assignments of an update to members of the key and to the endpoints of an edge."""
+    hint = f"delete the {target_type.kind} and insert it again"
     for assignment in assignment_nodes:
-        if assignment.name.text in (target_type.key or ()):
-            key_name = assignment.name.text
-            message = f"`{key_name}` is part of the key of {target_type.name} and cannot be changed"
-            hint = "delete the node and insert it again"
+        name = assignment.name.text
+        if isinstance(target_type, EdgeType) and name in _ENDPOINT_NAMES:
+            message = f"`{name}` is an endpoint of {target_type.name} and cannot be changed"
+            scope.report.error(assignment.name.span, message, "T16", hint=hint)
+        elif name in key_columns(target_type):
+            message = f"`{name}` is part of the key of {target_type.name} and cannot be changed"
             scope.report.error(assignment.name.span, message, hint=hint)
+
+
+def key_columns(target_type: NodeType | EdgeType) -> tuple[str, ...]:
+    """Return the columns of the key of a type; the result is empty for a type without a key."""
+    return next((constraint.columns for constraint in target_type.constraints if isinstance(constraint, Key)), ())
 
 
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:

@@ -113,6 +113,7 @@ class CheckedUnion:
 class CheckedMatchedUpdate:
     """A checked `match { .. } update $p set { .. }`; see `plan.MatchedUpdate` for the columns of `matched`."""
 
+    kind: OneOf["node", "edge"]
     type_name: str
     assignments: tuple[plan.Assign, ...]
     matched: CheckedRead

@@ -4,12 +4,14 @@ This module checks the target, the assignments and the `where` of a statement (T
 on data, such as keys and ranges, are checked when the statement runs.
 """
 
+from typing import Literal as OneOf
+
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 
-from .assignments import check_assignments, check_key_unchanged
+from .assignments import check_assignments, check_identity_unchanged
 from .checked import CheckedStatement, CheckedWrite
 from .matched_writes import check_matched_delete, check_matched_update, incident_edges
 from .row_conditions import check_row_condition
@@ -71,9 +73,7 @@ def _check_insert(scope: Scope, insert: m.Insert, target_type: NodeType | EdgeTy
     if missing_names:
         message = f"{target_type.name} needs {_join_names(missing_names)}"
         scope.report.error(insert.type_name.span, message, "T12")
-    return plan.InsertRow(
-        "node" if isinstance(target_type, NodeType) else "edge", target_type.name, checked_assignments
-    )
+    return plan.InsertRow(_kind_of(target_type), target_type.name, checked_assignments)
 
 
 def _missing_required(target_type: NodeType | EdgeType, assigned_names: set[str]) -> list[str]:
@@ -90,20 +90,21 @@ def _join_names(names: list[str]) -> str:
     return quoted_names[0] if len(quoted_names) == 1 else f"{', '.join(quoted_names[:-1])} and {quoted_names[-1]}"
 
 
+def _kind_of(target_type: NodeType | EdgeType) -> OneOf["node", "edge"]:
+    return "node" if isinstance(target_type, NodeType) else "edge"
+
+
 def _check_update(scope: Scope, update: m.Update, target_type: NodeType | EdgeType | None) -> plan.UpdateRows | None:
-    if isinstance(target_type, EdgeType):
-        message = f"{target_type.name} is an edge type, and edges cannot be updated"
-        hint = "delete the edge and insert it again"
-        scope.report.error(update.type_name.span, message, "T16", hint=hint)
-        return None
     checked_assignments = check_assignments(scope, target_type, update.assignments)
     row_predicate = check_row_condition(scope, target_type, update.where)
     if target_type is None:
         return None
     if not update.assignments:
         scope.report.error(update.type_name.span, "an update must have at least one assignment", "T10")
-    check_key_unchanged(scope, target_type, update.assignments)
-    return plan.UpdateRows(target_type.name, checked_assignments, row_predicate) if row_predicate is not None else None
+    check_identity_unchanged(scope, target_type, update.assignments)
+    if row_predicate is None:
+        return None
+    return plan.UpdateRows(target_type.name, checked_assignments, row_predicate, _kind_of(target_type))
 
 
 def _check_delete(scope: Scope, delete: m.Delete, target_type: NodeType | EdgeType | None) -> plan.DeleteRows | None:
