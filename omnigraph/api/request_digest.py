@@ -18,6 +18,8 @@ from omnigraph.values import PropertyType, ScalarType
 _FORM_NAMES: dict[type, str] = {
     plan.WritePlan: "WritePlan statements",
     plan.InsertRow: "InsertRow kind type_name assignments",
+    plan.UpsertRow: "UpsertRow kind type_name assignments",
+    plan.PatchRow: "PatchRow kind type_name assignments",
     plan.DeleteRows: "DeleteRows kind type_name where cascades",
     plan.Assign: "Assign name value",
     plan.Constant: "Constant value type",

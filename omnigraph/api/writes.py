@@ -26,12 +26,13 @@ from omnigraph.api.load_routing import EngineOptions
 from omnigraph.api.loads import load_source
 from omnigraph.api.log_events import log_operation
 from omnigraph.api.queries import Params, QueryCall
+from omnigraph.api.record_writes import write_partial_records
 from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_plain_value
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values.name_rules import require_text
 
 if TYPE_CHECKING:
@@ -92,13 +93,27 @@ def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[W
 
 
 def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
-    """Add entities, or replace those with the same id, as whole rows.
+    """Add entities, or change those with the same key or `id`.
 
-    An edge without an `id` is always new. If a repeated call must not duplicate an edge, give the
-    edge an id, or declare `@unique(src, dst)` in the schema.
+    An existing entity keeps what its record omits; a property that is given as None becomes null. To
+    replace whole entities, use `load(…, mode="merge")`. Like an update, an upsert fails with a conflict
+    if a value that it sets has changed since this graph last showed it. An edge without an `id` is
+    always new. If a repeated call must not duplicate an edge, give the edge an id, or declare
+    `@unique(src, dst)` in the schema.
     """
-    rows = {require_text(type_name, "type"): normalize_records(records)}
-    return write_records(handle, rows, "merge", options)
+    target = handle.for_branch(options.get("branch"))
+    return write_partial_records(target, type_name, normalize_records(records), "upsert", _write_options_of(options))
+
+
+def patch(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
+    """Change existing entities: `patch("Person", {"name": "ann", "age": 31})`.
+
+    Each record names its entity by all members of the key, or by `id`, and has the properties that
+    change. Accepts the same forms as `insert`. Raises `EntityNotFound` if an entity does not exist,
+    and a conflict if a value that it sets has changed since this graph last showed it.
+    """
+    target = handle.for_branch(options.get("branch"))
+    return write_partial_records(target, type_name, normalize_records(records), "patch", _write_options_of(options))
 
 
 def connect_nodes(
@@ -198,9 +213,9 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
         handle.store.effects.recording() as requests,
     ):
         event.start_phase("compile")
-        query, catalog = _compile_mutation(handle, call)
+        query, ir = _compile_mutation(handle, call)
         mutation = bind_mutation(query, call.arguments, "python")
-        requirement, attempts = handle.require_unchanged(mutation.row_filters(catalog)), AttemptCounter()
+        requirement, attempts = handle.require_unchanged(mutation.row_filters(ir)), AttemptCounter()
         write_options = handle.with_actor(write_options)
         event.start_phase("write")
         outcome = run_operations(
@@ -251,11 +266,11 @@ def _write_options_of(options: WriteKeywords) -> WriteOptions:
         raise UsageError(reason=f"unknown option; expected one of {names}") from None
 
 
-def _compile_mutation(handle: Handle, call: QueryCall) -> tuple[CompiledQuery, Catalog]:
+def _compile_mutation(handle: Handle, call: QueryCall) -> tuple[CompiledQuery, SchemaIR]:
     text = read_query(call.source, call.arguments)
     state, snapshot = handle.branch_state.last_known().state, handle.snapshot
     if snapshot.schema_row != state.schema:
         snapshot = handle.latest_snapshot()
     schema_hash = snapshot.schema_row.hash
     queries = COMPILED_QUERIES.get_or_compile(text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name)
-    return require_query_kind(select_query(queries, call.name), "mutation"), snapshot.schema.ir.catalog
+    return require_query_kind(select_query(queries, call.name), "mutation"), snapshot.schema.ir

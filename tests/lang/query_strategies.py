@@ -14,7 +14,7 @@ from omnigraph.values import PropertyType, ScalarType
 
 KEYWORDS = tuple(
     "query match return having union all order limit offset distinct as asc desc not optional and or in is null"
-    " true false contains starts_with insert update delete set where now search fuzzy match_text"
+    " true false contains starts_with insert upsert patch update delete set where now search fuzzy match_text"
     " bm25 nearest rrf count sum avg min max collect date datetime case when then else end lower matches"
     " any all shortest walk trail acyclic simple by length nodes edges cost".split()
 )
@@ -278,6 +278,8 @@ reads: Strategy = _brief(st.one_of(single_reads, single_reads, unions))
 _assigned: Strategy = st.lists(st.builds(m.Assignment, names(), values | scalars), min_size=1, max_size=4)
 statements: Strategy = st.one_of(
     st.builds(m.Insert, type_names, _assigned.map(tuple)),
+    st.builds(m.Upsert, type_names, _assigned.map(tuple)),
+    st.builds(m.Patch, type_names, _assigned.map(tuple)),
     st.builds(m.Update, type_names, _assigned.map(tuple), row_conditions),
     st.builds(m.Delete, type_names, row_conditions),
     st.builds(

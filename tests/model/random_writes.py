@@ -43,22 +43,24 @@ class Scribe:
     used: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def mutation(self) -> Written:
-        """A mutation: inserts and updates, or deletes."""
+        """A mutation: inserts, upserts, patches and updates, or deletes, or both."""
         count = self.dice.choice([1, 1, 2, 3])
-        if self.dice.random() < 0.3:
-            statements = [self.delete() for _ in range(count)]
-        else:
-            statements = [self.insert_or_update() for _ in range(count)]
+        share_of_deletes = self.dice.choice([0.0, 0.0, 1.0, 0.4])
+        statements = [
+            self.delete() if self.dice.random() < share_of_deletes else self.insert_or_update() for _ in range(count)
+        ]
         head = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.used.items())
         given = {name: value for name, (_, value) in self.used.items() if value is not None}
         return Written(f"query q({head}) {{ {'  '.join(statements)} }}", given)
 
     def insert_or_update(self) -> str:
-        match self.dice.choice("uuueefffxxxmmm"):
+        match self.dice.choice("uuwwwweefffxxxmmm"):
             case "m":
                 return self.matched_update()
             case "u":
-                return f"insert User {{ login: {self.login()}, {self.assignments()} }}"
+                return f"insert User {{ login: {self.new_login()}, {self.assignments()} }}"
+            case "w":
+                return self.upsert_or_patch()
             case "e":
                 return f'insert Event {{ title: {self.text()}, day: date("2024-01-01") }}'
             case "f":
@@ -72,6 +74,34 @@ class Scribe:
         if kind == "edge":
             return self.update_edge()
         return f"update User set {{ {self.assignments()} }} where {self.where_user()}"
+
+    def upsert_or_patch(self) -> str:
+        """A row by its key or id, mostly one that exists."""
+        if self.dice.random() < 0.5:
+            verb = self.dice.choice(["upsert", "patch"])
+            name = f"id: {self.some('User')}" if verb == "patch" and self.dice.random() < 0.3 else None
+            return f"{verb} User {{ {name or f'login: {self.login()}'}, {self.assignments()} }}"
+        if self.dice.random() < 0.5:
+            verb, own = self.dice.choice([("upsert", self.event()), ("patch", self.some("Event"))])
+            return f"{verb} Event {{ id: {own}, title: {self.text()} }}"
+        return self.upsert_or_patch_edge()
+
+    def upsert_or_patch_edge(self) -> str:
+        name = self.dice.choice(["Follows", "Owns"])
+        own = json.dumps(self.dice.choice([*sorted(self.world.edges[name]), "edge9"]))
+        value = {"Follows": 'since: date("2024-02-02")', "Owns": f"weight: {self.dice.randint(1, 9)}"}[name]
+        if self.dice.random() < 0.4:
+            return f"patch {name} {{ id: {own}, {value} }}"
+        ends = [self.some(kind) for kind in EDGES[name]]
+        return f"upsert {name} {{ id: {own}, from: {ends[0]}, to: {ends[1]}, {value} }}"
+
+    def event(self) -> str:
+        return json.dumps(self.dice.choice(["event1", "event2", "event7"]))
+
+    def new_login(self) -> str:
+        """A login, mostly one that is free."""
+        free = [login for login in [*LOGINS, "fay", "gus"] if login not in self.world.nodes["User"]]
+        return json.dumps(self.dice.choice(free)) if free and self.dice.random() < 0.8 else self.login()
 
     def insert_edge(self) -> str:
         name = self.dice.choice(list(EDGES))

@@ -124,6 +124,11 @@ def traversals_by_row(patch: Patch) -> None:
     patch.setattr(row_dependencies, "_depends_on_rows_alone", lambda _: True)
 
 
+def named_rows_ignored(patch: Patch) -> None:
+    """An upsert or a patch overwrites what its handle has not seen."""
+    patch.setattr(RowDependencies, "add_rows", lambda *_: None)
+
+
 DEFECTS = [
     phantoms_ignored,
     deleted_rows_ignored,
@@ -134,6 +139,7 @@ DEFECTS = [
     cascades_ignored,
     queries_ignored,
     traversals_by_row,
+    named_rows_ignored,
 ]
 
 

@@ -86,7 +86,7 @@ def suggest_upsert() -> Iterator[None]:
     try:
         yield
     except KeyConflict as error:
-        error.hint = "use upsert to replace existing entities"
+        error.hint = "use upsert to change existing entities"
         raise
 
 

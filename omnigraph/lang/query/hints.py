@@ -29,6 +29,8 @@ TERMINAL_NAMES = {
     "PATH_SEARCH": "`shortest`",
     "PATH_MODE": "`walk`, `trail`, `acyclic` or `simple`",
     "INSERT": "`insert`",
+    "UPSERT": "`upsert`",
+    "PATCH": "`patch`",
     "UPDATE": "`update`",
     "DELETE": "`delete`",
     "DISTINCT": "`distinct`",
@@ -93,7 +95,8 @@ _LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL"
 _VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
 _FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
 _WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
-_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "MATCH", "WHEN", "THEN", "ELSE", "END", "BY"}
+_WORD_TERMINALS |= {"NULL", "INSERT", "UPSERT", "PATCH", "UPDATE", "DELETE", "MATCH"}
+_WORD_TERMINALS |= {"WHEN", "THEN", "ELSE", "END", "BY"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
 _OPERAND_TERMINALS = (_VALUE_TERMINALS - {"NEGATIVE"}) | _FUNCTION_TERMINALS | {"SIGN", "LPAR", "CASE", "FUNCTION"}
 _FACTOR_TERMINALS = _OPERAND_TERMINALS - {"NULL", "TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF"}
@@ -119,10 +122,11 @@ TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("an operator", frozenset({"STAR", "SLASH", "PERCENT"})),
     ("an edge", frozenset({"IDENT", "IS"})),
     ("a type", frozenset({"BASE_TYPE", "LSQB", "_VECTOR"})),
-    ("a statement", frozenset({"INSERT", "UPDATE", "DELETE"})),
+    ("a statement", frozenset({"INSERT", "UPSERT", "PATCH", "UPDATE", "DELETE"})),
 )
 
 ExpectedTerminals = frozenset[str]
+_STATEMENT_KEYWORDS = ("insert", "upsert", "patch", "update", "delete")
 _CLAUSE_TERMINALS = frozenset({"VAR", "NOT", "OPTIONAL", "LPAR"})
 
 _QUOTES_HINT = 'strings use double quotes: ".."'
@@ -189,7 +193,7 @@ def _is_unclosed_match(found_text: str, expected_terminals: ExpectedTerminals) -
 
 
 def _is_part_keyword(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
-    part_keywords = ("match", "return", "order", "limit", "offset", "insert", "update", "delete")
+    part_keywords = ("match", "return", "order", "limit", "offset", *_STATEMENT_KEYWORDS)
     return found_text in part_keywords
 
 

@@ -13,7 +13,7 @@ from omnigraph.records.frozen import record
 
 from . import model as m
 from . import plan
-from .check.assignments import key_columns
+from .check.assignments import key_names
 from .compile import QueryDiagnosis, diagnose_each_query
 
 _SEVERITY_RANKS = {"error": 0, "warning": 1, "info": 2}
@@ -160,7 +160,8 @@ def _find_unassigned_properties(
     """Report nullable properties that no update assigns, although the type has updates."""
     updates = [update for diagnosis in diagnoses for update in _updates_of(diagnosis)]
     findings: list[LintFinding] = []
-    for entity_type in (*catalog.nodes, *catalog.edges):
+    entity_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]
+    for entity_type in entity_types:
         type_updates = [update for update in updates if update.target == (entity_type.kind, entity_type.name)]
         findings += _find_unassigned_in_type(entity_type, type_updates, source) if type_updates else []
     return findings
@@ -172,8 +173,8 @@ def _updates_of(diagnosis: QueryDiagnosis) -> Iterator[_CheckedUpdate]:
     write_plan = diagnosis.compiled.plan
     plan_statements = write_plan.statements if isinstance(write_plan, plan.WritePlan) else ()
     for statement, plan_statement in zip(diagnosis.query.body.statements, plan_statements, strict=True):
-        if isinstance(statement, m.Update | m.MatchedUpdate):
-            target_node = statement.type_name if isinstance(statement, m.Update) else statement.variable
+        if isinstance(statement, m.Patch | m.Update | m.MatchedUpdate):
+            target_node = statement.variable if isinstance(statement, m.MatchedUpdate) else statement.type_name
             assigned_names = frozenset(assignment.name.text for assignment in statement.assignments)
             target = (plan_statement.kind, plan_statement.type_name)
             yield _CheckedUpdate(diagnosis.query.name.text, target, assigned_names, target_node.span)
@@ -188,7 +189,7 @@ def _find_unassigned_in_type(
     for declared_property in entity_type.properties:
         is_covered = (
             declared_property.name in assigned_names
-            or declared_property.name in key_columns(entity_type)
+            or declared_property.name in key_names(entity_type)
             or declared_property.embed is not None
         )
         if is_covered or not declared_property.type.nullable:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @record
 class Assign:
-    """Assign a value to a property, or to `from` or `to`.
+    """Assign a value to a property, or to `from` or `to`, or name the `id` of a row.
 
     The value is a constant, a parameter or an expression of them. In a `MatchedUpdate`, it may read a matched row.
     """
@@ -25,7 +25,25 @@ class Assign:
 
 @record
 class InsertRow:
-    """Insert one entity; a node with a key replaces the row with the same id."""
+    """Insert one entity; an existing key is a conflict."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    assignments: tuple[Assign, ...]
+
+
+@record
+class UpsertRow:
+    """Insert one entity, or assign to the entity with the same key or `id`; other properties keep their values."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    assignments: tuple[Assign, ...]
+
+
+@record
+class PatchRow:
+    """Assign to the entity with this key or `id`, which must exist."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -75,7 +93,7 @@ class MatchedDelete:
     cascades: tuple[str, ...] = ()
 
 
-WriteStatement = InsertRow | UpdateRows | DeleteRows | MatchedUpdate | MatchedDelete
+WriteStatement = InsertRow | UpsertRow | PatchRow | UpdateRows | DeleteRows | MatchedUpdate | MatchedDelete
 
 
 @record

@@ -140,11 +140,14 @@ def _variables_text(variables: tuple[str, ...]) -> str:
     return ", ".join(f"${variable}" for variable in variables) or "nothing"
 
 
+_ROW_VERBS = {plan.InsertRow: "insert", plan.UpsertRow: "upsert", plan.PatchRow: "patch"}
+
+
 def _write_plan_lines(write_plan: plan.WritePlan) -> Iterator[str]:
     for statement in write_plan.statements:
         match statement:
-            case plan.InsertRow():
-                heading = f"insert {statement.kind} {statement.type_name}"
+            case plan.InsertRow() | plan.UpsertRow() | plan.PatchRow():
+                heading = f"{_ROW_VERBS[type(statement)]} {statement.kind} {statement.type_name}"
                 yield f"{heading} {_assignments_text(statement.assignments)}"
             case plan.UpdateRows():
                 where_text = predicate_text(statement.where)

@@ -45,6 +45,8 @@ _WORDS = {
         "PATH_MODE": "walk trail acyclic simple",
         "AS": "as",
         "INSERT": "insert",
+        "UPSERT": "upsert",
+        "PATCH": "patch",
         "UPDATE": "update",
         "DELETE": "delete",
         "DISTINCT": "distinct",

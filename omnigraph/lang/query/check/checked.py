@@ -129,7 +129,15 @@ class CheckedMatchedDelete:
     cascades: tuple[str, ...] = ()
 
 
-CheckedStatement = plan.InsertRow | plan.UpdateRows | plan.DeleteRows | CheckedMatchedUpdate | CheckedMatchedDelete
+CheckedStatement = (
+    plan.InsertRow
+    | plan.UpsertRow
+    | plan.PatchRow
+    | plan.UpdateRows
+    | plan.DeleteRows
+    | CheckedMatchedUpdate
+    | CheckedMatchedDelete
+)
 
 
 @record
