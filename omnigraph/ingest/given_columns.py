@@ -69,7 +69,8 @@ class PartialRecords:
             return []
         line_numbers = np.concatenate([group.line_numbers for group in self.groups])
         ids = pa.concat_arrays([group.ids for group in self.groups])
-        return ids.take(pa.array(np.argsort(line_numbers, kind="stable"))).to_pylist()
+        ordered_ids: list[str] = ids.take(pa.array(np.argsort(line_numbers, kind="stable"))).to_pylist()
+        return ordered_ids
 
     def changed_columns(self, group: ColumnGroup) -> dict[str, pa.Array]:
         """Return the columns of a group that existing rows take: all but the id and the members of the key."""

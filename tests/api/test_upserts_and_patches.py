@@ -215,6 +215,7 @@ def test_repeated_request_is_recognised(graph: Graph) -> None:
     assert not graph.mutate(insert, idempotency_key="i").replayed
     assert graph.mutate(insert, idempotency_key="i").replayed
     merged = graph.load({"Person": [{"name": "fay", "level": 1}]}, mode="merge", idempotency_key="u")
+    assert isinstance(merged, omnigraph.Receipt)
     again = graph.upsert("Person", {"name": "fay", "level": 1}, idempotency_key="u")  # described as before
     assert (merged.replayed, again.replayed) == (False, True)
 

@@ -87,13 +87,14 @@ class Scribe:
         return self.upsert_or_patch_edge()
 
     def upsert_or_patch_edge(self) -> str:
-        name = self.dice.choice(["Follows", "Owns"])
+        name = self.dice.choice(["Follows", "Owns", "Hosts"])
         own = json.dumps(self.dice.choice([*sorted(self.world.edges[name]), "edge9"]))
-        value = {"Follows": 'since: date("2024-02-02")', "Owns": f"weight: {self.dice.randint(1, 9)}"}[name]
-        if self.dice.random() < 0.4:
+        value = {"Follows": 'since: date("2024-02-02")', "Owns": f"weight: {self.dice.randint(1, 9)}"}.get(name)
+        if value and self.dice.random() < 0.4:
             return f"patch {name} {{ id: {own}, {value} }}"
         ends = [self.some(kind) for kind in EDGES[name]]
-        return f"upsert {name} {{ id: {own}, from: {ends[0]}, to: {ends[1]}, {value} }}"
+        more = f", {value}" if value else ""
+        return f"upsert {name} {{ id: {own}, from: {ends[0]}, to: {ends[1]}{more} }}"
 
     def event(self) -> str:
         return json.dumps(self.dice.choice(["event1", "event2", "event7"]))

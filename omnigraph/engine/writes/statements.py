@@ -62,6 +62,7 @@ def run_statement(
     overlay: Overlay, statement: plan.WriteStatement, params: ParamValues, stats: WriteStats, id_generator: IdGenerator
 ) -> tuple[AffectedRows, ...]:
     """Run one statement on an overlay, count what it affected, and return it."""
+    affected: tuple[AffectedRows, ...]
     match statement:
         case plan.InsertRow() | plan.UpsertRow() | plan.PatchRow():
             affected = (_write_row(overlay, statement, params, stats, id_generator),)
