@@ -73,12 +73,13 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
 
     Every write accepts `branch`, `if_commit` (write only if the branch is at this commit),
     `message`, `actor`, and `idempotency_key` (a repeated write returns the first commit again).
-    Updates and deletes are strict: they fail with a conflict if a node or an edge that they match
-    has changed since this graph last showed it, in values that they read or write, or if they
-    match others than before. Everything else is retried internally.
+    Updates, upserts, patches and deletes are strict: they fail with a conflict if a node or an edge
+    that they match or name has changed since this graph last showed it, in values that they read or
+    write, or if they match others than before. Everything else is retried internally.
 
     Raises the language errors, `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
-    `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, and `ReadOnlyError`.
+    `EntityNotFound`, `StatementConflict`, `VersionConflict`, `PreconditionFailed`,
+    `ConcurrentCommit`, and `ReadOnlyError`.
     """
     call = QueryCall(source, name, {**(params or {}), **values})
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)

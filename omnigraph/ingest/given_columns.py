@@ -165,14 +165,13 @@ def _complete_patches(
     error = _naming_error(entity_type, stored_names, group)
     if error is not None:
         raise with_line_number(error, first_number)
-    if not _is_edge(entity_type) or set(_ENDPOINTS) <= stored_names:
-        return group
+    absent_endpoints = [name for name in _ENDPOINTS if name not in stored_names] if _is_edge(entity_type) else []
     if isinstance(group.records, pa.Table):
         empty_texts, table = pa.array([""] * group.records.num_rows, pa.string()), group.records
-        for endpoint in _ENDPOINTS:
+        for endpoint in absent_endpoints:
             table = table.append_column(endpoint, empty_texts)
         return replace(group, records=table)
-    return replace(group, records=[{**record, **dict.fromkeys(_ENDPOINTS, "")} for record in group.records])
+    return replace(group, records=[{**record, **dict.fromkeys(absent_endpoints, "")} for record in group.records])
 
 
 def _naming_error(

@@ -101,12 +101,13 @@ def _upserts_clear(patch: Patch) -> None:
 
 
 def _inserts_replace(patch: Patch) -> None:
-    patch.setattr(statements, "insert_row", lambda target, row, generate: _upsert_or_insert(target, row, generate))
+    patch.setattr(statements, "insert_row", _upsert_or_insert)
 
 
 def _upsert_or_insert(target: Any, row: AssignedRow, generate: Callable[[], str]) -> str:
-    real = row_writes.insert_row
-    return real(target, row, generate) if row.row_id is None else row_writes.upsert_row(target, row)
+    if row.row_id is None:
+        return row_writes.insert_row(target, row, generate)
+    return row_writes.upsert_row(target, row)
 
 
 def _patches_insert(patch: Patch) -> None:

@@ -17,11 +17,12 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
 from omnigraph.lang.schema.ir import SchemaIR, ordered_key_columns
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.values import BlobUri, coerce_assigned, entity_id
+from omnigraph.values import BlobUri, PropertyType, ScalarType, coerce_assigned, entity_id
 from omnigraph.values.table_key import TableKey
 
 RowWrite = plan.InsertRow | plan.UpsertRow | plan.PatchRow
 _COLUMN_BY_ENDPOINT = {"from": "src", "to": "dst"}
+_ENDPOINT_TYPE = PropertyType(ScalarType.STRING)
 _MAX_VALUE_BYTES = LoadLimits().value_bytes
 
 
@@ -87,9 +88,9 @@ def _row_id(
 
 
 def _key_id(entity_type: NodeType | EdgeType, key_columns: tuple[str, ...], values: Mapping[str, Any]) -> str:
-    declared_properties = [entity_type.properties_by_name[column_name] for column_name in key_columns]
-    member_types = [declared_property.type for declared_property in declared_properties]
-    return entity_id(member_types, [values[column_name] for column_name in key_columns], key_columns)
+    declared_properties = [entity_type.property(column_name) for column_name in key_columns]
+    member_types = [prop.type if prop is not None else _ENDPOINT_TYPE for prop in declared_properties]
+    return entity_id(member_types, [values.get(column_name) for column_name in key_columns], key_columns)
 
 
 def coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, value: Any) -> Any:
