@@ -73,7 +73,8 @@ class Scribe:
             return f"update Event set {{ title: {self.text()} }} where {self.where_event()}"
         if kind == "edge":
             return self.update_edge()
-        return f"update User set {{ {self.assignments()} }} where {self.where_user()}"
+        assignments = self.row_assignments() if self.dice.random() < 0.3 else self.assignments()
+        return f"update User set {{ {assignments} }} where {self.where_user()}"
 
     def upsert_or_patch(self) -> str:
         """A row by its key or id, mostly one that exists."""
@@ -193,8 +194,16 @@ class Scribe:
         names = names or ["status"]
         return ", ".join(f"{name}: {makers[name]()}" for name in names)
 
+    def row_assignments(self) -> str:
+        """Properties of a user, computed from others."""
+        age = self.dice.choice(["age + 1", "coalesce(age, 7) * 2", "case when age > 29 then 1 else age end", "score"])
+        status = self.dice.choice(['upper(login) + "!"', "coalesce(mail, status)", "status", 'login + "-" + status'])
+        return self.dice.choice([f"age: {age}", f"status: {status}", f"age: {age}, status: {status}, score: age / 2"])
+
     def where_user(self) -> str:
         tests = [
+            'lower(upper(login)) = "ann" or coalesce(age, 0) * 2 > 60',
+            "length(login) - 1 = 2 and status != login",
             f"login = {self.login()}",
             "age > 29",
             "age is null",

@@ -137,6 +137,11 @@ def _old_sources_forgotten(patch: Patch) -> None:
     patch.setattr(overlay, "build_table_delta", lambda changes: replace(real(changes), replaced_edges=None))
 
 
+def _first_row_computed(patch: Patch) -> None:
+    real = statements.evaluate_value
+    patch.setattr(statements, "evaluate_value", lambda source, value: real(source, value).take([0] * source.count))
+
+
 DEFECTS: dict[str, Callable[[Patch], None]] = {
     "an upsert clears what it omits": _upserts_clear,
     "an insert changes an existing row": _inserts_replace,
@@ -145,6 +150,7 @@ DEFECTS: dict[str, Callable[[Patch], None]] = {
     "an edge is written and deleted with its node": _cascades_unwatched,
     "an edge is inserted at a deleted node": _endpoints_unwatched,
     "a moved edge is not counted at its old source": _old_sources_forgotten,
+    "all rows take the value computed for the first": _first_row_computed,
 }
 
 

@@ -204,7 +204,7 @@ def _assigned(
     parameters: Mapping[str, Value],
     row: Row | None = None,
 ) -> dict[str, Value]:
-    matcher = Matcher(delta.world, parameters)
+    matcher = _RowMatcher(delta.world, parameters)
     found: dict[str, Value] = {}
     for one in assignments:
         name, value = one.name.text, matcher.value(one.value, row or {})
@@ -222,13 +222,13 @@ def _assigned(
 def _update(delta: Delta, node: m.Update, parameters: Mapping[str, Value]) -> None:
     key = _key_of(delta.world.catalog, node.type_name.text)
     kind = _kind(delta.world.catalog, key)
-    given = _assigned(delta, kind, node.assignments, parameters)
     delta.settle(key)
     rows = delta.world.rows(key)
     matched = [own for own in rows if _passes(delta.world, kind.name, own, node.where, parameters)]
+    given = {own: _assigned(delta, kind, node.assignments, parameters, {"_": (kind.name, own)}) for own in matched}
     for own in matched:
-        _required(kind, rows[own] | given)
-        _change(delta, key, own, rows[own] | given)
+        _required(kind, rows[own] | given[own])
+        _change(delta, key, own, rows[own] | given[own])
     _touch(delta, {(key, own) for own in matched})
 
 

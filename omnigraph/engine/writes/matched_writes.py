@@ -80,7 +80,7 @@ def matched_values(
             columns[assignment.name] = stored_constant.take(pa.array([0] * len(ids), pa.int64()))
         else:
             values = as_single_array(matches[assignment.name])
-            columns[assignment.name] = _stored_values(entity_type, declared_property, ids, values, coerce_value)
+            columns[assignment.name] = stored_values(entity_type, declared_property, ids, values, coerce_value)
     return ids, columns
 
 
@@ -97,7 +97,7 @@ def _run_match(overlay: Overlay, read_plan: plan.ReadPlan, params: ParamValues) 
         context.meter.leave_gate()
 
 
-def _stored_values(
+def stored_values(
     entity_type: NodeType | EdgeType,
     declared_property: PropertyDefinition,
     ids: pa.Array,

@@ -81,12 +81,18 @@ class Overlay:
             self.overlay_of(type_key)
 
     def update(
-        self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues, assignments: Mapping[str, pa.Scalar]
+        self,
+        type_key: TableKey,
+        predicate: plan.Predicate,
+        params: ParamValues,
+        assigned_columns: Callable[[pa.Table], Mapping[str, pa.Array]],
     ) -> pa.Array:
-        """Assign values to the rows that match a predicate and return the ids of these rows."""
+        """Assign columns, computed from the rows, to the rows that match a predicate; return the ids of these rows."""
         stored_rows = self._match_stored(type_key, predicate, params, self.row_schema_of(type_key).names)
         written_mask = self._match_written(self.overlay_of(type_key), predicate, params)
-        return self._replace_rows(type_key, stored_rows, written_mask, lambda rows: _assign_values(rows, assignments))
+        return self._replace_rows(
+            type_key, stored_rows, written_mask, lambda rows: _assign_columns(rows, assigned_columns(rows))
+        )
 
     def update_by_id(
         self, type_key: TableKey, ids: pa.Array, columns: Mapping[str, pa.Array], *, skip_unchanged: bool = False
@@ -334,19 +340,16 @@ def _reject_existing_ids(table_overlay: TableOverlay, ids: pa.Array, stored_ids:
         )
 
 
-def _assign_values(rows: pa.Table, assignments: Mapping[str, pa.Scalar]) -> pa.Table:
-    for column_name, value in assignments.items():
+def _assign_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    for column_name, values in columns.items():
         column_index = rows.schema.get_field_index(column_name)
-        rows = rows.set_column(column_index, rows.schema.field(column_index), pa.repeat(value, rows.num_rows))
+        rows = rows.set_column(column_index, rows.schema.field(column_index), values)
     return rows
 
 
 def _assign_by_id(rows: pa.Table, ids: pa.Array, columns: Mapping[str, pa.Array]) -> pa.Table:
     positions = pc.index_in(as_single_array(rows["id"]), value_set=ids)
-    for column_name, values in columns.items():
-        column_index = rows.schema.get_field_index(column_name)
-        rows = rows.set_column(column_index, rows.schema.field(column_index), values.take(positions))
-    return rows
+    return _assign_columns(rows, {column_name: values.take(positions) for column_name, values in columns.items()})
 
 
 def _distinct_by_id(edges: pa.Table) -> pa.Table:

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from omnigraph.engine.expressions.evaluate import resolve_constant
+from omnigraph.engine.expressions.evaluate import TableSource, evaluate_value, is_constant, resolve_constant
 from omnigraph.errors import InternalError
 from omnigraph.ingest.columns import stored_column
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.rules.delta import as_single_array
 from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
 from .assigned_rows import coerce_value, read_row
-from .matched_writes import matched_ids, matched_values
+from .matched_writes import matched_ids, matched_values, stored_values
 from .overlay import Overlay, ParamValues
 from .row_writes import insert_row, patch_row, upsert_row
 from .touched_rows import AffectedRows
@@ -103,10 +104,14 @@ def _update_rows(
         assigned_columns = matched_values(overlay, statement, params, coerce_value)
         return AffectedRows(table_key, overlay.update_by_id(table_key, *assigned_columns))
     entity_type = type_for_key(overlay.catalog, table_key)
-    assigned = {
-        assignment.name: _assigned_scalar(entity_type, assignment, params) for assignment in statement.assignments
-    }
-    return AffectedRows(table_key, overlay.update(table_key, statement.where, params, assigned))
+
+    def assigned_columns_of(rows: pa.Table) -> dict[str, pa.Array]:
+        return {
+            assignment.name: _assigned_column(entity_type, assignment, rows, params)
+            for assignment in statement.assignments
+        }
+
+    return AffectedRows(table_key, overlay.update(table_key, statement.where, params, assigned_columns_of))
 
 
 def _delete_rows(
@@ -127,9 +132,15 @@ def _delete_rows(
     return tuple(affected)
 
 
-def _assigned_scalar(entity_type: NodeType | EdgeType, assignment: plan.Assign, params: ParamValues) -> pa.Scalar:
+def _assigned_column(
+    entity_type: NodeType | EdgeType, assignment: plan.Assign, rows: pa.Table, params: ParamValues
+) -> pa.Array:
+    """Return the new values of a property, which may be computed from the rows before the update."""
     declared_property = entity_type.property(assignment.name)
     if declared_property is None:
         raise InternalError(reason=f"{entity_type.name} has no property {assignment.name}")
+    if not is_constant(assignment.value):
+        values = evaluate_value(TableSource(rows, params), assignment.value)
+        return stored_values(entity_type, declared_property, as_single_array(rows["id"]), values, coerce_value)
     value = coerce_value(entity_type, declared_property, resolve_constant(assignment.value, params))
-    return stored_column(declared_property.type, [value])[0]
+    return pa.repeat(stored_column(declared_property.type, [value])[0], rows.num_rows)

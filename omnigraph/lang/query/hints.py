@@ -100,6 +100,7 @@ _WORD_TERMINALS |= {"WHEN", "THEN", "ELSE", "END", "BY"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
 _OPERAND_TERMINALS = (_VALUE_TERMINALS - {"NEGATIVE"}) | _FUNCTION_TERMINALS | {"SIGN", "LPAR", "CASE", "FUNCTION"}
 _FACTOR_TERMINALS = _OPERAND_TERMINALS - {"NULL", "TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF"}
+_ROW_VALUE_TERMINALS = (_FACTOR_TERMINALS - {"BOOL"}) | {"IDENT"}
 _ARITHMETIC_TERMINALS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
 
 # The first matching group wins, so larger groups come first.
@@ -110,6 +111,10 @@ TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("a condition", _OPERAND_TERMINALS | {"NOT"}),
     ("a value", _OPERAND_TERMINALS),
     ("a value", _OPERAND_TERMINALS - {"VAR"}),
+    ("a condition", _ROW_VALUE_TERMINALS | {"NOT"}),
+    ("a value", _ROW_VALUE_TERMINALS | {"BOOL", "NULL"}),
+    ("a value", _ROW_VALUE_TERMINALS),
+    ("a value", _ROW_VALUE_TERMINALS - {"SIGN"}),
     ("a value", _FACTOR_TERMINALS),
     ("a value", _FACTOR_TERMINALS - {"SIGN"}),
     ("a value", _VALUE_TERMINALS),
@@ -131,7 +136,7 @@ _CLAUSE_TERMINALS = frozenset({"VAR", "NOT", "OPTIONAL", "LPAR"})
 
 _QUOTES_HINT = 'strings use double quotes: ".."'
 _CONDITIONS_HINT = "write conditions as clauses inside `match { .. }`"
-_ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
+_ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `contains`, `starts_with`, `is null`, `and`, `or` and `not`"
 _QUERY_SHAPE_HINT = (
     "a query consists of `match`, `return`, `having`, `order`, `limit` and `offset`, in this order, or of a list of "
     "statements"
@@ -212,7 +217,7 @@ _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ..
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
     (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`, `update` or `delete`"),
     (lambda f, e: e == {"_WHERE"}, "add a `where` condition; `update` and `delete` require one"),
-    (lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATOR_TERMINALS, _ROW_FILTER_HINT),
+    (lambda f, e: f == ":" and e >= _OPERATOR_TERMINALS, _ROW_FILTER_HINT),
     (lambda f, e: f == "=" and "COLON" in e, "write `:` before a value, as in `age: 3`"),
     (_is_unclosed_match, "close `match { .. }` first"),
     (_is_part_keyword, _QUERY_SHAPE_HINT),

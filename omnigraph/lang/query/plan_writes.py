@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Assign:
     """Assign a value to a property, or to `from` or `to`, or name the `id` of a row.
 
-    The value is a constant, a parameter or an expression of them. In a `MatchedUpdate`, it may read a matched row.
+    The value is a constant, a parameter or an expression of them. In an update, it may also read a row.
     """
 
     name: str
@@ -52,7 +52,7 @@ class PatchRow:
 
 @record
 class UpdateRows:
-    """Assign constants to properties of all matching entities."""
+    """Assign values to properties of all matching entities; a value may read the row before the update."""
 
     type_name: str
     assignments: tuple[Assign, ...]

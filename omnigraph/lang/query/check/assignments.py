@@ -4,6 +4,8 @@ This module defines which values a property accepts. Literals are converted here
 the statement runs.
 """
 
+from collections.abc import Callable
+
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import EdgeType, Key, NodeType
@@ -25,8 +27,13 @@ def check_assignments(
     assignment_nodes: tuple[m.Assignment, ...],
     *,
     allows_id: bool = False,
+    resolve_value: Callable[[m.Expression], TypedValue | None] | None = None,
 ) -> tuple[plan.Assign, ...]:
-    """Return the valid assignments and report the others; without a target, only the values are checked."""
+    """Return the valid assignments and report the others; without a target, only the values are checked.
+
+    `resolve_value` resolves values that may read the changed row; other values are constant.
+    """
+    resolve_value = resolve_value or (lambda expression: resolve_constant(scope, expression))
     checked_assignments: list[plan.Assign] = []
     seen_names: set[str] = set()
     for assignment in assignment_nodes:
@@ -34,7 +41,7 @@ def check_assignments(
             message = f"`{assignment.name.text}` is assigned twice"
             scope.report.error(assignment.name.span, message, "T13")
         seen_names.add(assignment.name.text)
-        typed_value = resolve_constant(scope, assignment.value)
+        typed_value = resolve_value(assignment.value)
         if target_type is None:
             continue
         names_row = allows_id and assignment.name.text == "id"

@@ -12,7 +12,7 @@ from omnigraph.lang.schema.names import did_you_mean
 from .assignments import check_assignments, check_identity_unchanged
 from .checked import CheckedStatement, CheckedWrite
 from .matched_writes import check_matched_delete, check_matched_update, incident_edges
-from .row_conditions import check_row_condition
+from .row_conditions import check_row_condition, resolve_row_value
 from .row_writes import check_row_write, entity_kind
 from .scope import Scope
 
@@ -51,7 +51,12 @@ def _resolve_target(scope: Scope, type_name: m.Name) -> NodeType | EdgeType | No
 
 
 def _check_update(scope: Scope, update: m.Update, target_type: NodeType | EdgeType | None) -> plan.UpdateRows | None:
-    checked_assignments = check_assignments(scope, target_type, update.assignments)
+    checked_assignments = check_assignments(
+        scope,
+        target_type,
+        update.assignments,
+        resolve_value=lambda expression: resolve_row_value(scope, target_type, expression),
+    )
     row_predicate = check_row_condition(scope, target_type, update.where)
     if target_type is None:
         return None
