@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 import omnigraph
+from omnigraph.engine.expressions.evaluate import evaluate_value
 from omnigraph.engine.writes import overlay, row_writes, statements
 from omnigraph.engine.writes.assigned_rows import AssignedRow
+from omnigraph.engine.writes.table_overlay import build_table_delta
 from omnigraph.engine.writes.touched_rows import TouchedRows
 from omnigraph.errors import OmnigraphError
 from omnigraph.ingest.defaults import defaults_of
@@ -133,13 +135,17 @@ def _endpoints_unwatched(patch: Patch) -> None:
 
 
 def _old_sources_forgotten(patch: Patch) -> None:
-    real = overlay.build_table_delta
-    patch.setattr(overlay, "build_table_delta", lambda changes: replace(real(changes), replaced_edges=None))
+    def forget(changes: Any) -> Any:
+        return replace(build_table_delta(changes), replaced_edges=None)
+
+    patch.setattr(overlay, "build_table_delta", forget)
 
 
 def _first_row_computed(patch: Patch) -> None:
-    real = statements.evaluate_value
-    patch.setattr(statements, "evaluate_value", lambda source, value: real(source, value).take([0] * source.count))
+    def first_value(source: Any, value: Any) -> Any:
+        return evaluate_value(source, value).take([0] * source.count)
+
+    patch.setattr(statements, "evaluate_value", first_value)
 
 
 DEFECTS: dict[str, Callable[[Patch], None]] = {
