@@ -92,7 +92,7 @@ def delete(txn: WriteTxn, n: int) -> tuple[TableKey, StagedChange]:
 
 KINDS = (
     Kind("insert without a key", "insert Event { title: $k, n: 1 }", append),
-    Kind("insert with a key", 'insert Person { name: $k, age: 1, city: "x" }', upsert),
+    Kind("upsert with a key", 'upsert Person { name: $k, age: 1, city: "x" }', upsert),
     Kind("update by key", "update Person set { age: 2 } where name = $k", update),
     Kind("delete by key", "delete Person where name = $k", delete),
 )

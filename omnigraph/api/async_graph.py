@@ -300,6 +300,7 @@ class AsyncGraph(AsyncFacet[Graph]):
     mutate = in_thread(Graph.mutate)
     insert = in_thread(Graph.insert)
     upsert = in_thread(Graph.upsert)
+    patch = in_thread(Graph.patch)
     connect_nodes = in_thread(Graph.connect_nodes)
     update = in_thread(Graph.update)
     delete = in_thread(Graph.delete)

@@ -287,6 +287,7 @@ class AsyncTransaction:
     mutate = in_thread(Transaction.mutate)
     insert = in_thread(Transaction.insert)
     upsert = in_thread(Transaction.upsert)
+    patch = in_thread(Transaction.patch)
     connect_nodes = in_thread(Transaction.connect_nodes)
     update = in_thread(Transaction.update)
     delete = in_thread(Transaction.delete)

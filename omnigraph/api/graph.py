@@ -281,6 +281,7 @@ class Graph(Guarded):
     mutate = delegate(writes.mutate)
     insert = delegate(writes.insert)
     upsert = delegate(writes.upsert)
+    patch = delegate(writes.patch)
     connect_nodes = delegate(writes.connect_nodes)
     update = delegate(writes.update)
     delete = delegate(writes.delete)

@@ -18,7 +18,8 @@ from omnigraph.values import PropertyType, ScalarType
 _FORM_NAMES: dict[type, str] = {
     plan.WritePlan: "WritePlan statements",
     plan.InsertRow: "InsertRow kind type_name assignments",
-    plan.UpdateRows: "UpdateRows type_name assignments where",
+    plan.UpsertRow: "UpsertRow kind type_name assignments",
+    plan.PatchRow: "PatchRow kind type_name assignments",
     plan.DeleteRows: "DeleteRows kind type_name where cascades",
     plan.Assign: "Assign name value",
     plan.Constant: "Constant value type",
@@ -46,12 +47,13 @@ _FORM_NAMES: dict[type, str] = {
     plan.Nearest: "Nearest field query model",
     plan.Fuse: "Fuse first second k",
     PropertyType: "PropertyType scalar nullable is_list enum_values vector_dim",
-    plan.MatchedUpdate: "MatchedUpdate type_name assignments matched",
     plan.MatchedDelete: "MatchedDelete kind type_name matched cascades",
 }
 
-# The classes of a matched read. Fields at their default are omitted, so a new field with a default is compatible.
+# Further classes. Fields at their default are omitted, so a new field with a default is compatible.
 _SPARSE_FORM_NAMES: dict[type, str] = {
+    plan.UpdateRows: "UpdateRows type_name assignments where kind",
+    plan.MatchedUpdate: "MatchedUpdate type_name assignments matched kind",
     plan.ReadPlan: "ReadPlan operators columns variables aggregated distinct order ranking limit offset having",
     plan.PlanColumn: "PlanColumn name value type",
     plan.SortKey: "SortKey value descending column",

@@ -31,6 +31,7 @@ from omnigraph.api.builders.prepared_queries import (
 from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.handle import report_missing_branch
 from omnigraph.api.log_events import log_operation
+from omnigraph.api.record_writes import describe_record_write, read_record_write
 from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.results.result import Result
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_load_request, describe_plain_value
@@ -49,6 +50,7 @@ from omnigraph.errors import KeyConflict, ReadSetConflict, UsageError, VersionCo
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.snapshot import Snapshot
+from omnigraph.ingest.given_columns import Verb
 from omnigraph.ingest.load import LoadMode, LoadOptions, parse_input
 from omnigraph.ingest.problem import ProblemCollector
 from omnigraph.lang.query.compile import CompiledQuery
@@ -142,7 +144,7 @@ class Transaction(Guarded):
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "mutation")
         mutation, work = bind_mutation(query, arguments, "python"), self._open_work()
-        work.dependencies.add_mutation(mutation.statements, mutation.params, work.overlay.catalog)
+        work.dependencies.add_mutation(mutation.statements, mutation.params, work.overlay.ir)
         self._add_operation(mutation.run, (query.plan, describe_plain_value(arguments)))
 
     def insert(self, type_name: str, /, *records: Any) -> None:
@@ -151,8 +153,12 @@ class Transaction(Guarded):
             self.load({require_text(type_name, "type"): normalize_records(records)}, mode="append")
 
     def upsert(self, type_name: str, /, *records: Any) -> None:
-        """Add entities, or replace those with the same id; see `Graph.upsert`."""
-        self.load({require_text(type_name, "type"): normalize_records(records)}, mode="merge")
+        """Add entities, or change those with the same key or id; see `Graph.upsert`."""
+        self._write_partial_records(type_name, normalize_records(records), "upsert")
+
+    def patch(self, type_name: str, /, *records: Any) -> None:
+        """Change existing entities; see `Graph.patch`."""
+        self._write_partial_records(type_name, normalize_records(records), "patch")
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
         """Add edges; see `Graph.connect_nodes`."""
@@ -161,7 +167,7 @@ class Transaction(Guarded):
     def update(
         self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any
     ) -> None:
-        """Set properties of the nodes that match a predicate; see `Graph.update`."""
+        """Set properties of the nodes or edges that match a predicate; see `Graph.update`."""
         catalog = self._open_work().overlay.catalog
         text, arguments = build_update(catalog, type_name, where, set, {**(params or {}), **values})
         self.mutate(text, params=arguments)
@@ -178,6 +184,12 @@ class Transaction(Guarded):
         with self._blobs.activate():
             parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())
         self._add_operation(load_operation(parsed), describe_load_request(mode, data))
+
+    def _write_partial_records(self, type_name: str, data: Any, verb: Verb) -> None:
+        work = self._open_work()
+        record_write = read_record_write(work.overlay.ir, type_name, data, verb)
+        self._add_operation(record_write.run, describe_record_write(verb, type_name, data))
+        record_write.add_dependencies(work.dependencies)
 
     # Reading ------------------------------------------------------------------------------------
 

@@ -26,12 +26,13 @@ from omnigraph.api.load_routing import EngineOptions
 from omnigraph.api.loads import load_source
 from omnigraph.api.log_events import log_operation
 from omnigraph.api.queries import Params, QueryCall
+from omnigraph.api.record_writes import write_partial_records
 from omnigraph.api.results.receipt import Receipt, build_receipt
 from omnigraph.api.write_options import AttemptCounter, WriteOptions, describe_plain_value
 from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values.name_rules import require_text
 
 if TYPE_CHECKING:
@@ -72,12 +73,13 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
 
     Every write accepts `branch`, `if_commit` (write only if the branch is at this commit),
     `message`, `actor`, and `idempotency_key` (a repeated write returns the first commit again).
-    Updates and deletes are strict: they fail with a conflict if a node or an edge that they match
-    has changed since this graph last showed it, in values that they read or write, or if they
-    match others than before. Everything else is retried internally.
+    Updates, upserts, patches and deletes are strict: they fail with a conflict if a node or an edge
+    that they match or name has changed since this graph last showed it, in values that they read or
+    write, or if they match others than before. Everything else is retried internally.
 
     Raises the language errors, `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
-    `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, and `ReadOnlyError`.
+    `EntityNotFound`, `StatementConflict`, `VersionConflict`, `PreconditionFailed`,
+    `ConcurrentCommit`, and `ReadOnlyError`.
     """
     call = QueryCall(source, name, {**(params or {}), **values})
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
@@ -92,13 +94,27 @@ def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[W
 
 
 def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
-    """Add entities, or replace those with the same id, as whole rows.
+    """Add entities, or change those with the same key or `id`.
 
-    An edge without an `id` is always new. If a repeated call must not duplicate an edge, give the
-    edge an id, or declare `@unique(src, dst)` in the schema.
+    An existing entity keeps what its record omits; a property that is given as None becomes null. To
+    replace whole entities, use `load(…, mode="merge")`. Like an update, an upsert fails with a conflict
+    if a value that it sets has changed since this graph last showed it. An edge without an `id` is
+    always new. If a repeated call must not duplicate an edge, give the edge an id, or declare
+    `@unique(src, dst)` in the schema.
     """
-    rows = {require_text(type_name, "type"): normalize_records(records)}
-    return write_records(handle, rows, "merge", options)
+    target = handle.for_branch(options.get("branch"))
+    return write_partial_records(target, type_name, normalize_records(records), "upsert", _write_options_of(options))
+
+
+def patch(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
+    """Change existing entities: `patch("Person", {"name": "ann", "age": 31})`.
+
+    Each record names its entity by all members of the key, or by `id`, and has the properties that
+    change. Accepts the same forms as `insert`. Raises `EntityNotFound` if an entity does not exist,
+    and a conflict if a value that it sets has changed since this graph last showed it.
+    """
+    target = handle.for_branch(options.get("branch"))
+    return write_partial_records(target, type_name, normalize_records(records), "patch", _write_options_of(options))
 
 
 def connect_nodes(
@@ -129,7 +145,10 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     idempotency_key: str | None = None,
     **values: Any,
 ) -> Receipt:
-    """Set properties of nodes: `update("Person", where="name = $n", set=…, n=…)`."""
+    """Set properties of nodes or edges: `update("Person", where="name = $n", set=…, n=…)`.
+
+    The keys of nodes and the endpoints of edges cannot be changed.
+    """
     target = handle.for_branch(branch)
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
@@ -198,9 +217,9 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
         handle.accept_blobs(),
     ):
         event.start_phase("compile")
-        query, catalog = _compile_mutation(handle, call)
+        query, ir = _compile_mutation(handle, call)
         mutation = bind_mutation(query, call.arguments, "python")
-        requirement, attempts = handle.require_unchanged(mutation.row_filters(catalog)), AttemptCounter()
+        requirement, attempts = handle.require_unchanged(mutation.row_filters(ir)), AttemptCounter()
         write_options = handle.with_actor(write_options)
         event.start_phase("write")
         outcome = run_operations(
@@ -251,11 +270,11 @@ def _write_options_of(options: WriteKeywords) -> WriteOptions:
         raise UsageError(reason=f"unknown option; expected one of {names}") from None
 
 
-def _compile_mutation(handle: Handle, call: QueryCall) -> tuple[CompiledQuery, Catalog]:
+def _compile_mutation(handle: Handle, call: QueryCall) -> tuple[CompiledQuery, SchemaIR]:
     text = read_query(call.source, call.arguments)
     state, snapshot = handle.branch_state.last_known().state, handle.snapshot
     if snapshot.schema_row != state.schema:
         snapshot = handle.latest_snapshot()
     schema_hash = snapshot.schema_row.hash
     queries = COMPILED_QUERIES.get_or_compile(text, schema_hash, lambda: snapshot.schema.ir.catalog, call.name)
-    return require_query_kind(select_query(queries, call.name), "mutation"), snapshot.schema.ir.catalog
+    return require_query_kind(select_query(queries, call.name), "mutation"), snapshot.schema.ir

@@ -74,6 +74,7 @@ from .input import (
     RangeNotSatisfiable,
     ResourceLimitExceeded,
     SchemaViolation,
+    StatementConflict,
     UniqueViolation,
     UnsupportedMediaType,
 )
@@ -150,6 +151,7 @@ __all__ = [
     "ServerError",
     "Shutdown",
     "SnapshotNotFound",
+    "StatementConflict",
     "StorageError",
     "StorageKind",
     "StoredQueryNotFound",

@@ -214,7 +214,7 @@ class ExpressionError(LanguageError, QueryExecutionError):
 
 
 class AmbiguousAssignment(ClientError):
-    """A match assigns two different values to the same property of a node.
+    """A match assigns two different values to the same property of an entity.
 
     >>> error = AmbiguousAssignment(
     ...     type_name="Person", entity_id="ann", property="age", first_value=1, second_value=2
@@ -226,12 +226,37 @@ class AmbiguousAssignment(ClientError):
     sentence = (
         "update of {type_name} '{entity_id}': the match assigns both {first_value} and {second_value} to '{property}'"
     )
-    hint = "add conditions to the match, so that it returns one value for each node"
+    hint = "add conditions to the match, so that it returns one value for each entity"
     type_name: str | None = None
     entity_id: str | None = None
     property: str | None = None
     first_value: Any = None
     second_value: Any = None
+
+
+class StatementConflict(ClientError):
+    """Two statements of a mutation touch the same entity, and one of them deletes it.
+
+    >>> error = StatementConflict(
+    ...     entity_kind="node",
+    ...     type_name="Person",
+    ...     entity_id="ann",
+    ...     first_statement="insert Person (statement 1)",
+    ...     second_statement="delete Person (statement 2)",
+    ... )
+    >>> print(error.message)
+    node Person 'ann' is touched by two statements: insert Person (statement 1) and delete Person (statement 2)
+    """
+
+    sentence = (
+        "{entity_kind} {type_name} '{entity_id}' is touched by two statements: {first_statement} and {second_statement}"
+    )
+    hint = "a deleted entity may not be touched by another statement; use two queries in a transaction"
+    entity_kind: str | None = None
+    type_name: str | None = None
+    entity_id: str | None = None
+    first_statement: str | None = None
+    second_statement: str | None = None
 
 
 class ExternalBlobPolicyError(ClientError):

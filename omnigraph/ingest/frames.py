@@ -64,7 +64,7 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
         for type_name, type_data in data.items():
             entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
             take_type_data(intake, entity_type, type_data)
-    elif _is_frame(data):
+    elif is_frame(data):
         raise InputError("a table needs the name of its type", reason='pass {"Type": table}')
     elif isinstance(data, Iterable):
         for record_number, record in enumerate(data, 1):
@@ -76,8 +76,8 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
 
 def take_type_data(intake: Intake, entity_type: NodeType | EdgeType, type_data: Any, first_number: int = 1) -> None:
     """Take a table, or records without an envelope, of one type, numbered from `first_number`."""
-    if _is_frame(type_data):
-        _take_table_columns(intake.buffer_for(entity_type), _to_arrow_table(type_data), first_number)
+    if is_frame(type_data):
+        _take_table_columns(intake.buffer_for(entity_type), to_arrow_table(type_data), first_number)
         return
     for record_number, record in enumerate(type_data, first_number):
         take_typed_record(intake, entity_type, record_number, record)
@@ -138,12 +138,14 @@ def _wrap_dataclass(intake: Intake, record: Any) -> Any:
     return {"edge": type_name, **endpoints, "data": renamed}
 
 
-def _is_frame(data: Any) -> bool:
+def is_frame(data: Any) -> bool:
+    """Return whether data is a table or frame with an Arrow interface."""
     arrow_methods = ("__arrow_c_stream__", "__arrow_c_array__", "to_arrow")
     return any(hasattr(data, method_name) for method_name in arrow_methods) and not isinstance(data, pa.Array)
 
 
-def _to_arrow_table(frame: Any) -> pa.Table:
+def to_arrow_table(frame: Any) -> pa.Table:
+    """Return a frame as an Arrow table."""
     if isinstance(frame, pa.Table):
         return frame
     if hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__"):

@@ -59,9 +59,9 @@ def test_readers_see_whole_commits_while_others_write(graph: Graph, many: tuple[
     def write(number: int) -> None:
         mine = omnigraph.open(graph.uri, durability="os")
         for step in range(5):
-            mine.upsert(
-                "Firm", {"name": "a", "size": 100 + number * 10 + step}, {"name": "b", "size": 100 - number * 10 - step}
-            )
+            moved = number * 10 + step
+            firms = [{"name": "a", "size": 100 + moved}, {"name": "b", "size": 100 - moved}]
+            mine.load({"Firm": firms}, mode="merge")
 
     readers = [threading.Thread(target=read) for _ in range(many[0])]
     writers = [threading.Thread(target=write, args=(n,)) for n in range(many[1])]

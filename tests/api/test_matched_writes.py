@@ -56,6 +56,14 @@ def test_change_of_anything_that_the_match_reads_is_a_conflict(graph: Graph, cha
     assert graph.retry(lambda handle: handle.mutate(COLLEAGUES))
 
 
+def test_change_of_an_edge_of_a_path_is_a_conflict(graph: Graph) -> None:
+    friends = 'match { $p: Person { name: "ann" }  $t = trail $p knows{2,2} $q } update $q set { team: "far" }'
+    teams(graph)
+    omnigraph.open(graph.uri, durability="os").mutate('delete Knows where from = "bob"')
+    with pytest.raises(VersionConflict):
+        graph.mutate(friends)
+
+
 def test_change_of_another_type_is_no_conflict(graph: Graph) -> None:
     omnigraph.open(graph.uri, durability="os").mutate('insert Note { text: "x" }')
     assert graph.mutate(COLLEAGUES).nodes == {"Person": 2}

@@ -158,7 +158,7 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 @pytest.mark.parametrize(("name", "kind", "values"), VALUES, ids=[v[1] for v in VALUES])
 def test_every_type_round_trips_as_a_parameter(things: Graph, name: str, kind: str, values: list[Any]) -> None:
-    put = things.prepare(f"query put($k: String, $v: {kind}?) {{ insert Thing {{ k: $k, {name}: $v }} }}")
+    put = things.prepare(f"query put($k: String, $v: {kind}?) {{ upsert Thing {{ k: $k, {name}: $v }} }}")
     for value in [*values, None]:
         put(k="one", v=value)
         found = things["Thing", "one"][name]
@@ -182,7 +182,7 @@ def test_datetime_parameter_keeps_its_instant(things: Graph) -> None:
 
 @pytest.mark.parametrize("vector", [np.array([1.0, 2.0]), pa.array([1.0, 2.0]), [1, 2], (1.0, 2.0)])
 def test_arrays_are_accepted_as_vectors(things: Graph, vector: Any) -> None:
-    things.mutate('query v($v: Vector(2)) { insert Thing { k: "v", vec: $v } }', v=vector)
+    things.mutate('query v($v: Vector(2)) { upsert Thing { k: "v", vec: $v } }', v=vector)
     assert things["Thing", "v"].vec == [1.0, 2.0]
 
 

@@ -78,13 +78,13 @@ def test_records_are_accepted_in_many_forms(graph: Graph, records: tuple[Any, ..
     assert (graph["Person", "x"].age, graph["Person", "y"].age) == (1, None)
 
 
-def test_insert_is_strict_and_upsert_replaces(graph: Graph) -> None:
+def test_insert_is_strict_and_upsert_changes(graph: Graph) -> None:
     head = graph.head.id
     with pytest.raises(KeyConflict):
         graph.insert("Person", {"name": "ann"}, {"name": "new"})
     assert graph.refresh().head.id == head
     graph.upsert("Person", {"name": "ann", "age": 31}, {"name": "new"})
-    assert (graph["Person", "ann"].age, graph["Person", "ann"].team) == (31, None)
+    assert (graph["Person", "ann"].age, graph["Person", "ann"].team) == (31, "core")
     assert graph["Person", "new"].age is None
     with pytest.raises(UsageError, match="unknown option"):
         options: Any = {"colour": "red"}

@@ -90,7 +90,7 @@ def test_apply_with_data_rewrite_yields_to_writers(every: int) -> None:
             assert graph.refresh().schema.source == (FILLED if late else BEFORE)
             # Whoever comes late knows the old schema only, is told once, and sees the new one then.
             assert sorted(rows_of(graph)["node:A"]) == ["a", "b"] + ["new"] * (not late)
-            other.upsert("A", {"k": "new", "n": 5})
+            other.retry(lambda g: g.upsert("A", {"k": "new", "n": 5}))
             graph.retry(lambda g: g.schema.apply(FILLED))
             assert {row["lang"] for row in rows_of(graph)["node:A"].values()} == {"it"}
 

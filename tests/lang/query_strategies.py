@@ -14,7 +14,7 @@ from omnigraph.values import PropertyType, ScalarType
 
 KEYWORDS = tuple(
     "query match return having union all order limit offset distinct as asc desc not optional and or in is null"
-    " true false contains starts_with insert update delete set where now search fuzzy match_text"
+    " true false contains starts_with insert upsert patch update delete set where now search fuzzy match_text"
     " bm25 nearest rrf count sum avg min max collect date datetime case when then else end lower matches"
     " any all shortest walk trail acyclic simple by length nodes edges cost".split()
 )
@@ -145,11 +145,24 @@ atoms: Strategy = _brief(
     )
 )
 _properties: Strategy = st.builds(m.Alias, words("not"))
+row_words: Strategy = st.builds(m.Alias, words("not", "null", "true", "false"))
+_row_factors: Strategy = st.one_of(row_words, variables, literals.filter(lambda one: one.kind != "bool"), now)
+_row_operands: Strategy = st.lists(_row_factors, min_size=2, max_size=3)
+row_scalars: Strategy = _brief(
+    st.one_of(
+        st.builds(_chain, _row_operands, st.lists(st.sampled_from("+-"), min_size=2, max_size=2)),
+        st.builds(_chain, _row_operands, st.lists(st.sampled_from("*/%"), min_size=2, max_size=2)),
+        st.builds(m.Negative, _row_factors.filter(_signable)),
+        st.builds(m.ScalarCall, st.sampled_from(FUNCTIONS), st.lists(_row_factors, max_size=3).map(tuple)),
+    )
+)
 row_atoms: Strategy = _brief(
     st.one_of(
         st.builds(m.Comparison, st.builds(m.Alias, words()), st.sampled_from(COMPARISONS), values),
+        st.builds(m.Comparison, row_scalars, st.sampled_from([*COMPARISONS, "contains", "starts_with"]), row_scalars),
         st.builds(m.Membership, _properties, lists | variables),
-        st.builds(m.IsNull, _properties, st.booleans()),
+        st.builds(m.IsNull, _properties | row_scalars, st.booleans()),
+        st.builds(m.Truth, row_scalars.filter(lambda one: isinstance(one, m.ScalarCall))),
     )
 )
 
@@ -276,9 +289,14 @@ unions: Strategy = _brief(
 )
 reads: Strategy = _brief(st.one_of(single_reads, single_reads, unions))
 _assigned: Strategy = st.lists(st.builds(m.Assignment, names(), values | scalars), min_size=1, max_size=4)
+_row_assigned: Strategy = st.lists(
+    st.builds(m.Assignment, names(), values | row_words | row_scalars), min_size=1, max_size=4
+)
 statements: Strategy = st.one_of(
     st.builds(m.Insert, type_names, _assigned.map(tuple)),
-    st.builds(m.Update, type_names, _assigned.map(tuple), row_conditions),
+    st.builds(m.Upsert, type_names, _assigned.map(tuple)),
+    st.builds(m.Patch, type_names, _assigned.map(tuple)),
+    st.builds(m.Update, type_names, _row_assigned.map(tuple), row_conditions),
     st.builds(m.Delete, type_names, row_conditions),
     st.builds(
         m.MatchedUpdate,

@@ -50,30 +50,67 @@ class Scribe:
     used: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def mutation(self) -> Written:
-        """A mutation: inserts and updates, or deletes."""
+        """A mutation: inserts, upserts, patches and updates, or deletes, or both."""
         count = self.dice.choice([1, 1, 2, 3])
-        if self.dice.random() < 0.3:
-            statements = [self.delete() for _ in range(count)]
-        else:
-            statements = [self.insert_or_update() for _ in range(count)]
+        share_of_deletes = self.dice.choice([0.0, 0.0, 1.0, 0.4])
+        statements = [
+            self.delete() if self.dice.random() < share_of_deletes else self.insert_or_update() for _ in range(count)
+        ]
         head = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.used.items())
         given = {name: value for name, (_, value) in self.used.items() if value is not None}
         return Written(f"query q({head}) {{ {'  '.join(statements)} }}", given)
 
     def insert_or_update(self) -> str:
-        match self.dice.choice("uuueefffxxxmmm"):
+        match self.dice.choice("uuwwwweefffxxxmmm"):
             case "m":
                 return self.matched_update()
             case "u":
-                return f"insert User {{ login: {self.login()}, {self.assignments()} }}"
+                return f"insert User {{ login: {self.new_login()}, {self.assignments()} }}"
+            case "w":
+                return self.upsert_or_patch()
             case "e":
                 return f'insert Event {{ title: {self.text()}, day: date("2024-01-01") }}'
             case "f":
                 return self.insert_edge()
-        kind = self.dice.choice(["User", "User", "Event"])
+        return self.update()
+
+    def update(self) -> str:
+        kind = self.dice.choice(["User", "User", "Event", "edge"])
         if kind == "Event":
             return f"update Event set {{ title: {self.text()} }} where {self.where_event()}"
-        return f"update User set {{ {self.assignments()} }} where {self.where_user()}"
+        if kind == "edge":
+            return self.update_edge()
+        assignments = self.row_assignments() if self.dice.random() < 0.3 else self.assignments()
+        return f"update User set {{ {assignments} }} where {self.where_user()}"
+
+    def upsert_or_patch(self) -> str:
+        """A row by its key or id, mostly one that exists."""
+        if self.dice.random() < 0.5:
+            verb = self.dice.choice(["upsert", "patch"])
+            name = f"id: {self.some('User')}" if verb == "patch" and self.dice.random() < 0.3 else None
+            return f"{verb} User {{ {name or f'login: {self.login()}'}, {self.assignments()} }}"
+        if self.dice.random() < 0.5:
+            verb, own = self.dice.choice([("upsert", self.event()), ("patch", self.some("Event"))])
+            return f"{verb} Event {{ id: {own}, title: {self.text()} }}"
+        return self.upsert_or_patch_edge()
+
+    def upsert_or_patch_edge(self) -> str:
+        name = self.dice.choice(["Follows", "Owns", "Hosts"])
+        own = json.dumps(self.dice.choice([*sorted(self.world.edges[name]), "edge9"]))
+        value = {"Follows": 'since: date("2024-02-02")', "Owns": f"weight: {self.dice.randint(1, 9)}"}.get(name)
+        if value and self.dice.random() < 0.4:
+            return f"patch {name} {{ id: {own}, {value} }}"
+        ends = [self.some(kind) for kind in EDGES[name]]
+        more = f", {value}" if value else ""
+        return f"upsert {name} {{ id: {own}, from: {ends[0]}, to: {ends[1]}{more} }}"
+
+    def event(self) -> str:
+        return json.dumps(self.dice.choice(["event1", "event2", "event7"]))
+
+    def new_login(self) -> str:
+        """A login, mostly one that is free."""
+        free = [login for login in [*LOGINS, "fay", "gus"] if login not in self.world.nodes["User"]]
+        return json.dumps(self.dice.choice(free)) if free and self.dice.random() < 0.8 else self.login()
 
     def insert_edge(self) -> str:
         name = self.dice.choice(list(EDGES))
@@ -82,6 +119,14 @@ class Scribe:
         if name == "Rates":
             more = f", kind: {self.text()}, stars: {self.dice.choice(['1', '2', 'null'])}"
         return f"insert {name} {{ from: {ends[0]}, to: {ends[1]}{more} }}"
+
+    def update_edge(self) -> str:
+        """An update of edges by an endpoint or a property; some of them match nothing."""
+        if self.dice.random() < 0.5:
+            test = self.dice.choice([f"from = {self.some('User')}", "since is null", f"to != {self.some('User')}"])
+            return f'update Follows set {{ since: date("2024-0{self.dice.randint(1, 9)}-01") }} where {test}'
+        test = self.dice.choice([f"from = {self.some('User')}", "weight > 1 or weight is null", "id is not null"])
+        return f"update Owns set {{ weight: {self.dice.choice(['1', '2', 'null', '7.0'])} }} where {test}"
 
     def delete(self) -> str:
         match self.dice.choice("uuefmmm"):
@@ -101,12 +146,23 @@ class Scribe:
             walk = self.dice.choice(["owns", "hosts", "owns|hosts"])
             value = self.dice.choice([self.text(), "$u.login", "$u.mail", "$u.status", *_TEXTS])
             return f"match {{ $u: User  $u {walk} $e }} update $e set {{ title: {value} }}"
+        if self.dice.random() < 0.25:
+            return self.matched_edge_update()
         value = self.dice.choice(["$v.age", "$v.score", "$w.since", "$u.age", "30", "null", *_NUMBERS])
         name = {"$w.since": "joined"}.get(value, self.dice.choice(["age", "score"]))
         own = f"{name}: {value}" if value != "$w.since" else "status: $w.to"
         more = f", status: {self.dice.choice(['$v.login', '$v.status', '$u.mail', self.text()])}"
         more = more if self.dice.random() < 0.5 and "status" not in own else ""
         return f"match {{ {self.users()} }} update ${self.dice.choice('uuv')} set {{ {own}{more} }}"
+
+    def matched_edge_update(self) -> str:
+        """An update of edges that a match binds; some give one edge two values."""
+        if self.dice.random() < 0.5:
+            clauses, value = self.users(), self.dice.choice(['date("2023-03-03")', "null", "$w.since"])
+            return f"match {{ {clauses} }} update $w set {{ since: {value} }}"
+        more = self.dice.choice(["", "$u follows $v", "$v owns $e"])
+        values = ["$w.weight + 1", "$u.age", "3", *(["$v.age"] if more else [])]
+        return f"match {{ $u: User  $u $w:owns $e  {more} }} update $w set {{ weight: {self.dice.choice(values)} }}"
 
     def matched_delete(self) -> str:
         """A delete of nodes or edges that a match binds."""
@@ -147,8 +203,16 @@ class Scribe:
         names = names or ["status"]
         return ", ".join(f"{name}: {makers[name]()}" for name in names)
 
+    def row_assignments(self) -> str:
+        """Properties of a user, computed from others."""
+        age = self.dice.choice(["age + 1", "coalesce(age, 7) * 2", "case when age > 29 then 1 else age end", "score"])
+        status = self.dice.choice(['upper(login) + "!"', "coalesce(mail, status)", "status", 'login + "-" + status'])
+        return self.dice.choice([f"age: {age}", f"status: {status}", f"age: {age}, status: {status}, score: age / 2"])
+
     def where_user(self) -> str:
         tests = [
+            'lower(upper(login)) = "ann" or coalesce(age, 0) * 2 > 60',
+            "length(login) - 1 = 2 and status != login",
             f"login = {self.login()}",
             "age > 29",
             "age is null",

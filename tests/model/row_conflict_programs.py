@@ -2,7 +2,7 @@
 
 from collections import Counter
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -36,7 +36,7 @@ class Interleaving:
     def step(self) -> None:
         """One client does one thing."""
         client = self.dice.choice(self.clients)
-        action = self.dice.choice(["read", "upsert", "link", *["strict"] * 5, *["transaction"] * 2])
+        action = self.dice.choice(["read", "replace", "link", *["strict"] * 5, *["transaction"] * 2])
         getattr(self, f"_{action}")(client)
 
     # Plain steps --------------------------------------------------------------------------------
@@ -45,10 +45,11 @@ class Interleaving:
         client.graph.refresh()
         client.view, client.unseen = deepcopy(self.world), []
 
-    def _upsert(self, client: Client) -> None:
+    def _replace(self, client: Client) -> None:
+        """A load replaces whole items, whatever its handle has seen."""
         name = self.dice.choice(NAMES)
         item = {"team": self.dice.choice([*TEAMS, None]), "score": self._number(), "note": self._number()}
-        client.graph.upsert("Item", {"name": name, **item})
+        client.graph.load({"Item": [{"name": name, **item}]}, mode="merge")
         before = deepcopy(self.world)
         for world in (self.world, client.view):
             world.items[name] = dict(item)
@@ -71,6 +72,11 @@ class Interleaving:
         must = statement.must_conflict(client.view, self.world)
         try:
             affected = self._run(client.graph, statement)
+        except EntityNotFound:
+            assert not must
+            assert statement.lacks_item(self.world)
+            self.outcomes["not found"] += 1
+            return
         except VersionConflict as conflict:
             self._judge_conflict(client, statement, conflict)
             return
@@ -88,6 +94,8 @@ class Interleaving:
         self.outcomes["conflict"] += 1
         if self.dice.random() < 0.5:
             self._read(client)
+            if statement.lacks_item(self.world):
+                return
             before = deepcopy(self.world)
             assert self._run(client.graph, statement) == statement.apply(self.world)
             statement.apply(client.view)
@@ -111,12 +119,14 @@ class Interleaving:
                         assert answer == query.answer(mine), query
                         reads.append((len(statements), query, answer))
                     else:
-                        statements.append(self.statement())
+                        statement = self.statement()
+                        is_absent = statement.lacks_item(mine)
+                        statements.append(replace(statement, verb="upsert") if is_absent else statement)
                         self._run(tx, statements[-1])
                         statements[-1].apply(mine)
                     if self.dice.random() < 0.5:
                         self._rival(client)
-                tx.upsert("Item", {"name": "marker", "score": marker_score})
+                tx.load({"Item": [{"name": "marker", "score": marker_score}]}, mode="merge")
         except ReadSetConflict as conflict:
             self._judge_transaction(observer, reads, statements, conflict)
             return
@@ -132,7 +142,7 @@ class Interleaving:
     def _rival(self, client: Client) -> None:
         rivals = [other for other in self.clients[: len(self.clients) - 1] if other is not client]
         rival = self.dice.choice(rivals)
-        self.dice.choice([self._strict, self._upsert, self._link])(rival)
+        self.dice.choice([self._strict, self._replace, self._link])(rival)
 
     def _replay(self, reads: list[tuple[int, Query, Any]], statements: list[Statement]) -> None:
         """The transaction on the graph that it was applied to: it must read what it read."""
@@ -163,9 +173,13 @@ class Interleaving:
     # Choices ------------------------------------------------------------------------------------
 
     def _run(self, target: Any, statement: Statement) -> int:
-        if isinstance(target, Graph) and statement.where.column == "name" and self.forms.random() < 0.6:
+        if statement.verb != "update":
+            receipt = getattr(target, statement.verb)(
+                "Item", {"name": statement.where.value, statement.column: statement.value}
+            )
+        elif isinstance(target, Graph) and statement.where.column == "name" and self.forms.random() < 0.6:
             return self._run_as_load(target, statement)
-        if statement.column is None:
+        elif statement.column is None:
             receipt = target.delete("Item", where=statement.where.text)
         else:
             receipt = target.update("Item", where=statement.where.text, set={statement.column: statement.value})
@@ -198,7 +212,10 @@ class Interleaving:
         if self.dice.random() < 0.15:
             return Statement(self.condition())
         column = self.dice.choice(COLUMNS)
-        return Statement(self.condition(), column, self.dice.choice(TEAMS) if column == "team" else self._number())
+        value = self.dice.choice(TEAMS) if column == "team" else self._number()
+        verb = self.dice.choice(["update", "update", "upsert", "patch"])
+        where = self.condition() if verb == "update" else Condition("name", "=", self.dice.choice(NAMES))
+        return Statement(where, column, value, verb)
 
     def query(self) -> Query:
         kind = self.dice.choice(["score", "names", "total", "whole", "links"])

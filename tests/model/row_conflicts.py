@@ -67,11 +67,12 @@ class World:
 
 @dataclass(frozen=True)
 class Statement:
-    """An update of one property, or a delete if `column` is None."""
+    """A change of one property, or a delete if `column` is None; an upsert or a patch names its item."""
 
     where: Condition
     column: str | None = None
     value: int | str | None = None
+    verb: str = "update"
 
     @property
     def columns(self) -> set[str]:
@@ -87,6 +88,8 @@ class Statement:
 
     def apply(self, world: World) -> int:
         """Do it; gives the number of items."""
+        if self.verb != "update":
+            return self._change_named(world)
         names = list(world.matching(self.where))
         for name in names:
             if self.column is not None:
@@ -96,6 +99,22 @@ class Statement:
             for name in names:
                 del world.items[name]
         return len(names)
+
+    def _change_named(self, world: World) -> int:
+        """An upsert adds a missing item; an item that has the value already is not written."""
+        assert self.column is not None
+        item = world.items.get(self.where.value)
+        if item is None:
+            assert self.verb == "upsert", "a patch of a missing item landed"
+            world.items[self.where.value] = {**dict.fromkeys(COLUMNS), self.column: self.value}
+            return 1
+        is_changed = item[self.column] != self.value
+        item[self.column] = self.value
+        return int(is_changed)
+
+    def lacks_item(self, world: World) -> bool:
+        """Whether it is a patch of a missing item, which is refused."""
+        return self.verb == "patch" and self.where.value not in world.items
 
 
 @dataclass(frozen=True)

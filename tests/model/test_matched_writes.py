@@ -107,11 +107,23 @@ def _missing_targets_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(statements, "matched_ids", lambda *given: real(*given).slice(0, 1))
 
 
+def _other_edges_kept(patch: pytest.MonkeyPatch) -> None:
+    real = matched_writes.matched_values
+
+    def first_edge(overlay: Any, statement: Any, *given: Any) -> Any:
+        ids, columns = real(overlay, statement, *given)
+        kept = 1 if statement.kind == "edge" else len(ids)
+        return ids.slice(0, kept), {name: values.slice(0, kept) for name, values in columns.items()}
+
+    patch.setattr(statements, "matched_values", first_edge)
+
+
 DEFECTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "an ambiguous assignment is accepted": _ambiguity_unseen,
     "a match does not see earlier statements": _earlier_statements_unseen,
     "edges of deleted nodes stay": _edges_stay,
     "only the first match is deleted": _missing_targets_kept,
+    "only the first matched edge is updated": _other_edges_kept,
 }
 
 

@@ -323,11 +323,13 @@ def made_ids(text: str, made: Any) -> Iterator[str]:
     body = parse_queries(text).queries[0].body
     assert isinstance(body, m.WriteBody)
     for statement in body.statements:
-        if isinstance(statement, m.Insert) and statement.type_name.text not in KEYED:
-            name = statement.type_name.text
-            own = made[name][seen[name]]
+        if not isinstance(statement, m.Insert | m.Upsert):
+            continue
+        name = statement.type_name.text
+        own = made[name][seen[name]]
+        seen[name] += 1
+        if isinstance(statement, m.Insert) and name not in KEYED:
             assert is_ulid(own)
-            seen[name] += 1
             yield own
 
 

@@ -144,6 +144,11 @@ def edges_of_listed_nodes_ignored(patch: Patch) -> None:
     )
 
 
+def named_rows_ignored(patch: Patch) -> None:
+    """An upsert or a patch overwrites what its handle has not seen."""
+    patch.setattr(RowDependencies, "add_rows", lambda *_: None)
+
+
 DEFECTS = [
     phantoms_ignored,
     deleted_rows_ignored,
@@ -156,6 +161,7 @@ DEFECTS = [
     traversals_by_row,
     patched_columns_ignored,
     edges_of_listed_nodes_ignored,
+    named_rows_ignored,
 ]
 
 

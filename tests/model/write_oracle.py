@@ -28,6 +28,9 @@ class Refused(Exception):  # noqa: N818 - that is what it is
         self.facts = facts
 
 
+_ENDS = {"src": "from", "dst": "to"}  # the names of endpoints in statements
+
+
 @dataclass
 class Delta:
     """A graph that is being changed, and what was done to it."""
@@ -38,6 +41,15 @@ class Delta:
     counts: Counter[str] = field(default_factory=Counter)
     removed: dict[str, dict[str, Properties]] = field(default_factory=dict)
     before: World | None = None
+    conflicts: list[tuple[str, str]] = field(default_factory=list)
+    written: set[tuple[str, str]] = field(default_factory=set)
+    deleted: set[tuple[str, str]] = field(default_factory=set)
+
+    def settle(self, *keys: str) -> None:
+        """Refuse inserts of existing ids; they are looked up before their table is read, or at the end."""
+        for key, own in self.conflicts:
+            if not keys or key in keys:
+                raise Refused("KeyConflict", entity_id=own)
 
     def put(self, key: str, own: str, properties: Properties) -> None:
         """A row takes these values; its older version counts as gone."""
@@ -58,21 +70,57 @@ def mutate(world: World, body: m.WriteBody, parameters: Mapping[str, Value], fre
     delta = Delta(world.copy(), before=world)
     for statement in body.statements:
         match statement:
-            case m.Insert():
-                _insert(delta, statement, parameters, fresh)
+            case m.Insert() | m.Upsert() | m.Patch():
+                _write_one(delta, statement, parameters, fresh)
             case m.Update():
                 _update(delta, statement, parameters)
             case m.Delete():
-                _delete(delta, world, statement, parameters)
+                _delete(delta, statement, parameters)
             case m.MatchedUpdate():
                 _matched_update(delta, statement, parameters)
             case m.MatchedDelete():
                 _matched_delete(delta, statement, parameters)
+    delta.settle()
     check(delta)
     return delta
 
 
-def _insert(delta: Delta, node: m.Insert, parameters: Mapping[str, Value], fresh: Iterator[str]) -> None:
+def _touch(delta: Delta, touched: set[tuple[str, str]], *, deleting: bool = False) -> None:
+    """A statement wrote or deleted rows; what one statement deletes, no other may touch."""
+    if touched & (delta.written if deleting else delta.deleted):
+        raise Refused("StatementConflict")
+    (delta.deleted if deleting else delta.written).update(touched)
+
+
+def _endpoints_of(delta: Delta, key: str, own: str) -> set[tuple[str, str]]:
+    """The nodes of an edge."""
+    kind = _kind(delta.world.catalog, key)
+    if not isinstance(kind, EdgeType):
+        return set()
+    row = delta.world.rows(key)[own]
+    return {(f"node:{kind.source}", row["from"]), (f"node:{kind.target}", row["to"])}
+
+
+def _change(delta: Delta, key: str, own: str, properties: Properties) -> None:
+    """A statement writes a row: its values are checked at once, those of the graph at the end."""
+    delta.put(key, own, properties)
+    delta.counts[key] += 1
+    _values(_kind(delta.world.catalog, key), own, properties)
+
+
+def _write_one(
+    delta: Delta, node: m.Insert | m.Upsert | m.Patch, parameters: Mapping[str, Value], fresh: Iterator[str]
+) -> None:
+    if isinstance(node, m.Insert):
+        key, own = _insert(delta, node, parameters, fresh)
+    else:
+        key, own = _upsert_or_patch(delta, node, parameters, fresh)
+    if _endpoints_of(delta, key, own) & delta.deleted:
+        raise Refused("StatementConflict")
+    _touch(delta, {(key, own)})
+
+
+def _insert(delta: Delta, node: m.Insert, parameters: Mapping[str, Value], fresh: Iterator[str]) -> tuple[str, str]:
     catalog = delta.world.catalog
     kind = catalog.node(node.type_name.text) or catalog.edge(node.type_name.text)
     assert kind is not None
@@ -84,11 +132,49 @@ def _insert(delta: Delta, node: m.Insert, parameters: Mapping[str, Value], fresh
         if None in ends.values():
             raise Refused("PropertyValueError")
         properties = ends | properties
-        delta.put(f"edge:{kind.name}", _own_id(kind, properties, fresh), properties)
-        delta.counts[f"edge:{kind.name}"] += 1
-        return
-    delta.put(f"node:{kind.name}", _own_id(kind, properties, fresh), properties)
-    delta.counts[f"node:{kind.name}"] += 1
+    key = _key_of(catalog, node.type_name.text)
+    own = _own_id(kind, properties, fresh)
+    if own in delta.world.rows(key):
+        delta.conflicts.append((key, own))
+    _change(delta, key, own, properties)
+    return key, own
+
+
+def _upsert_or_patch(
+    delta: Delta, node: m.Upsert | m.Patch, parameters: Mapping[str, Value], fresh: Iterator[str]
+) -> tuple[str, str]:
+    """A row named by its key or id takes the assigned values; an absent one is new, or refused."""
+    key = _key_of(delta.world.catalog, node.type_name.text)
+    kind = _kind(delta.world.catalog, key)
+    given = _assigned(delta, kind, node.assignments, parameters)
+    _given(kind, given)
+    own = given.pop("id", None)
+    if {_ENDS.get(member, member) for member in kind.key or ()} & given.keys():
+        expected = _own_id(kind, {**given}, fresh)
+        if own not in (None, expected):
+            raise Refused("InputError")
+        own = expected
+    if not own:
+        raise Refused("PropertyValueError" if own is None else "InputError")
+    delta.settle(key)
+    rows = delta.world.rows(key)
+    if own in rows:
+        properties = rows[own] | given
+    elif isinstance(node, m.Patch):
+        raise Refused("EntityNotFound", entity_id=own)
+    else:
+        properties = given | {one.name: _initial(kind, one.name, given) for one in kind.properties}
+        _required(kind, properties)
+    _change(delta, key, own, properties)
+    return key, own
+
+
+def _given(kind: NodeType | EdgeType, given: Properties) -> None:
+    """A required property, or an endpoint, is not assigned null."""
+    for name in given:
+        declared = kind.property(name)
+        if given[name] is None and (declared is None or not declared.type.nullable):
+            raise Refused("PropertyValueError", property=name)
 
 
 def _initial(kind: NodeType | EdgeType, name: str, given: Mapping[str, Value]) -> Value:
@@ -120,7 +206,7 @@ def _assigned(
     parameters: Mapping[str, Value],
     row: Row | None = None,
 ) -> dict[str, Value]:
-    matcher = Matcher(delta.world, parameters)
+    matcher = _RowMatcher(delta.world, parameters)
     found: dict[str, Value] = {}
     for one in assignments:
         name, value = one.name.text, matcher.value(one.value, row or {})
@@ -136,23 +222,25 @@ def _assigned(
 
 
 def _update(delta: Delta, node: m.Update, parameters: Mapping[str, Value]) -> None:
-    kind = delta.world.catalog.node(node.type_name.text)
-    assert kind is not None
-    given = _assigned(delta, kind, node.assignments, parameters)
-    rows = delta.world.nodes[kind.name]
+    key = _key_of(delta.world.catalog, node.type_name.text)
+    kind = _kind(delta.world.catalog, key)
+    delta.settle(key)
+    rows = delta.world.rows(key)
     matched = [own for own in rows if _passes(delta.world, kind.name, own, node.where, parameters)]
+    given = {own: _assigned(delta, kind, node.assignments, parameters, {"_": (kind.name, own)}) for own in matched}
     for own in matched:
-        _required(kind, rows[own] | given)
-        delta.put(f"node:{kind.name}", own, rows[own] | given)
-    delta.counts[f"node:{kind.name}"] += len(matched)
+        _required(kind, rows[own] | given[own])
+        _change(delta, key, own, rows[own] | given[own])
+    _touch(delta, {(key, own) for own in matched})
 
 
 def _matched_update(delta: Delta, node: m.MatchedUpdate, parameters: Mapping[str, Value]) -> None:
-    """Every matched node once; two different values for one of its properties are refused."""
+    """Every matched entity once; two different values for one of its properties are refused."""
+    delta.settle()
     matcher = Matcher(delta.world, parameters)
     rows = matcher.rows(node.clauses)
-    kind = delta.world.catalog.node(matcher.kinds[node.variable.name])
-    assert kind is not None
+    key = _target_key(matcher, node)
+    kind = _kind(delta.world.catalog, key)
     chosen: dict[str, tuple[list[Value], Row]] = {}
     for row in rows:
         entity = row[node.variable.name]
@@ -161,48 +249,72 @@ def _matched_update(delta: Delta, node: m.MatchedUpdate, parameters: Mapping[str
         values = [matcher.value(one.value, row) for one in node.assignments]
         if chosen.setdefault(entity[1], (values, row))[0] != values:
             raise Refused("AmbiguousAssignment")
-    stored_rows = delta.world.nodes[kind.name]
+    stored_rows = delta.world.rows(key)
     given = {own: _assigned(delta, kind, node.assignments, parameters, row) for own, (_, row) in chosen.items()}
     for own, values_by_name in given.items():
         _required(kind, stored_rows[own] | values_by_name)
-        delta.put(f"node:{kind.name}", own, stored_rows[own] | values_by_name)
-    delta.counts[f"node:{kind.name}"] += len(given)
+        _change(delta, key, own, stored_rows[own] | values_by_name)
+    _touch(delta, {(key, own) for own in given})
+
+
+def _target_key(matcher: Matcher, node: m.MatchedUpdate) -> str:
+    """The table of the changed variable; the edge variable of a traversal names its edge type."""
+    name = matcher.kinds.get(node.variable.name)
+    if name is not None and matcher.world.catalog.node(name) is not None:
+        return f"node:{name}"
+    edges = _edges_named(node.clauses, node.variable.name)
+    kind = matcher.world.catalog.edge_ignoring_case(next(edges))
+    assert kind is not None
+    return f"edge:{kind.name}"
+
+
+def _edges_named(clauses: Iterable[m.Clause], variable: str) -> Iterator[str]:
+    for clause in clauses:
+        if isinstance(clause, m.OptionalMatch):
+            yield from _edges_named(clause.clauses, variable)
+        elif isinstance(clause, m.Traversal) and clause.edge_variable and clause.edge_variable.name == variable:
+            yield clause.edges[0].text
+
+
+def _key_of(catalog: Catalog, name: str) -> str:
+    return f"node:{name}" if catalog.node(name) else f"edge:{name}"
 
 
 def _matched_delete(delta: Delta, node: m.MatchedDelete, parameters: Mapping[str, Value]) -> None:
-    """A match sees what the statements before it deleted."""
+    """A match sees what the statements before it did."""
+    delta.settle()
     rows = Matcher(delta.world, parameters).rows(node.clauses)
     gone = {entity for row in rows if (entity := row[node.variable.name]) is not None}
     for name in {name for name, _ in gone}:
-        key = f"node:{name}" if delta.world.catalog.node(name) else f"edge:{name}"
-        ids = {own for kind, own in gone if kind == name}
-        for own in ids:
-            delta.drop(key, own)
-            delta.counts[key] += 1
-        if key.startswith("node:"):
-            _cascade(delta, name, ids)
+        _drop(delta, _key_of(delta.world.catalog, name), {own for kind, own in gone if kind == name})
 
 
-def _delete(delta: Delta, committed: World, node: m.Delete, parameters: Mapping[str, Value]) -> None:
-    """Deletes see what was committed; what two of them match is counted once."""
+def _delete(delta: Delta, node: m.Delete, parameters: Mapping[str, Value]) -> None:
+    """A delete sees what the statements before it did, so what two of them match is counted once."""
     name = node.type_name.text
-    key = f"node:{name}" if committed.catalog.node(name) else f"edge:{name}"
-    rows = committed.rows(key)
-    gone = {own for own in rows if _passes(committed, name, own, node.where, parameters)}
-    for own in gone & delta.world.rows(key).keys():
-        delta.drop(key, own)
-        delta.counts[key] += 1
+    key = _key_of(delta.world.catalog, name)
+    delta.settle(key)
+    _drop(delta, key, {own for own in delta.world.rows(key) if _passes(delta.world, name, own, node.where, parameters)})
+
+
+def _drop(delta: Delta, key: str, gone: set[str]) -> None:
+    """Rows are gone, with the edges of nodes."""
+    dropped = {(key, own) for own in gone}
     if key.startswith("node:"):
-        _cascade(delta, name, gone)
+        dropped |= _edges_of(delta, key.partition(":")[2], gone)
+    for table, own in dropped:
+        delta.drop(table, own)
+        delta.counts[table] += 1
+    _touch(delta, dropped, deleting=True)
 
 
-def _cascade(delta: Delta, name: str, gone: set[str]) -> None:
-    for edge in delta.world.catalog.edges:
-        for own, row in list(delta.world.edges[edge.name].items()):
-            ends = (edge.source, row["from"]), (edge.target, row["to"])
-            if any(kind == name and end in gone for kind, end in ends):
-                delta.drop(f"edge:{edge.name}", own)
-                delta.counts[f"edge:{edge.name}"] += 1
+def _edges_of(delta: Delta, name: str, gone: set[str]) -> set[tuple[str, str]]:
+    return {
+        (f"edge:{edge.name}", own)
+        for edge in delta.world.catalog.edges
+        for own, row in delta.world.edges[edge.name].items()
+        if (edge.source == name and row["from"] in gone) or (edge.target == name and row["to"] in gone)
+    }
 
 
 def _passes(world: World, name: str, own: str, test: m.Condition, parameters: Mapping[str, Value]) -> bool:

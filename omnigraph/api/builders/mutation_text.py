@@ -36,11 +36,7 @@ def build_update(
     parameter_types, assignments = dict[str, str](), list[str]()
     for parameter_index, (property_name, value) in enumerate(new_values.items()):
         if property_name not in property_types:
-            raise InputError(
-                f"{type_name} has no property '{property_name}'",
-                reason="unknown property",
-                hint=did_you_mean(property_name, property_types),
-            )
+            raise _unassignable_property(entity_type, property_name)
         parameter_types[f"p{parameter_index}"] = parameter_declaration(property_types[property_name], value)
         assignments.append(f"{property_name}: $p{parameter_index}")
     condition, condition_types = _translate_condition(entity_type, predicate, arguments)
@@ -48,6 +44,18 @@ def build_update(
     body = f"update {entity_type.name} set {{ {', '.join(assignments)} }} where {condition}"  # noqa: S608
     values = dict(zip(parameter_types, new_values.values(), strict=True))
     return f"{header} {{ {body} }}", values | dict(arguments)
+
+
+def _unassignable_property(entity_type: NodeType | EdgeType, property_name: str) -> InputError:
+    if isinstance(entity_type, EdgeType) and property_name in _ENDPOINT_TYPES:
+        message = f"'{property_name}' is an endpoint of {entity_type.name} and cannot be changed"
+        return InputError(message, reason="endpoint", hint="delete the edge and insert it again")
+    property_names = [declared_property.name for declared_property in entity_type.properties]
+    return InputError(
+        f"{entity_type.name} has no property '{property_name}'",
+        reason="unknown property",
+        hint=did_you_mean(property_name, property_names),
+    )
 
 
 def build_delete(catalog: Catalog, type_name: str, predicate: str, arguments: Mapping[str, Any]) -> MutationText:
@@ -79,7 +87,7 @@ def suggest_upsert() -> Iterator[None]:
     try:
         yield
     except KeyConflict as error:
-        error.hint = "use upsert to replace existing entities"
+        error.hint = "use upsert to change existing entities"
         raise
 
 

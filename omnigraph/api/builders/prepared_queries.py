@@ -28,7 +28,7 @@ from omnigraph.values.name_rules import quote_name, require_text
 QuerySource = str | PathLike[str] | SourceText
 ANONYMOUS = "anonymous"
 _CACHE_SIZE = 512
-_BARE_BODY = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|update|delete)\b", re.DOTALL)
+_BARE_BODY = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|upsert|patch|update|delete)\b", re.DOTALL)
 _UNDECLARED_MESSAGE = re.compile(r"`\$(\w+)` is not (?:bound|a parameter)")
 _PATH_LIKE_TEXT = re.compile(r"[^\s{}()\"$]+\.[A-Za-z]+|[^\s{}()\"$]*/[^\s{}()\"$]+")
 _VARIABLE_OR_IGNORED_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL)

@@ -1,7 +1,7 @@
 """Rows that a `match` selects for an update or a delete.
 
 Owns the run of the match on the state that the operation has reached, the requirement that everything it read stays
-unchanged, and the rule that a node is assigned one value at most.
+unchanged, and the rule that a property is assigned one value at most.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +43,9 @@ def _tables_of(operators: Sequence[plan.Operator]) -> Iterator[TableKey]:
             case plan.Expand():
                 yield from (TableKey.edge(step.edge_type) for step in operator.steps)
                 yield TableKey.node(operator.target_type)
+            case plan.FindPaths():
+                yield from (TableKey.edge(step.edge_type) for step in operator.steps)
+                yield TableKey.node(operator.node_type)
             case plan.AntiJoin() | plan.LeftJoin():
                 yield from _tables_of(operator.inner)
 
@@ -55,29 +58,29 @@ def matched_ids(overlay: Overlay, read_plan: plan.ReadPlan, params: ParamValues)
 def matched_values(
     overlay: Overlay, statement: plan.MatchedUpdate, params: ParamValues, coerce_value: CoerceValue
 ) -> tuple[pa.Array, dict[str, pa.Array]]:
-    """Return the ids of the matched nodes and, for each assigned property, the values in the same order.
+    """Return the ids of the matched entities and, for each assigned property, the values in the same order.
 
     Raises:
-        AmbiguousAssignment: two matched rows assign different values to the same property of a node.
+        AmbiguousAssignment: two matched rows assign different values to the same property of an entity.
 
     """
     matches = _run_match(overlay, statement.matched, params)
     matches = matches.filter(pc.is_valid(matches["id"])).combine_chunks()
     _reject_ambiguous(statement, matches)
     ids = as_single_array(matches["id"])
-    node_type = type_for_key(overlay.catalog, TableKey.node(statement.type_name))
+    entity_type = type_for_key(overlay.catalog, TableKey.of(statement.kind, statement.type_name))
     columns: dict[str, pa.Array] = {}
     for assignment in statement.assignments:
-        declared_property = node_type.property(assignment.name)
+        declared_property = entity_type.property(assignment.name)
         if declared_property is None:
-            raise InternalError(reason=f"{node_type.name} has no property {assignment.name}")
+            raise InternalError(reason=f"{entity_type.name} has no property {assignment.name}")
         if is_constant(assignment.value):
-            constant = coerce_value(node_type, declared_property, resolve_constant(assignment.value, params))
+            constant = coerce_value(entity_type, declared_property, resolve_constant(assignment.value, params))
             stored_constant = stored_column(declared_property.type, [constant])
             columns[assignment.name] = stored_constant.take(pa.array([0] * len(ids), pa.int64()))
         else:
             values = as_single_array(matches[assignment.name])
-            columns[assignment.name] = _stored_values(node_type, declared_property, ids, values, coerce_value)
+            columns[assignment.name] = stored_values(entity_type, declared_property, ids, values, coerce_value)
     return ids, columns
 
 
@@ -94,8 +97,8 @@ def _run_match(overlay: Overlay, read_plan: plan.ReadPlan, params: ParamValues) 
         context.meter.leave_gate()
 
 
-def _stored_values(
-    node_type: NodeType | EdgeType,
+def stored_values(
+    entity_type: NodeType | EdgeType,
     declared_property: PropertyDefinition,
     ids: pa.Array,
     values: pa.Array,
@@ -105,7 +108,7 @@ def _stored_values(
     if values.null_count and not declared_property.type.nullable:
         first_null = pc.index(pc.is_null(values), True).as_py()
         raise PropertyValueError(
-            type_name=node_type.name,
+            type_name=entity_type.name,
             property=declared_property.name,
             entity_id=ids[first_null].as_py(),
             expected=declared_property.type.display(),
@@ -113,12 +116,12 @@ def _stored_values(
         )
     if values.type == arrow_type(declared_property.type):
         return values
-    coerced_values = [coerce_value(node_type, declared_property, value) for value in values.to_pylist()]
+    coerced_values = [coerce_value(entity_type, declared_property, value) for value in values.to_pylist()]
     return stored_column(declared_property.type, coerced_values)
 
 
 def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
-    """Raise if a node occurs twice; the rows of the match are distinct, so some value differs."""
+    """Raise if an entity occurs twice; the rows of the match are distinct, so some value differs."""
     ids = as_single_array(matches["id"])
     if len(ids.unique()) == len(ids):
         return

@@ -19,7 +19,7 @@ from omnigraph.ingest.stage import stage
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
-from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.publish import publish
 from omnigraph.publish.read_set import ReadSet
@@ -38,6 +38,7 @@ from omnigraph.values.table_key import TableKey
 from .overlay import Overlay, ParamValues
 from .row_dependencies import RowDependencies
 from .statements import IdGenerator, WriteStats, run_statement
+from .touched_rows import TouchedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,17 @@ class BoundMutation:
 
     def run(self, overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
         """Run the statements in order; this is a `WriteOperation`."""
-        for statement in self.statements:
-            run_statement(overlay, statement, self.params, write_stats, id_generator)
+        touched_rows = TouchedRows(self.statements)
+        for statement_number, statement in enumerate(self.statements, 1):
+            affected = run_statement(overlay, statement, self.params, write_stats, id_generator)
+            for affected_rows in affected if touched_rows.may_conflict else ():
+                touched_rows.record(statement_number, affected_rows)
+        overlay.apply_pending()
 
-    def row_filters(self, catalog: Catalog) -> dict[TableKey, RowFilter | None]:
-        """Return the rows that the updates and deletes depend on, by table."""
+    def row_filters(self, ir: SchemaIR) -> dict[TableKey, RowFilter | None]:
+        """Return the rows that the statements depend on, by table; inserts depend on nothing."""
         dependencies = RowDependencies()
-        dependencies.add_mutation(self.statements, self.params, catalog)
+        dependencies.add_mutation(self.statements, self.params, ir)
         return dependencies.row_filters()
 
 
@@ -125,8 +130,7 @@ def run_mutation(  # noqa: PLR0913 - all but three are keyword-only
     mutation = bind_mutation(query, params, mode)
     if conditions is None:
         state = branch_state.last_known().state
-        catalog = read_schema(branch_state.store, state.schema).ir.catalog
-        row_filters = mutation.row_filters(catalog)
+        row_filters = mutation.row_filters(read_schema(branch_state.store, state.schema).ir)
         conditions = (ReadSet(state.tables).require_unchanged(row_filters),) if row_filters else ()
     return run_operations(
         branch_state, [mutation.run], "mutate", metadata=metadata, conditions=conditions, schema_hash=schema_hash

@@ -4,7 +4,7 @@ Implements read-your-writes. A row that the operation wrote hides the stored row
 row that it removed is not visible, and every read of stored rows is recorded as a requirement.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,12 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.publish.write_txn import WriteTxn
-from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, Delta, as_single_array
+from omnigraph.rules.delta import NEW_ROW, NO_IDS, UNRESOLVED_ROW, Delta, as_single_array
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
+from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
 from .table_overlay import TableOverlay, apply_write, build_table_delta, discard_written
@@ -43,7 +44,7 @@ class Overlay:
     overlay_by_key: dict[TableKey, TableOverlay] = field(default_factory=dict)
     lookup: RecordingLookup = None  # type: ignore[assignment]
     change_count: int = 0
-    _pending_writes: dict[TableKey, list[tuple[pa.Table, int]]] = field(default_factory=dict)
+    _pending_writes: dict[TableKey, list["_PendingWrite"]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lookup = RecordingLookup(self.txn)
@@ -59,25 +60,56 @@ class Overlay:
 
     def write(self, type_key: TableKey, new_rows: pa.Table, origin: int, *, reject_existing: bool = False) -> None:
         """Add rows, replacing any rows with the same ids."""
-        self._check_row_rules(type_key, new_rows)
         if reject_existing and origin != NEW_ROW:
-            self._reject_existing_ids(type_key, as_single_array(new_rows["id"]))
-        self._pending_writes.setdefault(type_key, []).append((new_rows, origin))
+            self.insert(type_key, new_rows)
+            self.overlay_of(type_key)
+        else:
+            self._add_pending(type_key, _PendingWrite(new_rows, origin))
+
+    def insert(self, type_key: TableKey, new_rows: pa.Table) -> None:
+        """Add new rows; an existing id raises `KeyConflict` when the pending writes are applied."""
+        self._add_pending(type_key, _PendingWrite(new_rows, NEW_ROW, rejects_existing=True))
+
+    def _add_pending(self, type_key: TableKey, pending_write: "_PendingWrite") -> None:
+        self._check_row_rules(type_key, pending_write.rows)
+        self._pending_writes.setdefault(type_key, []).append(pending_write)
         self.change_count += 1
 
+    def apply_pending(self) -> None:
+        """Apply all pending writes, with one lookup per table for the ids that must be new."""
+        for type_key in list(self._pending_writes):
+            self.overlay_of(type_key)
+
     def update(
-        self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues, assignments: Mapping[str, pa.Scalar]
-    ) -> int:
-        """Assign values to the rows that match a predicate and return the number of these rows."""
+        self,
+        type_key: TableKey,
+        predicate: plan.Predicate,
+        params: ParamValues,
+        assigned_columns: Callable[[pa.Table], Mapping[str, pa.Array]],
+    ) -> pa.Array:
+        """Assign columns, computed from the rows, to the rows that match a predicate; return the ids of these rows."""
         stored_rows = self._match_stored(type_key, predicate, params, self.row_schema_of(type_key).names)
         written_mask = self._match_written(self.overlay_of(type_key), predicate, params)
-        return self._replace_rows(type_key, stored_rows, written_mask, lambda rows: _assign_values(rows, assignments))
+        return self._replace_rows(
+            type_key, stored_rows, written_mask, lambda rows: _assign_columns(rows, assigned_columns(rows))
+        )
 
-    def update_by_id(self, type_key: TableKey, ids: pa.Array, columns: Mapping[str, pa.Array]) -> int:
-        """Assign to the rows with these ids, which are distinct, the values at the same positions of columns."""
+    def update_by_id(
+        self, type_key: TableKey, ids: pa.Array, columns: Mapping[str, pa.Array], *, skip_unchanged: bool = False
+    ) -> pa.Array:
+        """Assign to the rows with these ids, which are distinct, the values at the same positions of columns.
+
+        Returns the ids of the rows that exist. With `skip_unchanged`, stored rows with equal values are not written.
+        """
         stored_rows = self._find_stored(type_key, ids, self.row_schema_of(type_key).names)
         written_mask = self._find_written(type_key, ids)
-        return self._replace_rows(type_key, stored_rows, written_mask, lambda rows: _assign_by_id(rows, ids, columns))
+        written_ids = self.overlay_of(type_key).written_rows["id"].filter(pa.array(written_mask))
+        existing_ids = pa.concat_arrays([as_single_array(stored_rows["id"]), as_single_array(written_ids)])
+        if skip_unchanged:
+            assigned_rows = _assign_by_id(stored_rows, ids, columns).select(list(columns))
+            stored_rows = stored_rows.filter(pa.array(~same_rows(assigned_rows, stored_rows)))
+        self._replace_rows(type_key, stored_rows, written_mask, lambda rows: _assign_by_id(rows, ids, columns))
+        return existing_ids
 
     def _replace_rows(
         self,
@@ -85,7 +117,7 @@ class Overlay:
         stored_rows: pa.Table,
         written_mask: np.ndarray[Any, np.dtype[np.bool_]],
         assign: Callable[[pa.Table], pa.Table],
-    ) -> int:
+    ) -> pa.Array:
         table_overlay, row_columns = self.overlay_of(type_key), self.row_schema_of(type_key)
         updated_rows = pa.concat_tables(
             [
@@ -94,18 +126,23 @@ class Overlay:
             ]
         )
         if not updated_rows.num_rows:
-            return 0
+            return NO_IDS
         updated_rows = assign(updated_rows)
         self._check_row_rules(type_key, updated_rows)
         stored_ids = stored_rows[ROW_ID].to_numpy().astype(np.int64)
         row_ids = np.concatenate([stored_ids, table_overlay.row_ids[written_mask]])
         addresses = np.concatenate([stored_rows[ROW_ADDRESS].to_numpy(), table_overlay.addresses[written_mask]])
         discard_written(table_overlay, written_mask)
+        if type_key.is_edge:  # the previous endpoints matter if the edge was moved
+            replaced_edges = stored_rows.select(table_overlay.replaced_rows.column_names)
+            table_overlay.replaced_rows = pa.concat_tables(
+                [table_overlay.replaced_rows, replaced_edges.cast(table_overlay.replaced_rows.schema)]
+            )
         table_overlay.written_rows = pa.concat_tables([table_overlay.written_rows, updated_rows])
         table_overlay.row_ids = np.concatenate([table_overlay.row_ids, row_ids])
         table_overlay.addresses = np.concatenate([table_overlay.addresses, addresses])
         self.change_count += 1
-        return int(updated_rows.num_rows)
+        return as_single_array(updated_rows["id"])
 
     def delete(self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues) -> pa.Array:
         """Remove the rows that match a predicate and return their ids."""
@@ -119,8 +156,8 @@ class Overlay:
         stored_rows = self._find_stored(type_key, ids, _identity_columns(table_overlay.entity_type))
         return self._remove_rows(table_overlay, stored_rows, self._find_written(type_key, ids))
 
-    def delete_edges_of(self, edge_type: EdgeType, node_type: str, deleted_ids: pa.Array) -> int:
-        """Remove the edges of a type's deleted nodes and return the number of removed edges."""
+    def delete_edges_of(self, edge_type: EdgeType, node_type: str, deleted_ids: pa.Array) -> pa.Array:
+        """Remove the edges of a type's deleted nodes and return the ids of the removed edges."""
         table_overlay = self.overlay_of(TableKey.edge(edge_type.name))
         endpoint_columns = [
             endpoint_column
@@ -139,21 +176,24 @@ class Overlay:
         written_mask = np.zeros(table_overlay.written_rows.num_rows, bool)
         for endpoint in endpoint_columns:
             written_mask |= pc.is_in(table_overlay.written_rows[endpoint], value_set=deleted_ids).to_numpy()
-        return len(self._remove_rows(table_overlay, stored_edges, written_mask))
+        return self._remove_rows(table_overlay, stored_edges, written_mask)
 
     def overlay_of(self, type_key: TableKey) -> TableOverlay:
         """Return the changes to a table, with all pending writes applied."""
         table_overlay = self.overlay_by_key.get(type_key)
         if table_overlay is None:
             table_overlay = self.overlay_by_key[type_key] = self._empty_overlay(type_key)
-        for new_rows, origin in self._pending_writes.pop(type_key, ()):
-            apply_write(table_overlay, new_rows, origin)
+        pending_writes = self._pending_writes.pop(type_key, ())
+        stored_ids = self._find_stored_ids(type_key, pending_writes)
+        for pending_write in pending_writes:
+            if pending_write.rejects_existing:
+                _reject_existing_ids(table_overlay, pending_write.ids, stored_ids)
+            apply_write(table_overlay, pending_write.rows, pending_write.origin)
         return table_overlay
 
     def delta(self) -> Delta:
         """Return the final state of all changes."""
-        for type_key in list(self._pending_writes):
-            self.overlay_of(type_key)
+        self.apply_pending()
         delta_by_key = {
             type_key: build_table_delta(table_overlay) for type_key, table_overlay in self.overlay_by_key.items()
         }
@@ -258,17 +298,13 @@ class Overlay:
         looked_up = self.lookup.find(table_overlay.table_key, {"id": unknown_ids}, id_columns, with_row_ids=True)
         return pa.concat_tables([located_rows, looked_up.cast(located_rows.schema)])
 
-    def _reject_existing_ids(self, type_key: TableKey, ids: pa.Array) -> None:
-        table_overlay = self.overlay_of(type_key)
-        stored_matches = self.lookup.find(type_key, {"id": ids}, ["id"])
-        removed_ids = as_single_array(table_overlay.removed_rows["id"])
-        still_stored = stored_matches.filter(pc.invert(pc.is_in(stored_matches["id"], value_set=removed_ids)))["id"]
-        existing_ids = [
-            *as_single_array(still_stored).to_pylist(),
-            *_ids_in_both(ids, as_single_array(table_overlay.written_rows["id"])),
-        ]
-        if existing_ids:
-            raise KeyConflict(type_key=type_key, entity_id=existing_ids[0])
+    def _find_stored_ids(self, type_key: TableKey, pending_writes: Iterable["_PendingWrite"]) -> pa.Array:
+        """Return the ids of stored rows among those that must be new."""
+        id_arrays = [pending_write.ids for pending_write in pending_writes if pending_write.rejects_existing]
+        if not id_arrays:
+            return NO_IDS
+        stored_matches = self.lookup.find(type_key, {"id": pa.concat_arrays(id_arrays).unique()}, ["id"])
+        return as_single_array(stored_matches["id"])
 
     def _check_row_rules(self, type_key: TableKey, rows: pa.Table) -> None:
         """Check the row rules on every row version, including versions that are replaced later."""
@@ -277,19 +313,43 @@ class Overlay:
             raise first_violation.to_error()
 
 
-def _assign_values(rows: pa.Table, assignments: Mapping[str, pa.Scalar]) -> pa.Table:
-    for column_name, value in assignments.items():
+@dataclass(frozen=True, slots=True)
+class _PendingWrite:
+    """Rows that an operation writes; they are applied before the next read of their table."""
+
+    rows: pa.Table
+    origin: int
+    rejects_existing: bool = False
+
+    @property
+    def ids(self) -> pa.Array:
+        return as_single_array(self.rows["id"])
+
+
+def _reject_existing_ids(table_overlay: TableOverlay, ids: pa.Array, stored_ids: pa.Array) -> None:
+    """Raise `KeyConflict` if one of the ids is stored and not removed, or was written by the operation."""
+    removed_ids = as_single_array(table_overlay.removed_rows["id"])
+    still_stored = stored_ids.filter(pc.invert(pc.is_in(stored_ids, value_set=removed_ids)))
+    existing_ids = pa.concat_arrays([still_stored, as_single_array(table_overlay.written_rows["id"])])
+    conflicting_ids = ids.filter(pc.is_in(ids, value_set=existing_ids))
+    if len(conflicting_ids):
+        raise KeyConflict(
+            type_key=table_overlay.table_key,
+            entity_id=conflicting_ids[0].as_py(),
+            hint="use upsert to change existing entities",
+        )
+
+
+def _assign_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    for column_name, values in columns.items():
         column_index = rows.schema.get_field_index(column_name)
-        rows = rows.set_column(column_index, rows.schema.field(column_index), pa.repeat(value, rows.num_rows))
+        rows = rows.set_column(column_index, rows.schema.field(column_index), values)
     return rows
 
 
 def _assign_by_id(rows: pa.Table, ids: pa.Array, columns: Mapping[str, pa.Array]) -> pa.Table:
     positions = pc.index_in(as_single_array(rows["id"]), value_set=ids)
-    for column_name, values in columns.items():
-        column_index = rows.schema.get_field_index(column_name)
-        rows = rows.set_column(column_index, rows.schema.field(column_index), values.take(positions))
-    return rows
+    return _assign_columns(rows, {column_name: values.take(positions) for column_name, values in columns.items()})
 
 
 def _distinct_by_id(edges: pa.Table) -> pa.Table:
@@ -297,11 +357,6 @@ def _distinct_by_id(edges: pa.Table) -> pa.Table:
     ids = as_single_array(edges["id"])
     first_positions = pc.index_in(ids.unique(), value_set=ids)
     return edges.take(first_positions)
-
-
-def _ids_in_both(ids: pa.Array, other_ids: pa.Array) -> list[str]:
-    common_ids: list[str] = ids.filter(pc.is_in(ids, value_set=other_ids)).to_pylist()
-    return common_ids
 
 
 def _identity_columns(entity_type: NodeType | EdgeType) -> list[str]:

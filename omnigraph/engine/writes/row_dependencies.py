@@ -1,13 +1,15 @@
 """The stored rows that mutations and queries depend on, as row filters by table.
 
 A statement depends on the rows that match its predicate, in the columns that it reads or writes; a
-delete writes all columns of its rows, and depends on the edges of its nodes. A statement fed by a
-match depends on all rows of the types that the match reads. A query depends on rows
-that match the filters of its scans, in the columns that it reads. Where this is not provable (for
-example for traversals and rankings), a query depends on all rows of the types it reads.
+delete writes all columns of its rows, and depends on the edges of its nodes. An upsert or a patch
+depends on the row that it names, in the columns that it assigns. A statement fed by a match depends
+on all rows of the types that the match reads. A query depends on rows that match the filters of its
+scans, in the columns that it reads. Where this is not provable (for example for traversals and
+rankings), a query depends on all rows of the types it reads.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -17,10 +19,12 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.expressions.evaluate import TableSource, true_mask
 from omnigraph.engine.operators.fetch import columns_read
+from omnigraph.errors import ClientError
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.plan_variables import operands_of, variables_of
-from omnigraph.lang.schema.catalog import Catalog, EdgeType
+from omnigraph.lang.schema.catalog import EdgeType
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.publish.unread_changes import RowFilter, RowMask
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.rules.delta import as_single_array
@@ -28,6 +32,7 @@ from omnigraph.storage.find_rows import find
 from omnigraph.values import PropertyType, ScalarType
 from omnigraph.values.table_key import TableKey
 
+from .assigned_rows import read_row
 from .matched_writes import tables_read_by
 
 ParamValues = Mapping[str, Any]
@@ -76,6 +81,23 @@ class BoundPredicate:
         return {column_name for _, column_name in columns_read(*self.predicates)}
 
 
+@dataclass(frozen=True, slots=True)
+class HasId:
+    """The predicate that a row has one of these ids."""
+
+    ids: pa.Array
+
+    def matches(self, rows: pa.Table) -> RowMask:
+        """Return a mask of the matching rows."""
+        is_match: RowMask = pc.is_in(as_single_array(rows["id"]), value_set=self.ids).to_numpy(zero_copy_only=False)
+        return is_match
+
+    @property
+    def columns(self) -> set[str]:
+        """The columns that the predicate reads."""
+        return {"id"}
+
+
 @dataclass(slots=True)
 class TableDependency:
     """The rows of one table that match a predicate, and the edges of the nodes that a delete matches.
@@ -84,7 +106,7 @@ class TableDependency:
     next one.
     """
 
-    predicates: list[BoundPredicate] = field(default_factory=list)
+    predicates: list[BoundPredicate | HasId] = field(default_factory=list)
     endpoints: list[tuple[str, TableKey]] = field(default_factory=list)
     nodes: Mapping[TableKey, "TableDependency"] = field(default_factory=dict, repr=False)
     column_names: set[str] = field(default_factory=lambda: {"id"})
@@ -127,11 +149,16 @@ class RowDependencies:
         """Return the filter of each table; None stands for all rows."""
         return {**self.tables, **dict.fromkeys(self.whole_tables)}
 
-    def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, catalog: Catalog) -> None:
-        """Add the rows that updates and deletes match; inserts depend on nothing that a caller has read."""
+    def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, ir: SchemaIR) -> None:
+        """Add the rows that statements match or name; inserts depend on nothing that a caller has read."""
         for statement in statements:
-            if isinstance(statement, plan.UpdateRows):
-                dependency = self._add_predicate(TableKey.node(statement.type_name), (statement.where,), params)
+            if isinstance(statement, plan.UpsertRow | plan.PatchRow):
+                with suppress(ClientError):  # an invalid value is reported when the statement runs
+                    row = read_row(ir, statement, params)
+                    self.add_rows(row.table_key, pa.array([row.row_id], pa.string()), row.changed_values)
+            elif isinstance(statement, plan.UpdateRows):
+                table_key = TableKey.of(statement.kind, statement.type_name)
+                dependency = self._add_predicate(table_key, (statement.where,), params)
                 dependency.column_names |= {assignment.name for assignment in statement.assignments}
                 assigned_values = (assignment.value for assignment in statement.assignments)
                 dependency.column_names |= {column_name for _, column_name in columns_read(*assigned_values)}
@@ -139,11 +166,17 @@ class RowDependencies:
                 table_key = TableKey.of(statement.kind, statement.type_name)
                 self._add_predicate(table_key, (statement.where,), params).reads_all_columns = True
                 for edge_name in statement.cascades:
-                    self._add_cascade(catalog.edge(edge_name), table_key)
+                    self._add_cascade(ir.catalog.edge(edge_name), table_key)
             elif isinstance(statement, plan.MatchedUpdate | plan.MatchedDelete):
                 self.whole_tables |= set(tables_read_by(statement.matched))
                 cascades = statement.cascades if isinstance(statement, plan.MatchedDelete) else ()
                 self.whole_tables |= {TableKey.edge(edge_name) for edge_name in cascades}
+
+    def add_rows(self, table_key: TableKey, ids: pa.Array, column_names: Iterable[str]) -> None:
+        """Add the rows with these ids, whether they exist or not, in the given columns."""
+        dependency = self.tables.setdefault(table_key, TableDependency(nodes=self.tables))
+        dependency.predicates.append(HasId(ids))
+        dependency.column_names |= set(column_names)
 
     def add_query(self, query: CompiledQuery, params: ParamValues) -> None:
         """Add the rows that a query depends on."""

@@ -1,33 +1,28 @@
-"""Execution of insert, update and delete statements on an overlay, one at a time.
+"""Execution of the statements of a mutation on an overlay, one at a time.
 
-Owns the conversion of statement values to row values, the generation of ids, and the counts of
-affected entities. Never reads the store directly and never publishes.
+Owns the generation of ids and the counts of affected entities. Never reads the store directly and
+never publishes.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.engine.expressions.evaluate import resolve_constant
-from omnigraph.errors import InternalError, PropertyValueError
+from omnigraph.engine.expressions.evaluate import TableSource, evaluate_value, is_constant, resolve_constant
+from omnigraph.errors import InternalError
 from omnigraph.ingest.columns import stored_column
-from omnigraph.ingest.defaults import default_value
-from omnigraph.ingest.load_limits import LARGE_BLOB_HINT, LoadLimits, check_limit
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, PropertyDefinition
-from omnigraph.lang.schema.ir import ordered_key_columns
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
-from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW
-from omnigraph.storage.pending_blobs import accept_blob
-from omnigraph.values import BlobSource, BlobUri, clock_and_ids, coerce_assigned, entity_id
+from omnigraph.rules.delta import as_single_array
+from omnigraph.values import clock_and_ids
 from omnigraph.values.table_key import TableKey
 
-from .matched_writes import matched_ids, matched_values
+from .assigned_rows import coerce_value, read_row
+from .matched_writes import matched_ids, matched_values, stored_values
 from .overlay import Overlay, ParamValues
-
-_MAX_VALUE_BYTES = LoadLimits().value_bytes
+from .row_writes import insert_row, patch_row, upsert_row
+from .touched_rows import AffectedRows
 
 
 @dataclass(slots=True)
@@ -66,111 +61,86 @@ class IdGenerator:
 
 def run_statement(
     overlay: Overlay, statement: plan.WriteStatement, params: ParamValues, stats: WriteStats, id_generator: IdGenerator
-) -> None:
-    """Run one statement on an overlay."""
+) -> tuple[AffectedRows, ...]:
+    """Run one statement on an overlay, count what it affected, and return it."""
+    affected: tuple[AffectedRows, ...]
+    match statement:
+        case plan.InsertRow() | plan.UpsertRow() | plan.PatchRow():
+            affected = (_write_row(overlay, statement, params, stats, id_generator),)
+        case plan.UpdateRows() | plan.MatchedUpdate():
+            affected = (_update_rows(overlay, statement, params),)
+        case plan.DeleteRows() | plan.MatchedDelete():
+            affected = _delete_rows(overlay, statement, params)
+    for rows in affected:
+        stats.add(rows.table_key.kind, rows.table_key.type_name, len(rows.ids))
+    return affected
+
+
+def _write_row(
+    overlay: Overlay,
+    statement: plan.InsertRow | plan.UpsertRow | plan.PatchRow,
+    params: ParamValues,
+    stats: WriteStats,
+    id_generator: IdGenerator,
+) -> AffectedRows:
+    row = read_row(overlay.ir, statement, params)
     match statement:
         case plan.InsertRow():
-            _run_insert(overlay, statement, params, stats, id_generator)
-        case plan.UpdateRows():
-            node_type = type_for_key(overlay.catalog, TableKey.node(statement.type_name))
-            assigned = {
-                assignment.name: _assigned_scalar(node_type, assignment, params) for assignment in statement.assignments
-            }
-            updated_count = overlay.update(TableKey.node(node_type.name), statement.where, params, assigned)
-            stats.add("node", node_type.name, updated_count)
-        case plan.DeleteRows():
-            table_key = TableKey.of(statement.kind, statement.type_name)
-            _delete_edges(overlay, statement, overlay.delete(table_key, statement.where, params), stats)
-        case plan.MatchedUpdate():
-            node_type = type_for_key(overlay.catalog, TableKey.node(statement.type_name))
-            assigned_columns = matched_values(overlay, statement, params, _coerce_value)
-            updated_count = overlay.update_by_id(TableKey.node(node_type.name), *assigned_columns)
-            stats.add("node", node_type.name, updated_count)
-        case plan.MatchedDelete():
-            table_key = TableKey.of(statement.kind, statement.type_name)
-            deleted_ids = overlay.delete_by_id(table_key, matched_ids(overlay, statement.matched, params))
-            _delete_edges(overlay, statement, deleted_ids, stats)
+            row_id = insert_row(overlay, row, id_generator)
+        case plan.UpsertRow():
+            row_id = upsert_row(overlay, row)
+        case plan.PatchRow():
+            row_id = patch_row(overlay, row)
+    if not isinstance(statement, plan.PatchRow):
+        stats.inserted_ids.setdefault(statement.type_name, []).append(row_id)
+    return AffectedRows(row.table_key, pa.array([row_id], pa.string()), endpoints=row.endpoints)
 
 
-def _delete_edges(
-    overlay: Overlay, statement: plan.DeleteRows | plan.MatchedDelete, deleted_ids: pa.Array, stats: WriteStats
-) -> None:
-    """Count the deleted entities, and delete the edges of deleted nodes."""
-    stats.add(statement.kind, statement.type_name, len(deleted_ids))
+def _update_rows(
+    overlay: Overlay, statement: plan.UpdateRows | plan.MatchedUpdate, params: ParamValues
+) -> AffectedRows:
+    table_key = TableKey.of(statement.kind, statement.type_name)
+    if isinstance(statement, plan.MatchedUpdate):
+        assigned_columns = matched_values(overlay, statement, params, coerce_value)
+        return AffectedRows(table_key, overlay.update_by_id(table_key, *assigned_columns))
+    entity_type = type_for_key(overlay.catalog, table_key)
+
+    def assigned_columns_of(rows: pa.Table) -> dict[str, pa.Array]:
+        return {
+            assignment.name: _assigned_column(entity_type, assignment, rows, params)
+            for assignment in statement.assignments
+        }
+
+    return AffectedRows(table_key, overlay.update(table_key, statement.where, params, assigned_columns_of))
+
+
+def _delete_rows(
+    overlay: Overlay, statement: plan.DeleteRows | plan.MatchedDelete, params: ParamValues
+) -> tuple[AffectedRows, ...]:
+    """Delete entities, and the edges of deleted nodes."""
+    table_key = TableKey.of(statement.kind, statement.type_name)
+    if isinstance(statement, plan.DeleteRows):
+        deleted_ids = overlay.delete(table_key, statement.where, params)
+    else:
+        deleted_ids = overlay.delete_by_id(table_key, matched_ids(overlay, statement.matched, params))
+    affected = [AffectedRows(table_key, deleted_ids, is_deleted=True)]
     for edge_name in statement.cascades if len(deleted_ids) else ():
         edge_type = overlay.catalog.edge(edge_name)
         if edge_type is not None:
-            stats.add("edge", edge_name, overlay.delete_edges_of(edge_type, statement.type_name, deleted_ids))
+            edge_ids = overlay.delete_edges_of(edge_type, statement.type_name, deleted_ids)
+            affected.append(AffectedRows(TableKey.edge(edge_name), edge_ids, is_deleted=True))
+    return tuple(affected)
 
 
-def _run_insert(
-    overlay: Overlay, statement: plan.InsertRow, params: ParamValues, stats: WriteStats, id_generator: IdGenerator
-) -> None:
-    table_key = TableKey.of(statement.kind, statement.type_name)
-    entity_type = type_for_key(overlay.catalog, table_key)
-    arguments = {assignment.name: _argument_value(assignment, params) for assignment in statement.assignments}
-    row_values = {
-        declared_property.name: _property_value(entity_type, declared_property, arguments)
-        for declared_property in entity_type.properties
-    }
-    if isinstance(entity_type, EdgeType):
-        row_values |= {
-            "src": _endpoint_id(entity_type, arguments, "from"),
-            "dst": _endpoint_id(entity_type, arguments, "to"),
-        }
-    key_members = ordered_key_columns(overlay.ir, entity_type.name, entity_type.kind)
-    row_values["id"] = _key_id(entity_type, key_members, row_values) if key_members else id_generator()
-    row_schema = overlay.row_schema_of(table_key)
-    rows = pa.table(
-        [pa.array([row_values[row_field.name]], row_field.type) for row_field in row_schema], schema=row_schema
-    )
-    overlay.write(table_key, rows, UNRESOLVED_ROW if key_members else NEW_ROW)
-    stats.add(statement.kind, entity_type.name, 1)
-    stats.inserted_ids.setdefault(entity_type.name, []).append(row_values["id"])
-
-
-def _property_value(
-    entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, arguments: Mapping[str, Any]
-) -> Any:
-    """Return a property's value in a new row; constraints are checked later."""
-    if declared_property.name not in arguments:
-        return default_value(declared_property)
-    return _coerce_value(entity_type, declared_property, arguments[declared_property.name])
-
-
-def _assigned_scalar(node_type: NodeType | EdgeType, assignment: plan.Assign, params: ParamValues) -> pa.Scalar:
-    declared_property = node_type.property(assignment.name)
+def _assigned_column(
+    entity_type: NodeType | EdgeType, assignment: plan.Assign, rows: pa.Table, params: ParamValues
+) -> pa.Array:
+    """Return the new values of a property, which may be computed from the rows before the update."""
+    declared_property = entity_type.property(assignment.name)
     if declared_property is None:
-        raise InternalError(reason=f"{node_type.name} has no property {assignment.name}")
-    return stored_column(
-        declared_property.type, [_coerce_value(node_type, declared_property, _argument_value(assignment, params))]
-    )[0]
-
-
-def _coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, value: Any) -> Any:
-    coerced = coerce_assigned(
-        declared_property.type, value, type_name=entity_type.name, property_name=declared_property.name
-    )
-    if isinstance(coerced, BlobUri | BlobSource):
-        return accept_blob(coerced)
-    if isinstance(coerced, str | bytes) and len(coerced) * 4 > _MAX_VALUE_BYTES:
-        size = len(coerced.encode() if isinstance(coerced, str) else coerced)
-        hint = LARGE_BLOB_HINT if isinstance(coerced, bytes) else None
-        check_limit(f"one value of {entity_type.name}.{declared_property.name}", size, _MAX_VALUE_BYTES, hint)
-    return coerced
-
-
-def _argument_value(assignment: plan.Assign, params: ParamValues) -> Any:
-    return resolve_constant(assignment.value, params)
-
-
-def _endpoint_id(edge_type: EdgeType, arguments: Mapping[str, Any], endpoint: str) -> str:
-    value = arguments[endpoint]
-    if not isinstance(value, str):
-        raise PropertyValueError(type_name=edge_type.name, property=endpoint, expected="String", actual="null")
-    return value
-
-
-def _key_id(entity_type: NodeType | EdgeType, key_members: tuple[str, ...], row_values: Mapping[str, Any]) -> str:
-    member_types = [entity_type.column_type(member) for member in key_members]
-    return entity_id(member_types, [row_values[member] for member in key_members], key_members)
+        raise InternalError(reason=f"{entity_type.name} has no property {assignment.name}")
+    if not is_constant(assignment.value):
+        values = evaluate_value(TableSource(rows, params), assignment.value)
+        return stored_values(entity_type, declared_property, as_single_array(rows["id"]), values, coerce_value)
+    value = coerce_value(entity_type, declared_property, resolve_constant(assignment.value, params))
+    return pa.repeat(stored_column(declared_property.type, [value])[0], rows.num_rows)

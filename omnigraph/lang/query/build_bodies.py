@@ -19,9 +19,11 @@ from .model import (
     MatchedUpdate,
     Ordering,
     Parameter,
+    Patch,
     Projection,
     Query,
     Update,
+    Upsert,
     Variable,
     WriteBody,
 )
@@ -130,6 +132,16 @@ def insert(builder: Builder, rule_span: Span, children: list[Any]) -> Insert:
     return Insert(builder.make_name(children[1]), tuple(children[2:]), rule_span)
 
 
+def upsert(builder: Builder, rule_span: Span, children: list[Any]) -> Upsert:
+    """`upsert Person { .. }`."""
+    return Upsert(builder.make_name(children[1]), tuple(children[2:]), rule_span)
+
+
+def patch(builder: Builder, rule_span: Span, children: list[Any]) -> Patch:
+    """`patch Person { .. }`."""
+    return Patch(builder.make_name(children[1]), tuple(children[2:]), rule_span)
+
+
 def update(builder: Builder, rule_span: Span, children: list[Any]) -> Update:
     """`update Person set { .. } where ..`."""
     return Update(builder.make_name(children[1]), tuple(children[2:-1]), children[-1], rule_span)
@@ -179,6 +191,8 @@ RULES: dict[str, RuleAction] = (
         "ordering": ordering,
         "write": write,
         "insert": insert,
+        "upsert": upsert,
+        "patch": patch,
         "update": update,
         "delete": delete,
         "matched_update": matched_update,

@@ -90,28 +90,12 @@ def filter_clause(builder: Builder, rule_span: Span, children: list[Any]) -> Fil
     return Filter(as_condition(children[0]), rule_span)
 
 
-def _property_alias(builder: Builder, token: Any) -> Alias:
-    return Alias(str(token), builder.token_span(token))
-
-
 def row_comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
-    """`property operator value` in the `where` of a mutation."""
-    return comparison(builder, rule_span, [_property_alias(builder, children[0]), *children[1:]])
-
-
-def row_membership(builder: Builder, rule_span: Span, children: list[Any]) -> Membership:
-    """`property in items` in the `where` of a mutation."""
-    return membership(builder, rule_span, [_property_alias(builder, children[0]), *children[1:]])
-
-
-def row_is_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
-    """`property is null` in the `where` of a mutation."""
-    return IsNull(_property_alias(builder, children[0]), False, rule_span)
-
-
-def row_is_not_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
-    """`property is not null` in the `where` of a mutation."""
-    return IsNull(_property_alias(builder, children[0]), True, rule_span)
+    """`left operator right` in the `where` of a mutation; a property may have the name `not`."""
+    left = children[0]
+    if is_token(left) and left.type == "NOT":
+        left = Alias(str(left), builder.token_span(left))
+    return comparison(builder, rule_span, [left, *children[1:]])
 
 
 RULES: dict[str, RuleAction] = EXPRESSIONS | {
@@ -126,7 +110,4 @@ RULES: dict[str, RuleAction] = EXPRESSIONS | {
     "disjunction": disjunction,
     "filter": filter_clause,
     "row_comparison": row_comparison,
-    "row_membership": row_membership,
-    "row_is_null": row_is_null,
-    "row_is_not_null": row_is_not_null,
 }

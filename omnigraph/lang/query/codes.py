@@ -19,11 +19,11 @@ TYPE_CODES = MappingProxyType(
         "T9": "a `not` or `optional` names no outer variable, or a column or operand of `having` is not a group key",
         "T10": "a mutation names an unknown type or has no assignments",
         "T11": "a mutation names an unknown property or uses a Blob in a condition",
-        "T12": "an insert omits a required property or endpoint",
+        "T12": "an insert or upsert omits a required property or endpoint, or a patch or upsert does not name its row",
         "T13": "a property is assigned twice in one statement",
         "T14": "a variable is used where a parameter is required",
         "T15": "a traversal has invalid hop bounds, or `nearest` has an invalid property or argument",
-        "T16": "an update names an edge type",
+        "T16": "an update or a patch assigns an endpoint of an edge",
         "T17": "`nearest` is used without a limit",
         "T18": "`nearest` is combined with an ordering by column name",
         "T19": "`search` or `fuzzy` has invalid arguments or is used where it is not allowed",
@@ -35,7 +35,6 @@ TYPE_CODES = MappingProxyType(
         "T25": "a function is unknown, or its arguments have the wrong number or type",
         "T26": "a path is bound or used incorrectly",
         "T30": "the parts of a union return different columns, or a union is not ordered by a column name",
-        "D2": "a query combines a delete with an insert or update",
     }
 )
 

@@ -16,7 +16,7 @@ _READ_OR_CHANGE = re.compile(
     rf"MATCH\s+(?P<pattern>.+?)(?:\s+WHERE\s+(?P<where>.+?))?\s+(?:RETURN\s+(?P<columns>.+?){_TAIL}|{_CHANGE})\s*;?\s*",
     re.IGNORECASE | re.DOTALL,
 )
-_CREATE = re.compile(r"(?:CREATE|MERGE)\s*\(\s*\w*\s*:\s*(\w+)\s*(\{[^{}]*\})\s*\)\s*;?\s*", re.IGNORECASE)
+_CREATE = re.compile(r"(CREATE|MERGE)\s*\(\s*\w*\s*:\s*(\w+)\s*(\{[^{}]*\})\s*\)\s*;?\s*", re.IGNORECASE)
 
 
 def translate_cypher(statement: str) -> str | None:
@@ -27,7 +27,8 @@ def translate_cypher(statement: str) -> str | None:
     """
     created = _CREATE.fullmatch(statement)
     if created is not None:
-        return f"insert {type_name(created[1])} {_properties(created[2])}"
+        verb = "insert" if created[1].upper() == "CREATE" else "upsert"
+        return f"{verb} {type_name(created[2])} {_properties(created[3])}"
     parts = _READ_OR_CHANGE.fullmatch(statement)
     if parts is None:
         return None

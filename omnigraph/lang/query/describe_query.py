@@ -167,18 +167,16 @@ def _edge_and_endpoint_types(edge_type: str, catalog: Catalog) -> Iterator[TypeR
 def _written_types(write_plan: plan.WritePlan) -> Iterator[TypeRef]:
     for statement in write_plan.statements:
         match statement:
-            case plan.UpdateRows() | plan.MatchedUpdate():
-                yield TypeRef("node", statement.type_name)
-            case plan.InsertRow():
-                yield TypeRef(statement.kind, statement.type_name)
             case plan.DeleteRows() | plan.MatchedDelete():
                 yield TypeRef(statement.kind, statement.type_name)
                 yield from (TypeRef("edge", edge_type) for edge_type in statement.cascades)
+            case _:
+                yield TypeRef(statement.kind, statement.type_name)
 
 
 def _types_read_by_write(write_plan: plan.WritePlan, catalog: Catalog) -> Iterator[TypeRef]:
     for statement in write_plan.statements:
-        if isinstance(statement, plan.InsertRow) and statement.kind == "edge":
+        if isinstance(statement, plan.InsertRow | plan.UpsertRow) and statement.kind == "edge":
             yield from _edge_and_endpoint_types(statement.type_name, catalog)
         elif isinstance(statement, plan.MatchedUpdate | plan.MatchedDelete):
             yield from _read_types(statement.matched.operators, catalog)

@@ -10,7 +10,7 @@ from omnigraph.errors.diagnostics import SourceText, Span
 from .foreign_queries import suggest_own_form
 
 _KEYWORD = re.compile(
-    "match|return|having|union|all|order|limit|offset|set|where|as|insert|update|delete|distinct|asc|desc|optional|not"
+    "match|return|having|union|all|order|limit|offset|set|where|as|insert|upsert|patch|update|delete|distinct|asc|desc|optional|not"
     "|and|or|in|is|null|true|false|contains|starts_with|query"
 )
 _TEXT_TESTS = "use `contains`, `starts_with` or, for words, `search(..)`"
@@ -29,7 +29,8 @@ _WORD_HINTS: tuple[tuple[str, str], ...] = (
     (r"(?i:order)\s+(?i:by)\b", "write the sort keys in braces after `return { .. }`: `order { $p.name desc }`"),
     (r"(?i:skip)\b", "write `offset 10`, after `limit`"),
     (r"(?i:detach)\b", "write `delete $p`, which also deletes the edges of the nodes"),
-    (r"(?i:create|merge)\b", 'write `insert Person { name: "Ann" }`'),
+    (r"(?i:create)\b", 'write `insert Person { name: "Ann" }`'),
+    (r"(?i:merge)\b", 'write `upsert Person { name: "Ann" }`'),
     (r"(?i:having)\b", "write `having { count(*) > 1 }` after `return { .. }` and before `order`"),
     (r"(?i:union)\b", "`order`, `limit` and `offset` apply to the whole union; write them after its last part"),
 )

@@ -29,6 +29,8 @@ TERMINAL_NAMES = {
     "PATH_SEARCH": "`shortest`",
     "PATH_MODE": "`walk`, `trail`, `acyclic` or `simple`",
     "INSERT": "`insert`",
+    "UPSERT": "`upsert`",
+    "PATCH": "`patch`",
     "UPDATE": "`update`",
     "DELETE": "`delete`",
     "DISTINCT": "`distinct`",
@@ -93,10 +95,12 @@ _LITERAL_TERMINALS = frozenset({"STRING", "FLOAT", "NEGATIVE", "NATURAL", "BOOL"
 _VALUE_TERMINALS = _LITERAL_TERMINALS | {"VAR", "LSQB", "NULL", "NOW"}
 _FUNCTION_TERMINALS = frozenset({"TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF", "AGGREGATE"})
 _WORD_TERMINALS = frozenset({"IDENT", "AND", "OR", "IN", "IS", "NOT", "OPTIONAL", "WORD_OP", "DIRECTION"})
-_WORD_TERMINALS |= {"NULL", "INSERT", "UPDATE", "DELETE", "MATCH", "WHEN", "THEN", "ELSE", "END", "BY"}
+_WORD_TERMINALS |= {"NULL", "INSERT", "UPSERT", "PATCH", "UPDATE", "DELETE", "MATCH"}
+_WORD_TERMINALS |= {"WHEN", "THEN", "ELSE", "END", "BY"}
 _OPERATOR_TERMINALS = frozenset({"LT", "GT", "OP"})
 _OPERAND_TERMINALS = (_VALUE_TERMINALS - {"NEGATIVE"}) | _FUNCTION_TERMINALS | {"SIGN", "LPAR", "CASE", "FUNCTION"}
 _FACTOR_TERMINALS = _OPERAND_TERMINALS - {"NULL", "TEXT_FN", "FUZZY", "BM25", "NEAREST", "RRF"}
+_ROW_VALUE_TERMINALS = (_FACTOR_TERMINALS - {"BOOL"}) | {"IDENT"}
 _ARITHMETIC_TERMINALS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
 
 # The first matching group wins, so larger groups come first.
@@ -107,6 +111,10 @@ TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("a condition", _OPERAND_TERMINALS | {"NOT"}),
     ("a value", _OPERAND_TERMINALS),
     ("a value", _OPERAND_TERMINALS - {"VAR"}),
+    ("a condition", _ROW_VALUE_TERMINALS | {"NOT"}),
+    ("a value", _ROW_VALUE_TERMINALS | {"BOOL", "NULL"}),
+    ("a value", _ROW_VALUE_TERMINALS),
+    ("a value", _ROW_VALUE_TERMINALS - {"SIGN"}),
     ("a value", _FACTOR_TERMINALS),
     ("a value", _FACTOR_TERMINALS - {"SIGN"}),
     ("a value", _VALUE_TERMINALS),
@@ -119,15 +127,16 @@ TERMINAL_GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
     ("an operator", frozenset({"STAR", "SLASH", "PERCENT"})),
     ("an edge", frozenset({"IDENT", "IS"})),
     ("a type", frozenset({"BASE_TYPE", "LSQB", "_VECTOR"})),
-    ("a statement", frozenset({"INSERT", "UPDATE", "DELETE"})),
+    ("a statement", frozenset({"INSERT", "UPSERT", "PATCH", "UPDATE", "DELETE"})),
 )
 
 ExpectedTerminals = frozenset[str]
+_STATEMENT_KEYWORDS = ("insert", "upsert", "patch", "update", "delete")
 _CLAUSE_TERMINALS = frozenset({"VAR", "NOT", "OPTIONAL", "LPAR"})
 
 _QUOTES_HINT = 'strings use double quotes: ".."'
 _CONDITIONS_HINT = "write conditions as clauses inside `match { .. }`"
-_ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `is null`, `and`, `or` and `not`"
+_ROW_FILTER_HINT = "`where` supports = != < <= > >=, `in`, `contains`, `starts_with`, `is null`, `and`, `or` and `not`"
 _QUERY_SHAPE_HINT = (
     "a query consists of `match`, `return`, `having`, `order`, `limit` and `offset`, in this order, or of a list of "
     "statements"
@@ -189,7 +198,7 @@ def _is_unclosed_match(found_text: str, expected_terminals: ExpectedTerminals) -
 
 
 def _is_part_keyword(found_text: str, expected_terminals: ExpectedTerminals) -> bool:
-    part_keywords = ("match", "return", "order", "limit", "offset", "insert", "update", "delete")
+    part_keywords = ("match", "return", "order", "limit", "offset", *_STATEMENT_KEYWORDS)
     return found_text in part_keywords
 
 
@@ -208,7 +217,7 @@ _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ..
     (lambda f, e: f == "not" and "LBRACE" in e, "use parentheses: `not (not ..)`"),
     (lambda f, e: "_RETURN" in e, "`match { .. }` must be followed by `return { .. }`, `update` or `delete`"),
     (lambda f, e: e == {"_WHERE"}, "add a `where` condition; `update` and `delete` require one"),
-    (lambda f, e: f in ("contains", "starts_with", ":") and e >= _OPERATOR_TERMINALS, _ROW_FILTER_HINT),
+    (lambda f, e: f == ":" and e >= _OPERATOR_TERMINALS, _ROW_FILTER_HINT),
     (lambda f, e: f == "=" and "COLON" in e, "write `:` before a value, as in `age: 3`"),
     (_is_unclosed_match, "close `match { .. }` first"),
     (_is_part_keyword, _QUERY_SHAPE_HINT),

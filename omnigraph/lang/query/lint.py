@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
-from omnigraph.lang.schema.catalog import Catalog, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.records.frozen import record
 
 from . import model as m
 from . import plan
+from .check.assignments import key_names
 from .compile import QueryDiagnosis, diagnose_each_query
 
 _SEVERITY_RANKS = {"error": 0, "warning": 1, "info": 2}
@@ -148,7 +149,7 @@ class _CheckedUpdate:
     """An update of a valid query: what it assigns, and where its target is written."""
 
     query_name: str
-    type_name: str
+    target: tuple[str, str]  # the kind and the name of the type
     assigned_names: frozenset[str]
     target_span: Span
 
@@ -159,9 +160,10 @@ def _find_unassigned_properties(
     """Report nullable properties that no update assigns, although the type has updates."""
     updates = [update for diagnosis in diagnoses for update in _updates_of(diagnosis)]
     findings: list[LintFinding] = []
-    for node_type in catalog.nodes:
-        type_updates = [update for update in updates if update.type_name == node_type.name]
-        findings += _find_unassigned_in_type(node_type, type_updates, source) if type_updates else []
+    entity_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]
+    for entity_type in entity_types:
+        type_updates = [update for update in updates if update.target == (entity_type.kind, entity_type.name)]
+        findings += _find_unassigned_in_type(entity_type, type_updates, source) if type_updates else []
     return findings
 
 
@@ -171,29 +173,30 @@ def _updates_of(diagnosis: QueryDiagnosis) -> Iterator[_CheckedUpdate]:
     write_plan = diagnosis.compiled.plan
     plan_statements = write_plan.statements if isinstance(write_plan, plan.WritePlan) else ()
     for statement, plan_statement in zip(diagnosis.query.body.statements, plan_statements, strict=True):
-        if isinstance(statement, m.Update | m.MatchedUpdate):
-            target = statement.type_name if isinstance(statement, m.Update) else statement.variable
+        if isinstance(statement, m.Patch | m.Update | m.MatchedUpdate):
+            target_node = statement.variable if isinstance(statement, m.MatchedUpdate) else statement.type_name
             assigned_names = frozenset(assignment.name.text for assignment in statement.assignments)
-            yield _CheckedUpdate(diagnosis.query.name.text, plan_statement.type_name, assigned_names, target.span)
+            target = (plan_statement.kind, plan_statement.type_name)
+            yield _CheckedUpdate(diagnosis.query.name.text, target, assigned_names, target_node.span)
 
 
 def _find_unassigned_in_type(
-    node_type: NodeType, updates: list[_CheckedUpdate], source: SourceText
+    entity_type: NodeType | EdgeType, updates: list[_CheckedUpdate], source: SourceText
 ) -> list[LintFinding]:
     assigned_names = frozenset[str]().union(*(update.assigned_names for update in updates))
     query_names = tuple(dict.fromkeys(update.query_name for update in updates))
     findings = []
-    for declared_property in node_type.properties:
+    for declared_property in entity_type.properties:
         is_covered = (
             declared_property.name in assigned_names
-            or declared_property.name in (node_type.key or ())
+            or declared_property.name in key_names(entity_type)
             or declared_property.embed is not None
         )
         if is_covered or not declared_property.type.nullable:
             continue
-        message = f"no update assigns `{node_type.name}.{declared_property.name}`"
+        message = f"no update assigns `{entity_type.name}.{declared_property.name}`"
         diagnostic = Diagnostic.at_span(
             source, updates[0].target_span, message, code="L201", kind="lint", severity="warning"
         )
-        findings.append(LintFinding(diagnostic, node_type.name, declared_property.name, query_names))
+        findings.append(LintFinding(diagnostic, entity_type.name, declared_property.name, query_names))
     return findings

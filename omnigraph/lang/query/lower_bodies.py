@@ -34,7 +34,7 @@ def _lower_statement(statement: CheckedStatement, catalog: Catalog) -> plan.Writ
     match statement:
         case CheckedMatchedUpdate():
             matched = lower_read(statement.matched, catalog)
-            return plan.MatchedUpdate(statement.type_name, statement.assignments, matched)
+            return plan.MatchedUpdate(statement.type_name, statement.assignments, matched, statement.kind)
         case CheckedMatchedDelete():
             matched = lower_read(statement.matched, catalog)
             return plan.MatchedDelete(statement.kind, statement.type_name, matched, statement.cascades)

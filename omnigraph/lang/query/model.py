@@ -16,8 +16,10 @@ from .model_writes import Delete as Delete
 from .model_writes import Insert as Insert
 from .model_writes import MatchedDelete as MatchedDelete
 from .model_writes import MatchedUpdate as MatchedUpdate
+from .model_writes import Patch as Patch
 from .model_writes import Statement as Statement
 from .model_writes import Update as Update
+from .model_writes import Upsert as Upsert
 from .model_writes import WriteBody as WriteBody
 from .scalar_model import Arithmetic as Arithmetic
 from .scalar_model import ArithmeticOperator as ArithmeticOperator

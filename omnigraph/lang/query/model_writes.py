@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @record
 class Assignment:
-    """`age: $a` in insert and update."""
+    """`age: $a` in insert, upsert, patch and update."""
 
     name: "Name"
     value: "Expression"
@@ -25,6 +25,24 @@ class Assignment:
 @record
 class Insert:
     """`insert Person { name: "Ann" }`."""
+
+    type_name: "Name"
+    assignments: tuple[Assignment, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@record
+class Upsert:
+    """`upsert Person { name: "Ann", age: 3 }`."""
+
+    type_name: "Name"
+    assignments: tuple[Assignment, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@record
+class Patch:
+    """`patch Person { name: "Ann", age: 3 }`."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]
@@ -69,7 +87,7 @@ class MatchedDelete:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Statement = Insert | Update | Delete | MatchedUpdate | MatchedDelete
+Statement = Insert | Upsert | Patch | Update | Delete | MatchedUpdate | MatchedDelete
 
 
 @record

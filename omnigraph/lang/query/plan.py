@@ -28,7 +28,9 @@ from .plan_writes import DeleteRows as DeleteRows
 from .plan_writes import InsertRow as InsertRow
 from .plan_writes import MatchedDelete as MatchedDelete
 from .plan_writes import MatchedUpdate as MatchedUpdate
+from .plan_writes import PatchRow as PatchRow
 from .plan_writes import UpdateRows as UpdateRows
+from .plan_writes import UpsertRow as UpsertRow
 from .plan_writes import WritePlan as WritePlan
 from .plan_writes import WriteStatement as WriteStatement
 

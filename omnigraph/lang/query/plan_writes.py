@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @record
 class Assign:
-    """Assign a value to a property, or to `from` or `to`.
+    """Assign a value to a property, or to `from` or `to`, or name the `id` of a row.
 
-    The value is a constant, a parameter or an expression of them. In a `MatchedUpdate`, it may read a matched row.
+    The value is a constant, a parameter or an expression of them. In an update, it may also read a row.
     """
 
     name: str
@@ -25,7 +25,25 @@ class Assign:
 
 @record
 class InsertRow:
-    """Insert one entity; a node with a key replaces the row with the same id."""
+    """Insert one entity; an existing key is a conflict."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    assignments: tuple[Assign, ...]
+
+
+@record
+class UpsertRow:
+    """Insert one entity, or assign to the entity with the same key or `id`; other properties keep their values."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    assignments: tuple[Assign, ...]
+
+
+@record
+class PatchRow:
+    """Assign to the entity with this key or `id`, which must exist."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -34,11 +52,12 @@ class InsertRow:
 
 @record
 class UpdateRows:
-    """Assign constants to properties of all matching nodes."""
+    """Assign values to properties of all matching entities; a value may read the row before the update."""
 
     type_name: str
     assignments: tuple[Assign, ...]
     where: "Predicate"
+    kind: OneOf["node", "edge"] = "node"
 
 
 @record
@@ -53,7 +72,7 @@ class DeleteRows:
 
 @record
 class MatchedUpdate:
-    """Assign to the nodes that a read returns. Its first column is the id; the others are the assigned row values.
+    """Assign to the entities that a read returns. Its first column is the id; the others are the assigned row values.
 
     Its rows are distinct, so two rows with the same id assign different values.
     """
@@ -61,6 +80,7 @@ class MatchedUpdate:
     type_name: str
     assignments: tuple[Assign, ...]
     matched: "ReadPlan"
+    kind: OneOf["node", "edge"] = "node"
 
 
 @record
@@ -73,7 +93,7 @@ class MatchedDelete:
     cascades: tuple[str, ...] = ()
 
 
-WriteStatement = InsertRow | UpdateRows | DeleteRows | MatchedUpdate | MatchedDelete
+WriteStatement = InsertRow | UpsertRow | PatchRow | UpdateRows | DeleteRows | MatchedUpdate | MatchedDelete
 
 
 @record

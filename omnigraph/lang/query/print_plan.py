@@ -140,15 +140,18 @@ def _variables_text(variables: tuple[str, ...]) -> str:
     return ", ".join(f"${variable}" for variable in variables) or "nothing"
 
 
+_ROW_VERBS = {plan.InsertRow: "insert", plan.UpsertRow: "upsert", plan.PatchRow: "patch"}
+
+
 def _write_plan_lines(write_plan: plan.WritePlan) -> Iterator[str]:
     for statement in write_plan.statements:
         match statement:
-            case plan.InsertRow():
-                heading = f"insert {statement.kind} {statement.type_name}"
+            case plan.InsertRow() | plan.UpsertRow() | plan.PatchRow():
+                heading = f"{_ROW_VERBS[type(statement)]} {statement.kind} {statement.type_name}"
                 yield f"{heading} {_assignments_text(statement.assignments)}"
             case plan.UpdateRows():
                 where_text = predicate_text(statement.where)
-                heading = f"update node {statement.type_name} {_assignments_text(statement.assignments)}"
+                heading = f"update {statement.kind} {statement.type_name} {_assignments_text(statement.assignments)}"
                 yield f"{heading} where {where_text}"
             case plan.DeleteRows():
                 where_text = predicate_text(statement.where)
@@ -156,7 +159,8 @@ def _write_plan_lines(write_plan: plan.WritePlan) -> Iterator[str]:
                 heading = f"delete {statement.kind} {statement.type_name}"
                 yield f"{heading} where {where_text}{cascade_text}"
             case plan.MatchedUpdate():
-                yield f"update node {statement.type_name} {_assignments_text(statement.assignments)} for each"
+                heading = f"update {statement.kind} {statement.type_name}"
+                yield f"{heading} {_assignments_text(statement.assignments)} for each"
                 yield from (f"  {line}" for line in _read_plan_lines(statement.matched))
             case plan.MatchedDelete():
                 cascade_text = f" with {', '.join(statement.cascades)}" if statement.cascades else ""

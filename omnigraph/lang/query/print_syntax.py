@@ -42,6 +42,7 @@ from .model import (
     Or,
     Ordering,
     Parameter,
+    Patch,
     Projection,
     Query,
     ReadBody,
@@ -53,6 +54,7 @@ from .model import (
     Truth,
     UnionBody,
     Update,
+    Upsert,
     Variable,
     WordPair,
     WriteBody,
@@ -264,7 +266,7 @@ class Speller:
         if isinstance(statement, MatchedUpdate):
             match_text = self._match_text(statement.clauses)
             return f"{match_text} {block_opening(statement)} {{ {assignments_text} }}"
-        where_text = "" if isinstance(statement, Insert) else f" where {self.condition(statement.where)}"
+        where_text = f" where {self.condition(statement.where)}" if isinstance(statement, Update) else ""
         return f"{block_opening(statement)} {{ {assignments_text} }}{where_text}"
 
     def _match_text(self, clauses: Iterable[Clause]) -> str:
@@ -314,15 +316,15 @@ def combining_word(combination: And | Or) -> str:
     return "and" if isinstance(combination, And) else "or"
 
 
-def block_opening(block: Negation | OptionalMatch | Insert | Update | MatchedUpdate) -> str:
+def block_opening(block: Negation | OptionalMatch | Insert | Upsert | Patch | Update | MatchedUpdate) -> str:
     """Return the words before the brace of a block or statement."""
     match block:
         case Negation():
             return "not"
         case OptionalMatch():
             return "optional"
-        case Insert(type_name):
-            return f"insert {type_name.text}"
+        case Insert(type_name) | Upsert(type_name) | Patch(type_name):
+            return f"{type(block).__name__.lower()} {type_name.text}"
         case Update(type_name):
             return f"update {type_name.text} set"
         case MatchedUpdate():

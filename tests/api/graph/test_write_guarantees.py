@@ -13,7 +13,7 @@ from omnigraph.errors import (
     ConstraintViolation,
     KeyConflict,
     ResourceLimitExceeded,
-    TypeCheckError,
+    StatementConflict,
     UniqueViolation,
     VersionConflict,
 )
@@ -96,12 +96,14 @@ def test_node_and_its_edge_are_inserted_in_one_commit(graph: Graph) -> None:
     assert graph.query(asked).scalar() == "rome"
 
 
-def test_insert_with_delete_is_rejected_before_any_storage_access(s3: S3) -> None:
+def test_statements_that_touch_a_deleted_row_are_rejected_before_any_effect(s3: S3) -> None:
     graph = omnigraph.init(s3.url, SCHEMA)
     graph.insert("Person", ANN)
-    with requests_of(s3.proxy) as made, pytest.raises(TypeCheckError):
-        graph.mutate('insert Person { name: "eve" } delete Person where name = "ann"')
-    assert made.seen == []
+    with requests_of(s3.proxy) as made, pytest.raises(StatementConflict, match=r"'ann'.*statement 1.*statement 2"):
+        graph.mutate('update Person set { age: 1 } where name = "ann" delete Person where name = "ann"')
+    assert "PUT" not in made.counts
+    graph.mutate('insert Person { name: "eve" } delete Person where name = "ann"')
+    assert graph.nodes("Person").ids() == ["eve"]
 
 
 def test_node_delete_cascades_to_edges_in_one_commit(graph: Graph) -> None:
@@ -112,11 +114,15 @@ def test_node_delete_cascades_to_edges_in_one_commit(graph: Graph) -> None:
     assert [one for one in contents(graph) if b'"ann"' in one] == []
 
 
-def test_insert_of_an_existing_key_updates_its_row(graph: Graph) -> None:
-    done = graph.mutate('insert Person { name: "ann", age: 31 }')
-    assert done.nodes == {"Person": 1}
+def test_insert_of_an_existing_key_is_rejected_and_an_upsert_changes_its_row(graph: Graph) -> None:
+    before, row_id = contents(graph), _row_id(graph, "ann")
+    with pytest.raises(KeyConflict):
+        graph.mutate('insert Person { name: "ann", age: 31 }')
+    assert contents(graph) == before
+    assert graph.mutate('upsert Person { name: "ann", age: 31 }').nodes == {"Person": 1}
     found = graph.query('match { $p: Person { name: "ann" } } return { $p.age, $p.mail }')
-    assert found.to_dicts() == [{"p.age": 31, "p.mail": None}]
+    assert found.to_dicts() == [{"p.age": 31, "p.mail": "a@x"}]
+    assert _row_id(graph, "ann") == row_id
 
 
 def test_append_of_an_existing_id_is_rejected(graph: Graph) -> None:

@@ -82,7 +82,7 @@ def test_indexed_lookups_stay_correct_after_mutations(items: World, monkeypatch:
         'insert Item { code: "new", n: 5, f: 2.5 }',
         "delete Item where n = 7",
         "delete Near where w = 5",
-        'insert Item { code: "c5", n: 5, tag: "t5" }',
+        'upsert Item { code: "c5", n: 5, tag: "t5" }',
     )
     for statement in changes:
         items.do(statement)

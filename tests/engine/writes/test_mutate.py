@@ -22,11 +22,11 @@ from omnigraph.values.table_key import TableKey
 from tests.engine.writes.conftest import World
 
 
-def test_an_insert_of_a_key_replaces_the_whole_row(world: World) -> None:
-    done = world.do('insert User { login: "ann" }')
+def test_an_upsert_of_a_key_keeps_the_rest_of_the_row(world: World) -> None:
+    before = world.user("ann")
+    done = world.do('upsert User { login: "ann", bio: "new" }')
     assert (done.nodes, done.ids) == ({"User": 1}, {"User": ["ann"]})
-    ann = world.user("ann")
-    assert [ann[name] for name in ("mail", "age", "bio")] == [None, None, None]
+    assert world.user("ann") == before | {"bio": "new"}
     assert world.ids("node:User") == ["ann", "bob"]
 
 
@@ -143,17 +143,17 @@ def test_later_statements_see_only_the_latest_version(world: World) -> None:
     )
     assert (done.nodes, world.user("fay")["age"]) == ({"User": 2}, 2)
     world.do(
-        'update User set { age: 40 } where login = "ann" insert User { login: "ann", age: 41 }'
+        'update User set { age: 40 } where login = "ann" upsert User { login: "ann", age: 41 }'
         'update User set { bio: "new" } where age = 41'
     )
     ann = world.user("ann")
-    assert (ann["age"], ann["bio"], ann["mail"]) == (41, "new", None)
+    assert (ann["age"], ann["bio"], ann["mail"]) == (41, "new", "a@x")
     assert world.ids("node:User") == ["ann", "bob", "fay"]
 
 
 def test_intermediate_row_versions_are_validated(world: World) -> None:
     with pytest.raises(ConstraintViolation, match=r"200 is not in 0\.\.150"):
-        world.do('insert User { login: "f", age: 200 } insert User { login: "f", age: 2 }')
+        world.do('insert User { login: "f", age: 200 } upsert User { login: "f", age: 2 }')
 
 
 def test_deletes_count_every_row_once(world: World) -> None:
@@ -201,5 +201,5 @@ def test_strict_write_requires_the_shown_state(world: World) -> None:
             'update User set { age: 1 } where login = "bob"',
             conditions=[shown.require_unchanged([TableKey("node:User")])],
         )
-    world.do('insert User { login: "bob", age: 3 }', conditions=[shown.require_unchanged()])
+    world.do('upsert User { login: "bob", age: 3 }', conditions=[shown.require_unchanged()])
     assert world.user("bob")["age"] == 3

@@ -25,7 +25,7 @@ edge Wrote: User -> Note
 STEPS = (
     ("insert a node without a key", 'insert Note { text: "a" }'),
     ("insert a node with a key, new", 'insert User { login: "cyd" }'),
-    ("insert a node with a key, again", 'insert User { login: "ann", age: 3 }'),
+    ("upsert a node with a key", 'upsert User { login: "ann", age: 3 }'),
     ("update a node by its key", 'update User set { age: 4 } where login = "bob"'),
     ("update a node by its key that is not there", 'update User set { age: 4 } where login = "x"'),
     ("delete a node and its edges", 'delete User where login = "bob"'),

@@ -9,6 +9,7 @@ from omnigraph.engine.writes.mutate import bind_mutation
 from omnigraph.engine.writes.row_dependencies import RowDependencies
 from omnigraph.lang.query import compile_query
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.values.table_key import TableKey
 
 SCHEMA = """
@@ -20,8 +21,13 @@ edge Knows: Person -> Person
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    return omnigraph.init(Path(tmp_path_factory.mktemp("g")) / "g", SCHEMA, durability="os").schema.ir.catalog
+def ir(tmp_path_factory: pytest.TempPathFactory) -> SchemaIR:
+    return omnigraph.init(Path(tmp_path_factory.mktemp("g")) / "g", SCHEMA, durability="os").schema.ir
+
+
+@pytest.fixture(scope="module")
+def catalog(ir: SchemaIR) -> Catalog:
+    return ir.catalog
 
 
 def dependencies(catalog: Catalog, body: str) -> dict[str, list[str] | str]:
@@ -88,6 +94,6 @@ def test_query_depends_on_rows_or_on_whole_types(
         ),
     ],
 )
-def test_statement_fed_by_a_match_depends_on_whole_types(catalog: Catalog, body: str, expected: set[str]) -> None:
-    mutation = bind_mutation(compile_query(f"query q() {{ {body} }}", catalog), {})
-    assert mutation.row_filters(catalog) == dict.fromkeys(map(TableKey.parse, expected))
+def test_statement_fed_by_a_match_depends_on_whole_types(ir: SchemaIR, body: str, expected: set[str]) -> None:
+    mutation = bind_mutation(compile_query(f"query q() {{ {body} }}", ir.catalog), {})
+    assert mutation.row_filters(ir) == dict.fromkeys(map(TableKey.parse, expected))

@@ -34,6 +34,8 @@ REFUSED: dict[str, tuple[m.Query, str | None]] = {
     "huge float": (read(column=m.Literal("float", "1e999")), None),
     "negative limit": (m.Query(m.Name("q"), (), LIMITED), None),
     "insert without assignments": (write(m.Insert(m.Name("Person"), ())), "T10"),
+    "upsert without assignments": (write(m.Upsert(m.Name("Person"), ())), "T10"),
+    "patch without assignments": (write(m.Patch(m.Name("Person"), ())), "T10"),
     "update without assignments": (write(m.Update(m.Name("Person"), (), WHERE)), "T10"),
     "search in where": (write(m.Delete(m.Name("Person"), m.TextMatch(call("search", NAME, TEXT)))), "T19"),
     "too few arguments": (read(m.Filter(m.TextMatch(call("search", NAME)))), "T19"),

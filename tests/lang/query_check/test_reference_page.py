@@ -46,7 +46,7 @@ def read(match: str, rest: str = "return { $a.name }") -> str:
         (read("$a not $b"), None),
         ('query q() { update Book set { pages: 2.5 } where isbn = "x" }', "T3"),
         ('query q() { update Author set { langs: [1] } where name = "x" }', "T3"),
-        ('query q() { update Wrote set { note: "x" } where from = "x" }', "T16"),
+        ('query q() { update Wrote set { to: "x" } where from = "x" }', "T16"),
         ('query q() { update Book set { isbn: "x" } where isbn = "x" }', None),
     ],
 )

@@ -45,6 +45,8 @@ _WORDS = {
         "PATH_MODE": "walk trail acyclic simple",
         "AS": "as",
         "INSERT": "insert",
+        "UPSERT": "upsert",
+        "PATCH": "patch",
         "UPDATE": "update",
         "DELETE": "delete",
         "DISTINCT": "distinct",
@@ -97,6 +99,15 @@ _SIMPLER_RULES = {
     "addition: (VAR | product) ((PLUS | MINUS) product_or_var)+": "addition: (VAR | product) (PLUS | MINUS) field",
     "multiplication: (VAR | signed) ((STAR | SLASH | PERCENT) signed_or_var)+": (
         "multiplication: (VAR | signed) (STAR | SLASH | PERCENT) (VAR | literal)"
+    ),
+    "row_negation: SIGN row_basic": 'row_negation: "(" SIGN (VAR | row_word) ")"',
+    'row_parenthesized: "(" row_sum ")"': 'row_parenthesized: "(" (VAR | row_word) ")"',
+    'FUNCTION "(" (row_operand ("," row_operand)*)? ")"': 'FUNCTION "(" (row_word ("," (VAR | row_literal))*)? ")"',
+    "row_case: CASE row_branch+ [ELSE row_operand] END": "row_case: CASE row_branch [ELSE (VAR | null)] END",
+    "row_branch: WHEN row_condition THEN row_operand": "row_branch: WHEN row_truth THEN (row_word | row_literal)",
+    "row_addition: row_product ((PLUS | MINUS) row_product)+": "row_addition: row_product (PLUS | MINUS) row_word",
+    "row_multiplication: row_signed ((STAR | SLASH | PERCENT) row_signed)+": (
+        "row_multiplication: row_signed (STAR | SLASH | PERCENT) (VAR | row_literal)"
     ),
 }
 _NOISE = (" ", "// a\n", "/* b */")

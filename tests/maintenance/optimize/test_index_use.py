@@ -103,7 +103,7 @@ def test_results_do_not_depend_on_index_coverage(share: int, monkeypatch: pytest
             graph.load({"T": rows[covered:]}, mode="append")
         for n in range(0, 200, 7):  # what an index says of these is old
             rows[n] = record(chance, n)
-        graph.upsert("T", *rows[::7])
+        graph.load({"T": rows[::7]}, mode="merge")
         asked = conditions(random.Random(1))
         for _ in range(200 if share == 50 else 70):
             word, (name, value), test = next(asked)

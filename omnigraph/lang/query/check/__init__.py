@@ -54,4 +54,4 @@ def _check_body(scope: Scope, query: m.Query) -> CheckedBody | None:
         case m.UnionBody():
             return check_union(scope, query.body)
         case m.WriteBody():
-            return check_write(scope, query.name, query.body)
+            return check_write(scope, query.body)

@@ -4,9 +4,11 @@ This module defines which values a property accepts. Literals are converted here
 the statement runs.
 """
 
+from collections.abc import Callable
+
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EdgeType, Key, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType
 
@@ -15,12 +17,23 @@ from .scope import Scope
 from .typed_values import STRING, TypedValue, is_assignable, is_text
 
 _ENDPOINT_NAMES = ("from", "to")
+_ENDPOINT_HINT = 'an endpoint must be a node id, which is a string such as "7"'
+_ENDPOINT_BY_COLUMN = {"src": "from", "dst": "to"}
 
 
 def check_assignments(
-    scope: Scope, target_type: NodeType | EdgeType | None, assignment_nodes: tuple[m.Assignment, ...]
+    scope: Scope,
+    target_type: NodeType | EdgeType | None,
+    assignment_nodes: tuple[m.Assignment, ...],
+    *,
+    allows_id: bool = False,
+    resolve_value: Callable[[m.Expression], TypedValue | None] | None = None,
 ) -> tuple[plan.Assign, ...]:
-    """Return the valid assignments and report the others; without a target, only the values are checked."""
+    """Return the valid assignments and report the others; without a target, only the values are checked.
+
+    `resolve_value` resolves values that may read the changed row; other values are constant.
+    """
+    resolve_value = resolve_value or (lambda expression: resolve_constant(scope, expression))
     checked_assignments: list[plan.Assign] = []
     seen_names: set[str] = set()
     for assignment in assignment_nodes:
@@ -28,23 +41,49 @@ def check_assignments(
             message = f"`{assignment.name.text}` is assigned twice"
             scope.report.error(assignment.name.span, message, "T13")
         seen_names.add(assignment.name.text)
-        typed_value = resolve_constant(scope, assignment.value)
+        typed_value = resolve_value(assignment.value)
         if target_type is None:
             continue
-        property_type = assignable_type(scope, target_type, assignment.name)
+        names_row = allows_id and assignment.name.text == "id"
+        property_type = STRING if names_row else assignable_type(scope, target_type, assignment.name)
         if property_type is not None and typed_value is not None:
             checked_assignments += _check_assignment(scope, assignment, property_type, typed_value)
     return tuple(checked_assignments)
 
 
-def check_key_unchanged(scope: Scope, target_type: NodeType, assignment_nodes: tuple[m.Assignment, ...]) -> None:
-    """Report assignments of an update to members of the key."""
+def check_identity_unchanged(
+    scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
+) -> None:
+    """Report assignments of an update to members of the key and to the endpoints of an edge."""
     for assignment in assignment_nodes:
-        if assignment.name.text in (target_type.key or ()):
-            key_name = assignment.name.text
-            message = f"`{key_name}` is part of the key of {target_type.name} and cannot be changed"
-            hint = "delete the node and insert it again"
-            scope.report.error(assignment.name.span, message, hint=hint)
+        name = assignment.name.text
+        if name in key_names(target_type):
+            message = f"`{name}` is part of the key of {target_type.name} and cannot be changed"
+            scope.report.error(assignment.name.span, message, hint=_renewal_hint(target_type))
+    check_endpoints_unchanged(scope, target_type, assignment_nodes)
+
+
+def check_endpoints_unchanged(
+    scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
+) -> None:
+    """Report assignments to the endpoints of an edge, unless they are part of its key."""
+    if not isinstance(target_type, EdgeType):
+        return
+    for assignment in assignment_nodes:
+        name = assignment.name.text
+        if name in _ENDPOINT_NAMES and name not in key_names(target_type):
+            message = f"`{name}` is an endpoint of {target_type.name} and cannot be changed"
+            scope.report.error(assignment.name.span, message, "T16", hint=_renewal_hint(target_type))
+
+
+def _renewal_hint(target_type: NodeType | EdgeType) -> str:
+    return f"delete the {target_type.kind} and insert it again"
+
+
+def key_names(target_type: NodeType | EdgeType) -> tuple[str, ...]:
+    """Return the names of the members of a type's key; the result is empty for a type without a key."""
+    keys = (constraint.columns for constraint in target_type.constraints if isinstance(constraint, Key))
+    return tuple(_ENDPOINT_BY_COLUMN.get(column_name, column_name) for column_name in next(keys, ()))
 
 
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
@@ -86,19 +125,21 @@ def _check_assignment(
         stored_constant = literals.fit_constant(typed_value.value, property_type)
         if isinstance(stored_constant, plan.Constant):
             return [plan.Assign(assignment.name.text, stored_constant)]
-        hint = _endpoint_hint(property_type) or _date_literal_hint(property_type, typed_value)
+        hint = _row_name_hint(property_type, assignment.name) or _date_literal_hint(property_type, typed_value)
         scope.report.error(typed_value.span, f"`{assignment.name.text}`: {stored_constant}", "T3", hint=hint)
         return []
     if typed_value.type is not None and is_assignable(typed_value.type, property_type):
         return [plan.Assign(assignment.name.text, typed_value.value)]
     message = f"`{assignment.name.text}`: expected {property_type.display()}, found {typed_value.describe_type()}"
-    scope.report.error(typed_value.span, message, "T7", hint=_endpoint_hint(property_type))
+    scope.report.error(typed_value.span, message, "T7", hint=_row_name_hint(property_type, assignment.name))
     return []
 
 
-def _endpoint_hint(property_type: PropertyType) -> str | None:
-    """Return a hint about the endpoint of an edge; only endpoints have exactly this type object, `STRING`."""
-    return 'an endpoint must be a node id, which is a string such as "7"' if property_type is STRING else None
+def _row_name_hint(property_type: PropertyType, name: m.Name) -> str | None:
+    """Return a hint about an id or an endpoint; only these have exactly this type object, `STRING`."""
+    if property_type is not STRING:
+        return None
+    return 'an id is a string such as "7"' if name.text == "id" else _ENDPOINT_HINT
 
 
 def _date_literal_hint(property_type: PropertyType, typed_value: TypedValue) -> str | None:

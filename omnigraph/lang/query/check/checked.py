@@ -113,6 +113,7 @@ class CheckedUnion:
 class CheckedMatchedUpdate:
     """A checked `match { .. } update $p set { .. }`; see `plan.MatchedUpdate` for the columns of `matched`."""
 
+    kind: OneOf["node", "edge"]
     type_name: str
     assignments: tuple[plan.Assign, ...]
     matched: CheckedRead
@@ -128,7 +129,15 @@ class CheckedMatchedDelete:
     cascades: tuple[str, ...] = ()
 
 
-CheckedStatement = plan.InsertRow | plan.UpdateRows | plan.DeleteRows | CheckedMatchedUpdate | CheckedMatchedDelete
+CheckedStatement = (
+    plan.InsertRow
+    | plan.UpsertRow
+    | plan.PatchRow
+    | plan.UpdateRows
+    | plan.DeleteRows
+    | CheckedMatchedUpdate
+    | CheckedMatchedDelete
+)
 
 
 @record

@@ -4,14 +4,16 @@ This module resolves the changed variable, the assigned values of the matched ro
 returns to the statement. The match itself is checked like that of a read.
 """
 
+from typing import Literal as OneOf
+
 from omnigraph.lang.query import model as m
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_of
-from omnigraph.lang.schema.catalog import Catalog, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import ScalarType
 
-from .assignments import check_assignments, check_key_unchanged
+from .assignments import check_assignments, check_identity_unchanged
 from .checked import CheckedMatch, CheckedMatchedDelete, CheckedMatchedUpdate, CheckedRead
 from .reads import check_whole_match
 from .scope import EdgeVariable, HopEdgeVariable, NodeVariable, PathVariable, Scope
@@ -22,27 +24,24 @@ _ROW_VALUES = plan.PropertyValue | plan.SystemValue | plan.ScalarValue
 
 
 def check_matched_update(scope: Scope, update: m.MatchedUpdate) -> CheckedMatchedUpdate | None:
-    """Check an update of matched nodes; `scope` must have no variables yet."""
+    """Check an update of matched nodes or edges; `scope` must have no variables yet."""
     checked_match = check_whole_match(scope, update.clauses, update.span)
     target = _resolve_target(scope, update.variable)
-    if isinstance(target, EdgeVariable):
-        message = f"`${update.variable.name}` is an edge, and edges cannot be updated"
-        scope.report.error(update.variable.span, message, "T16", hint="delete the edge and insert it again")
-        return None
-    node_type = _resolve_node_type(scope, update.variable, target) if target is not None else None
-    assignments = check_assignments(scope, node_type, update.assignments)
-    if node_type is None or target is None:
+    target_type = _resolve_type(scope, update.variable, target) if target is not None else None
+    assignments = check_assignments(scope, target_type, update.assignments)
+    if target_type is None or target is None:
         return None
     if not update.assignments:
         scope.report.error(update.variable.span, "an update must have at least one assignment", "T10")
-    check_key_unchanged(scope, node_type, update.assignments)
+    check_identity_unchanged(scope, target_type, update.assignments)
     _reject_blobs(scope, update, assignments)
     row_columns = [
         plan.PlanColumn(assignment.name, assignment.value, assignment.value.type)
         for assignment in assignments
         if isinstance(assignment.value, _ROW_VALUES) and variables_of(assignment.value)
     ]
-    return CheckedMatchedUpdate(node_type.name, assignments, _read_of(checked_match, target, row_columns))
+    kind: OneOf["node", "edge"] = "node" if isinstance(target_type, NodeType) else "edge"
+    return CheckedMatchedUpdate(kind, target_type.name, assignments, _read_of(checked_match, target, row_columns))
 
 
 def check_matched_delete(scope: Scope, delete: m.MatchedDelete) -> CheckedMatchedDelete | None:
@@ -51,17 +50,13 @@ def check_matched_delete(scope: Scope, delete: m.MatchedDelete) -> CheckedMatche
     target = _resolve_target(scope, delete.variable)
     if target is None:
         return None
-    if isinstance(target, EdgeVariable):
-        if len(target.edge_types) == 1:
-            return CheckedMatchedDelete("edge", target.edge_types[0], _read_of(checked_match, target, []))
-        message = f"`${delete.variable.name}` stands for edges of several types: {', '.join(target.edge_types)}"
-        scope.report.error(delete.variable.span, message, "T23", hint="write one statement for each edge type")
+    target_type = _resolve_type(scope, delete.variable, target)
+    if target_type is None:
         return None
-    node_type = _resolve_node_type(scope, delete.variable, target)
-    if node_type is None:
-        return None
-    cascades = incident_edges(scope.catalog, node_type)
-    return CheckedMatchedDelete("node", node_type.name, _read_of(checked_match, target, []), cascades)
+    matched_read = _read_of(checked_match, target, [])
+    if isinstance(target_type, EdgeType):
+        return CheckedMatchedDelete("edge", target_type.name, matched_read)
+    return CheckedMatchedDelete("node", target_type.name, matched_read, incident_edges(scope.catalog, target_type))
 
 
 def incident_edges(catalog: Catalog, node_type: NodeType) -> tuple[str, ...]:
@@ -80,13 +75,25 @@ def _resolve_target(scope: Scope, variable: m.Variable) -> NodeVariable | EdgeVa
     return target if isinstance(target, NodeVariable | EdgeVariable) else None
 
 
-def _resolve_node_type(scope: Scope, variable: m.Variable, target: NodeVariable) -> NodeType | None:
+def _resolve_type(
+    scope: Scope, variable: m.Variable, target: NodeVariable | EdgeVariable
+) -> NodeType | EdgeType | None:
+    if isinstance(target, EdgeVariable):
+        return _resolve_edge_type(scope, variable, target)
     node_type = scope.catalog.node(target.type_name)
     if node_type is None:
         message = f"`${variable.name}` is bound to the interface {target.type_name}, not to a node type"
         hint = "write one statement for each node type that implements the interface"
         scope.report.error(variable.span, message, "T10", hint=hint)
     return node_type
+
+
+def _resolve_edge_type(scope: Scope, variable: m.Variable, target: EdgeVariable) -> EdgeType | None:
+    if len(target.edge_types) == 1:
+        return scope.catalog.edge(target.edge_types[0])
+    message = f"`${variable.name}` stands for edges of several types: {', '.join(target.edge_types)}"
+    scope.report.error(variable.span, message, "T23", hint="write one statement for each edge type")
+    return None
 
 
 def _reject_blobs(scope: Scope, update: m.MatchedUpdate, assignments: tuple[plan.Assign, ...]) -> None:

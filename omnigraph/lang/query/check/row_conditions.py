@@ -1,6 +1,6 @@
-"""The `where` clause of update and delete: conditions on the properties of one row.
+"""The `where` clause of update and delete, and the values of `set`: expressions of the properties of one row.
 
-This module defines what a bare word means in such a clause: a property, `id`, or an endpoint of an edge.
+This module defines what a bare word means in them: a property, `id`, or an endpoint of an edge.
 """
 
 from typing import cast
@@ -13,6 +13,7 @@ from omnigraph.values import ScalarType
 
 from . import conditions
 from .assignments import resolve_constant
+from .scalars import ScalarRules, resolve_scalar
 from .scope import Scope
 from .search import misuse_code
 from .typed_values import STRING, TypedValue
@@ -24,9 +25,7 @@ def check_row_condition(
     """Return the predicate of a `where` clause; without a target, only its values are checked."""
 
     def resolve_operand(expression: m.Expression) -> TypedValue | None:
-        if isinstance(expression, m.Alias):
-            return _resolve_property(scope, target_type, expression) if target_type is not None else None
-        return resolve_constant(scope, expression)
+        return resolve_row_value(scope, target_type, expression)
 
     def reject_text_search(call: m.Call) -> plan.TextSearch | None:
         message = f"`{call.function}` can only be used in `match`"
@@ -37,6 +36,22 @@ def check_row_condition(
         scope.report, resolve_operand, reject_text_search, _mismatch_code, strict_enums=True
     )
     return conditions.check_condition(rules, condition)
+
+
+def resolve_row_value(
+    scope: Scope, target_type: NodeType | EdgeType | None, expression: m.Expression
+) -> TypedValue | None:
+    """Resolve a property of the row, a constant, or an expression of them."""
+    if isinstance(expression, m.Alias):
+        return _resolve_property(scope, target_type, expression) if target_type is not None else None
+    if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
+        rules = ScalarRules(
+            scope.report,
+            lambda operand: resolve_row_value(scope, target_type, operand),
+            lambda condition: check_row_condition(scope, target_type, condition),
+        )
+        return resolve_scalar(rules, expression)
+    return resolve_constant(scope, expression)
 
 
 def _mismatch_code(operand: TypedValue) -> str:
@@ -54,7 +69,7 @@ def _resolve_property(scope: Scope, target_type: NodeType | EdgeType, bare_word:
         scope.report.error(bare_word.span, message, "T11", hint=hint)
         return None
     if declaration.type.scalar is ScalarType.BLOB:
-        message = f"`{bare_word.name}` is a Blob and cannot be used in a condition"
+        message = f"`{bare_word.name}` is a Blob and cannot be used in a condition or an expression"
         scope.report.error(bare_word.span, message, "T11")
         return None
     property_type = declaration.type
