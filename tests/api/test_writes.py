@@ -350,6 +350,7 @@ WRITES = [
     lambda g: g.mutate('insert Note { text: "x" }'),
     lambda g: g.insert("Note", {"text": "x"}),
     lambda g: g.upsert("Person", {"name": "x"}),
+    lambda g: g.patch("Person", {"name": "ann", "age": 1}),
     lambda g: g.connect_nodes("Knows", [("ann", "bob")]),
     lambda g: g.update("Person", where="name = 'ann'", set={"age": 1}),
     lambda g: g.delete("Person", where="name = 'ann'"),

@@ -75,6 +75,7 @@ TYPES: dict[str, Door] = {
     "node": lambda g, v: g.node(v, "ada"),
     "insert": lambda g, v: g.insert(v, {"name": "eve"}),
     "upsert": lambda g, v: g.upsert(v, {"name": "eve"}),
+    "patch": lambda g, v: g.patch(v, {"name": "eve"}),
     "update": lambda g, v: g.update(v, where="name = 'ada'", set={"name": "eve"}),
     "delete": lambda g, v: g.delete(v, where="name = 'ada'"),
     "connect_nodes": lambda g, v: g.connect_nodes(v, [("ada", "ada")]),
