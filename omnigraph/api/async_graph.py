@@ -1,7 +1,8 @@
-"""`AsyncGraph`: every method and every facet of `Graph` for asynchronous programs.
+"""`AsyncGraph`, which provides every method and facet of `Graph` to asynchronous programs.
 
 Methods are coroutines that run in a bounded thread pool, iterators are asynchronous, and cheap
-properties remain properties. A test checks that its methods and parameters match those of `Graph`.
+properties remain properties. A test checks that the methods and parameters of `AsyncGraph` match
+those of `Graph`.
 """
 
 import sys
@@ -92,17 +93,17 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def actor(self) -> str | None:
-        """The author of writes that do not specify one."""
+        """The author of writes that do not specify one, or None."""
         return self.sync.actor
 
     @property
     def warnings(self) -> list[LimitWarning]:
-        """The limits that writes exceeded, each with the command to run."""
+        """The limits that writes exceeded, each with a recommended command."""
         return self.sync.warnings
 
     @property
     def is_remote(self) -> bool:
-        """Whether calls go to a server."""
+        """Whether calls are sent to a server."""
         return self.sync.is_remote
 
     async def refresh(self) -> Self:
@@ -118,17 +119,17 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def branches(self) -> AsyncBranches:
-        """The branches: list, create, rename, delete, and merge sessions."""
+        """Facet for listing, creating, renaming and deleting branches, and for merge sessions."""
         return AsyncBranches(self.sync.branches)
 
     @property
     def tags(self) -> AsyncTags:
-        """The tags: list, create and delete."""
+        """Facet for listing, creating and deleting tags."""
         return AsyncTags(self.sync.tags)
 
     @property
     def revisions(self) -> AsyncRevisions:
-        """Commits and the history of entities, including revert and cherry-pick."""
+        """Facet for commits and the history of entities, including revert and cherry-pick."""
         return AsyncRevisions(self.sync.revisions)
 
     @property
@@ -143,12 +144,12 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def maintenance(self) -> AsyncMaintenance:
-        """Compaction, indexes, cleanup, checks, repairs and copies."""
+        """Facet for compaction, indexes, cleanup, checks, repairs and copies."""
         return AsyncMaintenance(self.sync.maintenance)
 
     @property
     def spark(self) -> AsyncSpark:
-        """Spark DataFrames, and loads from Spark streams."""
+        """Facet for Spark DataFrames and for loads from Spark streams."""
         return AsyncSpark(self.sync.spark)
 
     # Reads --------------------------------------------------------------------------------------
@@ -206,7 +207,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         timeout: float | None = None,
         **values: Any,
     ) -> AsyncResultStream:
-        """Run a query and yield its batches: `async for batch in graph.stream(…)`."""
+        """Run a query and yield its batches, as in `async for batch in graph.stream(…)`."""
         options: dict[str, Any] = {"name": name, "branch": branch, "at": at, "timeout": timeout}
         arguments = combine_arguments(params, values)
         return AsyncResultStream(lambda: self.sync.stream(source, params=arguments, **options))
@@ -229,11 +230,11 @@ class AsyncGraph(AsyncFacet[Graph]):
         return AsyncBlob(await run(self.sync.blob, type_name, key, property_name, kind=kind, if_match=if_match))
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
-        """Return the nodes of a type: `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
+        """Return the nodes of a type, as in `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
         return AsyncNodeSet(lambda: self.sync.nodes(type_name))
 
     def edges(self, type_name: str, /) -> AsyncEdgeSet:
-        """Return the edges of a type, with id, from, to and properties."""
+        """Return the edges of a type, with their ids, endpoints and properties."""
         return AsyncEdgeSet(lambda: self.sync.edges(type_name))
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Coroutine[Any, Any, Node]:
@@ -288,7 +289,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         kinds: DiffFilterNames = None,
         ops: DiffFilterNames = None,
     ) -> Diff:
-        """Return the changes from `a` to `b`, all read before the call returns; see `Graph.diff`."""
+        """Return the changes from `a` to `b`, which are all read before the call returns; see `Graph.diff`."""
         old = a.sync if isinstance(a, AsyncGraph) else a
         new = b.sync if isinstance(b, AsyncGraph) else b
         diff = await run(self.sync.diff, old, new, types=types, kinds=kinds, ops=ops)
@@ -329,7 +330,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncTransaction:
-        """Combine several writes into one commit: `async with graph.transaction() as tx`."""
+        """Combine several writes into one commit, using `async with graph.transaction() as tx`."""
         options = WriteKeywords(
             branch=branch, if_commit=if_commit, message=message, actor=actor, idempotency_key=idempotency_key
         )

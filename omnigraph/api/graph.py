@@ -1,9 +1,9 @@
 """`Graph`: the main object of the public API.
 
-The most common operations are methods; everything else is reached through facets: `branches`,
-`tags`, `revisions`, `schema`, `changes`, `maintenance`, `spark`. Each method is one call into a
-neighbouring module, which documents it. A graph is cheap and thread-safe, and it never changes the
-branch or commit that it is bound to.
+The most common operations are methods; everything else is reached through the facets `branches`,
+`tags`, `revisions`, `schema`, `changes`, `maintenance` and `spark`. Each method is one call into a
+neighbouring module, which documents the method. A graph is cheap and thread-safe, and it never
+changes the branch or commit that it is bound to.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -109,17 +109,17 @@ class Graph(Guarded):
 
     @property
     def actor(self) -> str | None:
-        """The author of writes that do not specify one."""
+        """The author of writes that do not specify one, or None."""
         return self._handle.actor
 
     @property
     def warnings(self) -> "list[LimitWarning]":
-        """The limits that writes exceeded, each with the command to run."""
+        """The limits that writes exceeded, each with a recommended command."""
         return self._handle.warnings
 
     @property
     def is_remote(self) -> bool:
-        """Whether calls go to a server; False for a graph that this process opened."""
+        """Whether calls are sent to a server; False for a graph that this process opened."""
         return False
 
     def refresh(self) -> Self:
@@ -135,17 +135,17 @@ class Graph(Guarded):
 
     @property
     def branches(self) -> Branches:
-        """The branches: list, create, rename, delete, and merge sessions."""
+        """Facet for listing, creating, renaming and deleting branches, and for merge sessions."""
         return Branches(self._handle, type(self))
 
     @property
     def tags(self) -> Tags:
-        """The tags: list, create and delete."""
+        """Facet for listing, creating and deleting tags."""
         return Tags(self._handle)
 
     @property
     def revisions(self) -> Revisions:
-        """Commits and the history of entities, including revert and cherry-pick."""
+        """Facet for commits and the history of entities, including revert and cherry-pick."""
         return Revisions(self._handle, type(self))
 
     @property
@@ -161,12 +161,12 @@ class Graph(Guarded):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Compaction, indexes, cleanup, checks, repairs and copies."""
+        """Facet for compaction, indexes, cleanup, checks, repairs and copies."""
         return Maintenance(self._handle, type(self))
 
     @property
     def spark(self) -> Spark:
-        """Spark DataFrames, and loads from Spark streams."""
+        """Facet for Spark DataFrames and for loads from Spark streams."""
         return Spark(self._handle)
 
     # Reads --------------------------------------------------------------------------------------
@@ -224,13 +224,13 @@ class Graph(Guarded):
     def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared:
         """Compile and check a query now, and return it as a function to call later.
 
-        Raises the language errors. The query is checked against the schema of the commit that this
-        graph shows.
+        Raises a language error if the query is invalid. The query is checked against the schema of
+        the commit that this graph shows.
         """
         return queries.prepare_query(self, self._handle, source, name)
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Node:
-        """Return a node by its key: `graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
+        """Return a node by its key, as in `graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
         return queries.require_node(self._handle, *wanted)
 
     @overload
@@ -265,13 +265,12 @@ class Graph(Guarded):
         at: Revision | None = None,
         iso_dates: bool = False,
     ) -> Iterator[bytes] | int:
-        """Write one snapshot as NDJSON that can be loaded again: nodes first, ordered by id.
+        """Export one snapshot as NDJSON that can be loaded again, with nodes before edges.
 
-        With a path (.gz and .zst are compressed), the file appears once it is complete, and the
-        number of entities is returned; without a path, the lines are returned. A Date is exported
-        as the number of days and a DateTime as the number of milliseconds since 1970; with
-        `iso_dates` they are strings, which can be loaded as well. Cleanup never removes data that a
-        running export is reading.
+        If a path is given, the export is written to that file, which appears once it is complete, and the number of
+        entities is returned. A path that ends in .gz or .zst is compressed. Without a path, the lines are returned. A
+        Date is exported as the number of days and a DateTime as the number of milliseconds since 1970; with `iso_dates`
+        they are strings, which can be loaded as well. Cleanup never removes data that a running export is reading.
         """
         handle = self._handle.for_read(branch, at)
         return queries.export_graph(handle, path, types, iso_dates=iso_dates)
@@ -303,7 +302,7 @@ class Graph(Guarded):
     log = delegate(comparisons.log)
 
     def checkout(self, branch: str) -> "Graph":
-        """Return a graph on the newest commit of a different branch; raises `BranchNotFound`."""
+        """Return a graph on the newest commit of a branch; raises `BranchNotFound` if the branch does not exist."""
         return type(self)(self._handle.checkout(branch))
 
     @contextmanager
@@ -314,8 +313,8 @@ class Graph(Guarded):
 
         The branch is created as by `graph.branches.create`; with `exist_ok`, a branch of that name is
         opened instead if there is one. With `delete`, the branch is deleted after the block if all its
-        commits have been merged into this graph's branch or into the branch's parent. It is kept if it
-        has unmerged commits, and always after an exception, so that its state can be inspected.
+        commits have been merged into this graph's branch or into the branch's parent. A branch with unmerged commits is
+        kept. After an exception, the branch is always kept, so that its state can be inspected.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -331,10 +330,10 @@ class Graph(Guarded):
     def at(self, point: Revision) -> "Graph":
         """Return a read-only graph on a revision.
 
-        A revision is a commit id, a manifest version, a point in time with its time zone (also as
-        an ISO string), a duration before now, a tag, a branch, or `HEAD~3` or `main~2`: that many
-        commits before what this graph or the branch shows. A tag takes precedence over a branch of
-        the same name.
+        A revision is a commit id, a manifest version, a point in time with its time zone (also as an ISO string), a
+        duration before now, a tag, a branch, or an expression. The expressions `HEAD~3` and `main~2` count back from
+        the commit that this graph shows and from the head of the branch, respectively. A tag takes precedence over a
+        branch of the same name.
         """
         return type(self)(self._handle.at(point))
 

@@ -1,8 +1,8 @@
 """The state of an open graph: its store, its branch, its snapshot, and the caller's read set.
 
-`Graph` and every facet hold one `Handle`. It owns freshness (a read uses the newest snapshot unless
-the handle is pinned), the read set behind strict writes, and the checks before a call. A handle can
-be pickled, without secrets, and raises an error if used after a fork. It reads no tables.
+`Graph` and every facet hold one `Handle`. The handle provides each read with the newest snapshot, unless it is pinned,
+records what the caller has read for strict writes, and runs the checks before each call. A handle can be pickled,
+without secrets, and raises an error if used after a fork. The handle itself reads no tables.
 """
 
 import os
@@ -104,7 +104,7 @@ class Handle:
     # Other handles ------------------------------------------------------------------------------
 
     def on_branch(self, branch_state: BranchState) -> "Handle":
-        """Return a handle on a different branch, with the permissions and warnings of this one."""
+        """Return a handle on a different branch, with the permissions and warnings of this handle."""
         other = Handle(
             self.store, branch_state, read_only=self.read_only, actor=self.actor, external_blobs=self.external_blobs
         )
@@ -147,7 +147,7 @@ class Handle:
     # Freshness and the read set -----------------------------------------------------------------
 
     def latest_snapshot(self) -> Snapshot:
-        """Move to the newest snapshot of the branch, unless the handle is pinned, and return it."""
+        """Move to the newest snapshot of the branch, unless the handle is pinned, and return the snapshot."""
         self.require_open()
         if self.pinned:
             return self.snapshot
@@ -169,11 +169,11 @@ class Handle:
         self._read_set.record_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
 
     def require_unchanged(self, keys: Iterable[TableKey] | Mapping[TableKey, RowFilter | None]) -> UnchangedReads:
-        """Return the condition of a strict write: the tables, or these rows of them, are as the caller read them."""
+        """Return the requirement that the tables, or the given rows, have not changed since the caller read them."""
         return self._read_set.require_unchanged(keys)
 
     def record_write(self, commit: Commit | None, requirement: UnchangedReads) -> Commit | None:
-        """Move to a commit that this handle published, and return it."""
+        """Move to a commit that this handle published, and return the commit; do nothing if it is None."""
         if commit is None:
             return None
         self._read_set.record_write(commit, requirement)
@@ -202,7 +202,7 @@ class Handle:
         return PendingBlobs(self.external_blobs, self.store.root.options, report, copies_files=copies_files)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:
-        """Report each limit that a write exceeded once, in the log and in `warnings`."""
+        """Report each exceeded write limit once, in the log and in `warnings`."""
         from omnigraph.api.log_events import LOGGER
         from omnigraph.maintenance.commit_warnings import commit_warnings
         from omnigraph.maintenance.write_warnings import periodic_warnings
@@ -222,7 +222,7 @@ class Handle:
         if self.closed:
             raise GraphClosed(f"this handle on {self.uri} is closed")
         if self._process_id != os.getpid():
-            # Reopening here would usually work, but would sometimes crash the process.
+            # Using Lance after a fork usually works, but sometimes crashes the process.
             raise UsageError(
                 reason="this handle was opened before this process was forked; Lance, which reads"
                 " and writes the tables, cannot be used after a fork",

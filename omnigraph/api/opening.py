@@ -47,8 +47,8 @@ def init(  # noqa: PLR0913 - all but two are keywords
 ) -> Graph:
     """Create a graph and open it.
 
-    `schema` is `.pg` text, or a path to it. `exist_ok` opens an existing graph if its schema is
-    equivalent. `force` takes over the claim of an interrupted `init`, but never an existing graph.
+    `schema` is `.pg` text, or the path of a `.pg` file. `exist_ok` opens an existing graph if its schema is
+    equivalent. `force` takes over the location from an interrupted `init`, but never replaces an existing graph.
     `storage_options` configure an object store; they override the `AWS_*` variables.
     `external_blobs` are described at `open`.
     """
@@ -119,7 +119,7 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     verify: bool | None,
     external_blobs: ExternalBlobs = None,
 ) -> Handle:
-    """Open the handle of a graph, with the options of `open`."""
+    """Open the handle of a graph, with the same options as `open`."""
     allowed_bases = _resolve_external_blobs(external_blobs)
     actor = resolve_actor(actor)
     effects, location = Effects(read_only=read_only), os.fspath(uri)
@@ -155,7 +155,7 @@ def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
     if plan.steps:
         count = len(plan.steps)
         raise SchemaUnsupported(
-            f"the graph at {graph.uri} has a different schema: {count} change{'s'[: count > 1]}",
+            f"the graph at {graph.uri} already has a different schema ({count} change{'s'[: count > 1]})",
             steps=plan.steps,
             hint="open the graph and change its schema, or choose a different location",
         )

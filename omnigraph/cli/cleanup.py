@@ -31,7 +31,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of listed tags and operations that reta
     metavar=_DURATION_METAVAR,
     help="Keep files that were in use within this time, for running readers  [default: 60m]",
 )
-@click.option("--erase", is_flag=True, help="First rewrite files that contain deleted rows")
+@click.option("--erase", is_flag=True, help="Rewrite files that contain deleted rows before removing history")
 @click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")
 @engine_options("for 100,000 files or more")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
@@ -98,8 +98,8 @@ def _report_notes(report: "Cleanup", options: dict[str, Any]) -> Iterator[str]:
     for unnamed_ref in report.unnamed:
         subject = f"{unnamed_ref['kind'] or 'branch or tag'} {unnamed_ref['name'] or ''}".strip()
         yield (
-            f"{subject} ({unnamed_ref['manifest']}) lost its ref object; its data is kept:"
-            " run `omnigraph repair` to restore it"
+            f"{subject} ({unnamed_ref['manifest']}) lost its ref object, but the data is kept;"
+            " run `omnigraph repair` to restore the name"
         )
     if report.held_by:
         holders = ", ".join(report.held_by[:_MAX_HOLDERS_SHOWN]) + (

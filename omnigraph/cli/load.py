@@ -48,9 +48,9 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--branch", default="main", show_default=True, help="Branch to load into")
 @click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it does not exist")
 @click.option("--format", type=click.Choice(_FORMATS), help="Format of all files; overrides file name suffixes")
-@click.option("--mapping", metavar="PATH", help="JSON file that maps columns to properties by type")
+@click.option("--mapping", metavar="PATH", help="JSON file that maps the columns of each type to properties")
 @click.option("--csv-delimiter", metavar="CHAR", help="Delimiter of CSV files, or tab; detected by default")
-@click.option("--csv-quote", metavar="CHAR", help="Quote of CSV files, or none; detected by default")
+@click.option("--csv-quote", metavar="CHAR", help="Quote character of CSV files, or none; detected by default")
 @click.option("--csv-null", metavar="TEXT", multiple=True, help="Unquoted CSV cell that means null; may be repeated")
 @click.option(
     "--csv-columns",
@@ -58,7 +58,9 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     multiple=True,
     help="Columns of CSV files without a header line, separated by commas; may be repeated",
 )
-@click.option("--csv-header", is_flag=True, default=None, help="Skip the header line, which --csv-columns replaces")
+@click.option(
+    "--csv-header", is_flag=True, default=None, help="Skip the header line and use the names from --csv-columns"
+)
 @click.option("--csv-encoding", metavar="NAME", help="Encoding of CSV files, for example cp1252  [default: utf-8]")
 @click.option(
     "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="Decimal sign in CSV"
@@ -77,7 +79,9 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--dry-run", is_flag=True, help="Check the data without writing")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option("--idempotency-key", metavar="KEY", help="Unique key; a repetition with the same key has no effect")
+@click.option(
+    "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
+)
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @external_blobs_option
 @store_option
@@ -92,9 +96,9 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     an edge may also be named by its ends. Entities that do not exist are counted, not rejected.
 
     One load is one commit. If a single line is invalid, nothing is written. Files of several
-    formats and types may be combined. Records in TYPE=PATH are of that type; those of NDJSON files
-    then have no envelope. A CSV or Parquet file without TYPE is named after its type. The ends of
-    an edge are called from and to, or src and dst.
+    formats and types may be combined. Records in TYPE=PATH have that type; NDJSON records then have
+    no envelope. Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of an edge may be named
+    from and to, or src and dst.
 
     An edge without an id gets a new id in every load, even with merge, so repeating a load
     duplicates such edges. To prevent this, give edges an "id" in their "data", pass
@@ -140,13 +144,13 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
 
 
 def _choose_source(data: tuple[str, ...]) -> Any:
-    """Return the source to load: standard input, one path, or a list of paths and of paths by type."""
+    """Return the source to load: standard input, one path, or a list of paths with and without a type."""
     if data == (files.STDIN,):
         return sys.stdin.buffer
     parts = [_read_part(argument) for argument in data]
     stdin_count = sum(isinstance(part, Mapping) and sys.stdin.buffer in part.values() for part in parts)
     if files.STDIN in data or stdin_count > 1:
-        raise click.UsageError("--data - is standard input; combine it with other files as TYPE=-, and only once")
+        raise click.UsageError("--data - reads standard input; to combine standard input with files, pass TYPE=- once")
     return parts[0] if len(parts) == 1 else parts
 
 
@@ -178,7 +182,9 @@ def _read_columns(arguments: tuple[str, ...]) -> Any:
         type_name, _, names = argument.rpartition("=")
         columns_by_type[type_name] = [name.strip() for name in names.split(",")]
     if "" in columns_by_type and len(arguments) > 1:
-        raise click.UsageError("--csv-columns: give one list of names for all files, or one for each TYPE=")
+        raise click.UsageError(
+            "--csv-columns: pass one list of names for all files, or one TYPE=NAMES list for each type"
+        )
     return columns_by_type.get("", columns_by_type or None)
 
 
@@ -216,9 +222,10 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     if settings().json:
         show.document(_receipt_document(receipt, uri, mode, base))
         return
-    branch_note = " (new branch)" if receipt.branch_created else ""
-    verb = "checked for" if is_dry_run else "loaded"
-    show.result(f"{verb} {receipt.branch}{branch_note} by {mode}{_describe_counts(receipt, mode, is_dry_run)}")
+    branch_note = "new branch " if receipt.branch_created else ""
+    verb, details = _describe_counts(receipt, mode, is_dry_run)
+    preposition = "from" if mode == "delete" else "into"
+    show.result(f"{verb} {preposition} {branch_note}{receipt.branch} (mode: {mode}){details}")
     if receipt.nulled:
         effect = "would remove" if is_dry_run else "removed"
         show.result(f"merge {effect} values that the input does not have: {_describe_nulled(receipt)}")
@@ -227,23 +234,27 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
         show.note(_describe_timing(receipt))
 
 
-def _describe_counts(receipt: "Receipt", mode: str, is_dry_run: bool) -> str:
+def _describe_counts(receipt: "Receipt", mode: str, is_dry_run: bool) -> tuple[str, str]:
+    """Return the verb of a load's summary, and what follows the branch."""
+    stem, done = ("delete", "deleted") if mode == "delete" else ("load", "loaded")
     if receipt.replayed:
-        return f": nothing, because this key was already used by commit {receipt.commit_id}"
-    loaded_counts = [
-        f"{entity_count} {type_name}"
-        for counts_by_type in (receipt.nodes, receipt.edges)
-        for type_name, entity_count in counts_by_type.items()
-    ]
-    if mode == "delete":
-        missing_counts = [f"{count} {type_name}" for type_name, count in receipt.missing.items()]
-        missing_text = f"; not found: {', '.join(missing_counts)}" if missing_counts else ""
-        return f": {', '.join(loaded_counts) or 'nothing to delete'}{missing_text}"
-    details = f": {', '.join(loaded_counts)}" if loaded_counts else ", nothing to load"
-    if loaded_counts and receipt.commit is None and not is_dry_run:
-        reason = "all values were already stored" if mode == "patch" else "all of it already existed"
+        return f"{done} nothing", f": commit {receipt.commit_id} already used this idempotency key"
+    loaded_counts = _describe_by_type(receipt.nodes, receipt.edges)
+    missing_counts = _describe_by_type(receipt.missing)
+    missing_text = f"; not found: {', '.join(missing_counts)}" if missing_counts else ""
+    if not loaded_counts:
+        return f"nothing to {stem}", missing_text
+    details = f": {', '.join(loaded_counts)}{missing_text}"
+    if receipt.commit is None and not is_dry_run:
+        reason = (
+            "all of these values were already stored" if mode == "patch" else "all of these entities already existed"
+        )
         details += f"; {reason}, so nothing changed"
-    return details
+    return f"would {stem}" if is_dry_run else done, details
+
+
+def _describe_by_type(*counts: Mapping[str, int]) -> list[str]:
+    return [f"{count} {type_name}" for counts_by_type in counts for type_name, count in counts_by_type.items()]
 
 
 def _describe_nulled(receipt: "Receipt") -> str:
@@ -256,9 +267,10 @@ def _describe_nulled(receipt: "Receipt") -> str:
 
 
 def _describe_timing(receipt: "Receipt") -> str:
-    """Describe the duration of a load: `20.9 s (start 8.6, stage 8.1, check 4.0, publish 0.2), 89,431 rows/s`.
+    """Describe the duration of a load, such as `20.9 s (start 8.6, stage 8.1, publish 4.2), 89,431 rows/s`.
 
-    The start is the time before the first step, in which Spark is started. The rate excludes it.
+    The start is the time before the first step, during which Spark starts. The rate excludes the
+    start.
     """
     work_seconds = sum(receipt.steps.values())
     steps = {"start": max(receipt.elapsed - work_seconds, 0.0), **receipt.steps}

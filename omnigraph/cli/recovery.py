@@ -1,4 +1,4 @@
-"""`omnigraph recovery`: interrupted operations, and decisions about those set aside."""
+"""`omnigraph recovery`: list interrupted operations, and retry or drop those that were set aside."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List recovered, pending and set-aside operations"),
     "retry": LazyCommand(__name__, "retry", "Retry an operation that was set aside"),
-    "drop": LazyCommand(__name__, "drop", "Give up an operation that was set aside"),
+    "drop": LazyCommand(__name__, "drop", "Drop an operation that was set aside"),
 }
 _id_argument = click.argument("operation_id", metavar="ID")
 
@@ -74,7 +74,10 @@ def list_(uri: str | None, store: str | None) -> None:
     if pending:
         show.note("pending operations are still running or will be recovered by the next write")
     if set_aside:
-        show.note("to resolve a set-aside operation, run `omnigraph recovery retry ID` or `recovery drop ID --confirm`")
+        show.note(
+            "to resolve a set-aside operation, run `omnigraph recovery retry ID`"
+            " or `omnigraph recovery drop ID --confirm`"
+        )
     if not outcomes and not pending and not set_aside:
         show.note("there are no recovered, pending or set-aside operations")
 
@@ -87,7 +90,7 @@ def list_(uri: str | None, store: str | None) -> None:
 @direct_only
 @shared_options
 def retry(operation_id: str, uri: str | None, store: str | None, actor: str | None) -> None:
-    """Retry the recovery of operation ID after its cause is fixed.
+    """Retry the recovery of operation ID after the cause of its failure is fixed.
 
     If recovery fails again, the error is reported and the operation stays set aside.
     """
@@ -104,7 +107,7 @@ def retry(operation_id: str, uri: str | None, store: str | None, actor: str | No
 
 @click.command()
 @_id_argument
-@click.option("--confirm", is_flag=True, help="Drop the operation; the default is to only show it")
+@click.option("--confirm", is_flag=True, help="Drop the operation; the default is a preview")
 @uri_option
 @store_option
 @actor_option
@@ -140,7 +143,7 @@ def _preview_drop(uri: str, operation_id: str) -> None:
         show.document({"uri": uri, "outcome": None, "set_aside": [operation.to_json()]})
     else:
         show.result(_set_aside_line(operation))
-    show.note("nothing was changed; pass --confirm to drop it")
+    show.note("nothing was changed; pass --confirm to drop the operation")
 
 
 def _outcome_line(outcome: "RecoveryRecord") -> str:

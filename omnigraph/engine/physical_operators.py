@@ -24,7 +24,7 @@ class KeyScan:
 
 @record
 class EdgeExists:
-    """Keep rows whose two variables are joined by an edge or, if `negated`, rows where they are not.
+    """Keep rows whose two variables are joined by an edge or, if `negated`, rows whose variables are not joined.
 
     The edge is the one that `expansion` would follow from `expansion.source` to `target_variable`.
     """
@@ -43,7 +43,7 @@ class NoNeighbour:
 
 @record
 class WeightByDegree:
-    """An expansion whose target is never read: it only multiplies row weights by the degree."""
+    """An expansion whose target is never read; it multiplies the weight of each row by its number of neighbours."""
 
     expansion: plan.Expand
 
@@ -64,7 +64,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan whose listed columns are the only ones read, and only by aggregates."""
+    """A scan whose rows are read only by aggregates, and only in the listed columns."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

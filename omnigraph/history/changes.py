@@ -1,8 +1,8 @@
 """The changes on a branch, commit by commit, as blocks in order of publication.
 
 This module defines what a block is (the difference between a commit and its first parent, in a fixed
-order), which part of it a filter keeps, and how a branch is walked. A block is returned in full or not
-at all: data that a cleanup removed is reported as a gap, never as an empty block.
+order), which changes a filter keeps, and in which order the commits of a branch are visited. A block is returned in
+full or not at all: data that a cleanup removed is reported as a gap, never as an empty block.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -37,7 +37,7 @@ _MAX_CACHED_BYTES = 16 << 20  # largest block, in bytes, that is cached between 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes to return; types are given by id, because ids survive renames. None means all."""
+    """A selection of changes to return; types are given by id, because ids survive renames. None means all."""
 
     kinds: frozenset[str] | None = None
     type_ids: frozenset[int] | None = None
@@ -45,7 +45,7 @@ class ChangeFilter:
 
     @property
     def digest(self) -> str:
-        """Return the hash of the filter; cursors are bound to it."""
+        """Return the hash of the filter, which a cursor contains so that it works only with this filter."""
         filter_facts = {"kinds": self.kinds, "types": self.type_ids, "ops": self.ops}
         return hash_facts(
             {member_name: None if members is None else sorted(members) for member_name, members in filter_facts.items()}
@@ -109,7 +109,7 @@ def _resolve_type_ids(schemas: list[SchemaIR], requested_names: Collection[str])
 
 @dataclass(frozen=True, slots=True)
 class TypeChanges:
-    """The changes to one type in a block, with its type id."""
+    """The changes to one type in a block, with the id of the type."""
 
     type_id: int
     changes: TableChanges
@@ -143,7 +143,7 @@ class CommitRange:
 
 
 def commits_after(snapshot: Snapshot, after_commit_id: str) -> CommitRange | None:
-    """Return the commits after a given commit up to the snapshot, or None if it is not on that path."""
+    """Return the commits after a given commit up to the snapshot, or None if that commit is not on the path."""
     newer_commits: list[Commit] = []
     commit_id: str | None = snapshot.commit_id
     while commit_id is not None and commit_id != after_commit_id:
@@ -275,7 +275,7 @@ def _included_types(
 
 
 def _changed_types(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[tuple[int, int, TableKey]]:
-    """Return the tables that differ, nodes before edges, then by type id."""
+    """Return the tables that differ, ordered by kind (nodes first) and type id."""
     changed_tables = []
     for table_key in changed_table_keys(old_snapshot, new_snapshot):
         kind, type_name = table_key.kind, table_key.type_name

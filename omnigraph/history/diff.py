@@ -51,7 +51,7 @@ def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[T
 
 
 def content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
-    """Return whether a table, by its key in the new snapshot, differs in content or exists in only one snapshot."""
+    """Return whether a table (by its key in the new snapshot) differs in content or exists in only one snapshot."""
     old_entry = find_old_entry(old_snapshot, new_snapshot, table_key)
     new_entry = new_snapshot.tables.get(table_key)
     return old_entry is None or new_entry is None or old_entry.content_id != new_entry.content_id
@@ -135,7 +135,7 @@ def _is_replaced(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 def _diff_around_maintenance(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
-    """Diff a table step by step, skipping maintenance; return None if this would not read fewer rows."""
+    """Compare a table version by version, skipping maintenance; return None if this would not read fewer rows."""
     old_table, new_table = table_pair
     if old_table.location != new_table.location or not have_same_columns(old_table, new_table):
         return None
@@ -250,7 +250,7 @@ def empty_changes(table_key: TableKey, table: Table) -> TableChanges:
 
 
 def _find_differing_rows(old_table: Table, new_table: Table, *, same_columns: bool) -> tuple[_RowIds, _RowIds]:
-    """Match all rows of both tables by entity id and return the row ids of those that differ."""
+    """Match all rows of both tables by entity id and return the row ids of the rows that differ."""
     old_ids, new_ids = (read_rows(table, ["id"], with_row_ids=True) for table in (old_table, new_table))
     old_row_ids, new_row_ids = old_ids[ROW_ID].to_numpy(), new_ids[ROW_ID].to_numpy()
     new_positions = pc.index_in(old_ids["id"].combine_chunks(), value_set=new_ids["id"].combine_chunks())

@@ -39,7 +39,7 @@ def key_ids(ir: SchemaIR, entity_type: NodeType | EdgeType, rows: pa.Table, repo
 
 
 def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return the canonical spelling of every value of a column."""
+    """Return the canonical spelling of every value in a column."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if property_type.scalar is ScalarType.STRING:
@@ -56,7 +56,7 @@ def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array
 
 
 def given_or_new_ids(supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback) -> pa.Array:
-    """Return the given ids, with missing ones generated; values that are not strings are reported."""
+    """Return the given ids and generate missing ids; values that are not strings are reported."""
     if isinstance(supplied_ids, pa.Array):
         if (
             _is_string_array(supplied_ids)
@@ -122,7 +122,7 @@ def _given_or_new_id(position: int, supplied_id: object, report_fault: FaultCall
             report_fault(position, InputError(reason="id is not valid Unicode"))
             return None
         return supplied_id
-    complaint = "is empty" if supplied_id == "" else f"must be a string, got {type(supplied_id).__name__}"
+    complaint = "must not be empty" if supplied_id == "" else f"must be a string, got {type(supplied_id).__name__}"
     report_fault(position, InputError(reason=f"id {complaint}"))
     return None
 

@@ -1,7 +1,7 @@
-"""Detection of a CSV file's delimiter and quote, and of the columns that its first line names.
+"""Detect a CSV file's delimiter and quote character, and the columns named in its first line.
 
-The schema decides: the delimiter is the one with which the first line names most columns of the
-type. A missing header is never assumed, because values would silently get into the wrong columns.
+The delimiter is the one with which the first line names the most columns of the type. A missing
+header is never assumed, because values would silently end up in the wrong columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,11 +58,11 @@ class ColumnNames:
         return mapped_name
 
     def is_known(self, column_name: str) -> bool:
-        """Return whether the type has a column of this name."""
+        """Return whether the type has a column with this name."""
         return self.stored_name(column_name) in self.known_names
 
     def count_known(self, column_names: Sequence[str]) -> int:
-        """Return the number of columns that the type has."""
+        """Return how many of the given columns the type has."""
         return sum(map(self.is_known, column_names))
 
 
@@ -84,7 +84,7 @@ def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> t
     quotes = _QUOTES if options.quote is None else (options.quote,)
     dialects = [CsvDialect(delimiter, quote) for quote, delimiter in product(quotes, delimiters) if quote != delimiter]
     samples = [(dialect, _read_sample(sample, dialect)) for dialect in dialects]
-    # Without this test, a double quote in the wrong place would speak for single quotes.
+    # Without this test, a misplaced double quote would count in favour of single quotes.
     likely_samples = [
         (dialect, records)
         for dialect, records in samples
@@ -98,7 +98,7 @@ def _has_quotes(records: Sequence[Cells]) -> bool:
 
 
 def _score(records: Sequence[Cells], options: CsvOptions, names: ColumnNames) -> tuple[int, ...]:
-    """Return how well a dialect fits: by known columns, records of equal length, and quoted columns."""
+    """Return how well a dialect fits, measured by known columns, records of equal length, and quoted columns."""
     type_name = names.entity_type.name
     given_columns = options.columns_of(type_name)
     column_count = len(records[0]) if given_columns is None else len(given_columns)
@@ -145,7 +145,7 @@ def _unknown_column_error(column_name: str, names: ColumnNames) -> InputError:
 def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOptions, names: ColumnNames) -> InputError:
     first_line = sample.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip()
     shown_line = first_line[:_MAX_SHOWN_CHARACTERS]
-    reason = f"the first line names no column of {names.entity_type.name}: {shown_line!r}"
+    reason = f"the first line {shown_line!r} names no column of {names.entity_type.name}"
     guess, records = _choose_dialect(sample, CsvOptions(quote=options.quote), names)
     if names.count_known([text.strip() for text, _ in records[0]]):
         delimiter = _DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)

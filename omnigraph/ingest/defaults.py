@@ -9,5 +9,5 @@ __all__ = ["backfill_value", "backfill_values", "default_value", "defaults_of"]
 
 
 def defaults_of(entity_type: NodeType | EdgeType) -> dict[str, Any]:
-    """Return the defaults of a type by property, with None where there is no default."""
+    """Return the default of each property of a type, or None for a property without a default."""
     return {prop.name: default_value(prop) for prop in entity_type.properties}

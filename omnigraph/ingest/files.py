@@ -1,4 +1,4 @@
-"""Text sources of a load: paths, file objects or bytes; plain, gzip or zstd.
+"""Text sources of a load: paths, file objects or bytes, optionally compressed with gzip or zstd.
 
 This module reads a source in pieces and splits it into lines. Compression is detected from the
 first bytes, never from the name. Only a piece and a line are held in memory, never the whole file.
@@ -164,7 +164,7 @@ def _decompress(raw_reader: "io.BufferedReader[_RawBytes]", compression: str | N
 
 
 class _RawBytes(io.RawIOBase):
-    """The bytes of any file object, including text files."""
+    """A binary reader for any file object, including text files."""
 
     def __init__(self, file: IO[Any]) -> None:
         self._file = file

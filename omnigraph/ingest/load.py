@@ -1,7 +1,7 @@
-"""Loads: records of many types become one commit, or none.
+"""Loads: records of many types become one commit, or no commit at all.
 
-This module owns the load modes. The input is read once, before any decision that depends on the
-branch head; such decisions are repeated on every newer head, from the same rows.
+This module implements the load modes. The input is read once, before any decision that depends on
+the branch head; such decisions are repeated on every newer head, from the same rows.
 """
 
 import os
@@ -53,7 +53,7 @@ Stage = Callable[[Sequence[Requirement]], PublishPlan | None]
 
 @dataclass(frozen=True, slots=True)
 class LoadSummary:
-    """The cost of a load: seconds per step, and bytes written, if known."""
+    """The cost of a load: the duration of each step in seconds, and the number of bytes written, if known."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     bytes: int = 0

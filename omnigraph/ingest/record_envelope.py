@@ -1,6 +1,6 @@
-"""One record of a load: `{"type": ...}` for a node, `{"edge": ...}` for an edge.
+"""One record of a load, written as `{"type": ...}` for a node or `{"edge": ...}` for an edge.
 
-This module owns the rules of the envelope, for JSON lines and dicts alike. This module checks only the member names
+This module defines the rules of the envelope, for JSON lines and dicts alike. This module checks only the member names
 inside `data`; `columns` checks their values.
 """
 
@@ -133,7 +133,7 @@ def _string_member(record: dict[str, Any], member_name: str) -> str:
 
 
 def string_id_hint(value: Any) -> str | None:
-    """Return a hint on how to write a number that is intended as an id.
+    """Return a hint on how to write a number that is intended as an id, or None for any other value.
 
     >>> string_id_hint(5)
     'ids are strings: write "5"'

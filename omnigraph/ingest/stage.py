@@ -29,7 +29,7 @@ from .patch_rows import PatchedTable
 
 
 def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()) -> PublishPlan | None:
-    """Return the plan for a delta whose stored rows are resolved; None if nothing would change."""
+    """Return the plan for a delta whose stored rows are resolved, or None if nothing would change."""
     return _make_plan(txn, stage_tables(txn, delta), operation, requirements)
 
 

@@ -1,7 +1,7 @@
 """Parse text into trees, for both languages: split it into declarations, parse each, and collect diagnostics.
 
-This module owns the decoding of source bytes, recovery at the next declaration, and the wording of syntax
-errors. The shared code must not depend on any grammar rule: each language passes in its builder and its names.
+This module decodes source bytes, recovers at the next declaration, and writes the messages of syntax errors. The shared
+code must not depend on any grammar rule: each language passes in its own builder and terminal names.
 """
 
 import re
@@ -23,7 +23,7 @@ HintProvider = Callable[[SourceText, Span, frozenset[str]], str | None]
 
 
 class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
-    """Raised by a builder for text that the grammar accepts but the language does not."""
+    """Raised by a builder for text that the grammar accepts but the language rejects."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
         super().__init__(message)
@@ -32,13 +32,12 @@ class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
 
 @record
 class Language:
-    """What the shared parsing code needs for one language.
+    """The language-specific inputs of the shared parsing code.
 
-    `build_declaration` converts the syntax tree of one declaration into a node of our own; its second
-    argument is the offset of the declaration in the file, which it adds to every position.
-    `terminal_names` maps terminals to the words used in messages. `terminal_groups` maps a set of
-    terminals that are allowed together to one phrase (the first matching group wins).
-    `suggest_hint` returns a hint for the unexpected text at a span.
+    `build_declaration` converts the parser's tree of one declaration into a syntax tree node. Its second argument is
+    the declaration's offset in the file, which the function adds to every position. `terminal_names` maps terminals to
+    the words used in messages. `terminal_groups` maps a set of terminals that are allowed together to one phrase (the
+    first matching group wins). `suggest_hint` returns a hint for the unexpected text at a span.
     """
 
     name: str
@@ -52,7 +51,7 @@ class Language:
 
 @record
 class ParsedDeclarations:
-    """The declarations that could be parsed, and the diagnostics for the others.
+    """The declarations that could be parsed, and the diagnostics for all other declarations.
 
     `broken_spans` are the spans of declarations that could not be parsed.
     """
@@ -63,7 +62,7 @@ class ParsedDeclarations:
 
 
 def decode_source(encoded: bytes, source_name: str) -> SourceText:
-    """Return the source text in the bytes of a file; raise `ParseError` unless it is Unicode text.
+    """Decode the bytes of a file as source text; raise `ParseError` unless they are Unicode text.
 
     The text is UTF-8, or UTF-16 or UTF-32 with a byte order mark.
 
@@ -196,7 +195,7 @@ def _describe_syntax_error(
 
 
 def _hint_unclosed_bracket(source: SourceText, declaration_span: Span, error_span: Span) -> str | None:
-    """Return which bracket is still open if the text ends too early."""
+    """Return a hint about the bracket that is still open at the end of the text, or None if there is none."""
     if error_span.start < declaration_span.end:
         return None
     open_brackets: list[int] = []
@@ -226,7 +225,7 @@ def _quote_found(found_text: str) -> str:
 
 def _expected_terminals(parser_error: Any) -> frozenset[str]:
     """Return the terminals that are allowed at the position of an error."""
-    # The parser state is exact; the lexer also lists terminals that only other contexts allow.
+    # The parser state lists exactly the allowed terminals, whereas the lexer also lists those of other contexts.
     parser_state = getattr(parser_error, "interactive_parser", None)
     terminal_names = parser_state.accepts() if parser_state is not None else getattr(parser_error, "expected", ())
     return frozenset(terminal_names)

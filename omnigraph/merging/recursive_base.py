@@ -1,8 +1,8 @@
-"""The recursive merge base of a criss-cross history: several common ancestors merged in memory.
+"""The recursive merge base of a criss-cross history, which merges several common ancestors in memory.
 
 Bases are merged pairwise over their own bases, with the granularity of the merge, in the order of
-their ids. An entity on which the bases disagree is uncertain: it has no base value and is taken
-from neither side, so any difference between the sides becomes a conflict.
+their ids. An entity on which the bases disagree is uncertain. An uncertain entity has no base
+value, so any difference between the sides becomes a conflict.
 """
 
 from collections.abc import Iterable, Mapping
@@ -127,7 +127,7 @@ def _merge_rows(
     uncertain_ids: frozenset[str],
     granularity: Granularity,
 ) -> _BaseRows:
-    """Merge two sets of rows over a base; an entity that both changed differently is uncertain."""
+    """Merge two sets of rows over a base; an entity that both sets changed differently is uncertain."""
     schema = first_rows.schema
     sides = TableSides(
         _NO_TABLE,

@@ -1,4 +1,4 @@
-"""Replay commits: apply the changes of one to a branch (cherry-pick), or undo one or a range (revert).
+"""Replay commits: apply one commit to a branch (cherry-pick), or undo one commit or a range (revert).
 
 Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the
 commit's parent is the base and the commit is the other side; in a revert, the roles are swapped.
@@ -39,10 +39,10 @@ from .strategy import check_strategy, resolve_conflicts
 
 ReplayKind = Literal["revert", "cherry_pick"]
 _CONFLICT_HINTS: dict[ReplayKind, str] = {
-    "revert": "entities have changed since: inspect them with dry_run=True (--dry-run); 'theirs'"
-    " (--strategy) restores the values from before the commit, 'ours' keeps the current ones",
-    "cherry_pick": "inspect them with dry_run=True (--dry-run); 'theirs' (--strategy) takes the"
-    " values of the commit, 'ours' keeps those of the branch",
+    "revert": "entities have changed since then: inspect them with dry_run=True (--dry-run); 'theirs'"
+    " (--strategy) restores the values from before the commit, and 'ours' keeps the current values",
+    "cherry_pick": "inspect the conflicts with dry_run=True (--dry-run); 'theirs' (--strategy) takes"
+    " the commit's values, and 'ours' keeps the branch's values",
 }
 
 
@@ -60,9 +60,9 @@ def replay(
     request: MergeRequest,
     mainline: int | None = None,
 ) -> MergeReport:
-    """Apply the changes made by the commit of `commit_snapshot` to a branch, or undo them there.
+    """Apply the changes made by the commit of `commit_snapshot` to a branch, or undo these changes on the branch.
 
-    `mainline` selects the parent of a merge commit; the default is the first one. If the branch
+    `mainline` selects the parent of a merge commit; the default is the first parent. If the branch
     moves in the meantime, the replay is planned again. Raises `MergeConflict` with every conflict,
     except in a dry run.
     """
@@ -80,7 +80,7 @@ def revert_range(
 ) -> MergeReport:
     """Undo the net effect of the commits after `after_snapshot`, up to `last_snapshot`, in one commit.
 
-    Behaves like the revert of a single commit that made all of these changes.
+    The result is the same as if a single commit that made all of these changes had been reverted.
     """
     details = {"after": after_snapshot.commit_id, "commit": last_snapshot.commit_id}
     changed_snapshot = replace(after_snapshot, branch=f"at {after_snapshot.commit_id}")
@@ -138,7 +138,7 @@ def _plan_replay(
 def _make_publish_plan(
     kind: ReplayKind, report: MergeReport, txn: WriteTxn, commit_details: Mapping[str, Any]
 ) -> PublishPlan | None:
-    """Return the publish plan, which requires that the compared rows are still unchanged."""
+    """Return the publish plan, which requires that the compared rows have not changed."""
     if report.outcome == "conflict":
         raise MergeConflict(conflicts=report.conflicts, hint=_CONFLICT_HINTS[kind])
     if report.outcome == "already_up_to_date" or report.plan is None:
@@ -177,7 +177,7 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
 
 def _parent_id(commit: Commit, mainline: int | None) -> str:
     if not commit.parents:
-        raise InputError(f"commit {commit.id} created the graph", reason="it has no parent")
+        raise InputError(f"commit {commit.id} created the graph", reason="the first commit has no parent")
     if mainline is None:
         return commit.parents[0]
     if not 1 <= mainline <= len(commit.parents):

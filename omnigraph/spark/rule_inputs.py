@@ -1,4 +1,4 @@
-"""Inputs of the rules that involve all records: ids, endpoints and unique tuples.
+"""The inputs for the rules that involve all records: ids, endpoints and unique tuples.
 
 This module owns the columns of these inputs. Rows that were written are read back from their
 fragments, and all other rows are sent as task reports; both have the same columns. Tasks create
@@ -26,7 +26,7 @@ _SYSTEM_COLUMNS = ("id", "src", "dst")
 def key_batches(
     entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions, *, ids_generated: bool
 ) -> ReportBatches:
-    """Return `KEY_ROWS`; a generated id is omitted, because no other record can refer to it."""
+    """Return `KEY_ROWS` batches; generated ids are omitted, because no other record can refer to them."""
     if not rows.num_rows or (ids_generated and isinstance(entity_type, NodeType)):
         return
     endpoint_arrays = {"src": rows["src"], "dst": rows["dst"]} if isinstance(entity_type, EdgeType) else {}
@@ -54,7 +54,7 @@ def tuple_batches(
 
 
 def key_columns(fragment: StagedFragment) -> list[str]:
-    """Return the columns of a fragment that hold ids and endpoints."""
+    """Return the columns of a fragment that contain ids and endpoints."""
     columns = [] if fragment.ids_generated else ["id"]
     return columns + (["src", "dst"] if fragment.table_key.is_edge else [])
 
@@ -71,7 +71,7 @@ def make_key_rows(table_keys: Sequence[str]) -> MakeRows:
 
 
 def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
-    """Return the columns of a fragment that hold unique values."""
+    """Return the columns of a fragment that contain unique values."""
     return lambda fragment: sorted(
         {
             "id",

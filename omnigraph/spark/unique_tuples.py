@@ -1,4 +1,4 @@
-"""The tuples of `@unique` constraints as strings that are equal if and only if all values are.
+"""Encode the tuples of `@unique` constraints as strings that are equal if and only if all values are equal.
 
 This module owns the encoding of the tuples, with which Spark groups tuples of several columns as
 one column. A key needs no tuple, because it determines the id.
@@ -27,7 +27,7 @@ def unique_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
 
 
 def encode_tuples(entity_type: NodeType | EdgeType, rows: pa.Table, columns: Sequence[str]) -> pa.Array:
-    """Return one string per row, or null if any value is null; strings are equal if and only if all values are."""
+    """Return one string per row, or null if any value is null; equal strings mean that all values are equal."""
     encoded_columns = []
     for column_name in columns:
         prop = entity_type.property(column_name)

@@ -1,7 +1,8 @@
 """Read and write individual fragments, and combine fragments from many writers.
 
-Several processes may write: each writes its fragments and returns their descriptions, and one
-process turns all descriptions into one staged change. This module does not decide what is visible.
+Several processes may write: each process writes its fragments and returns their descriptions, and
+one process converts all descriptions to one staged change. This module does not decide which data
+is visible.
 """
 
 import json
@@ -38,12 +39,12 @@ def list_fragment_ids(table: Table) -> list[int]:
 
 
 def fragment_row_counts(table: Table) -> dict[int, int]:
-    """Return the number of rows each fragment had when it was written."""
+    """Return the number of rows that each fragment had when it was written."""
     return {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
 
 
 def fragment_bytes(table: Table, fragment_ids: Collection[int]) -> int:
-    """Return the size of some fragments' data files; files without a recorded size count as zero."""
+    """Return the total size of some fragments' data files; files without a recorded size are counted as zero."""
     chosen_fragments = (fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id in fragment_ids)
     return sum(data_file.file_size_bytes or 0 for fragment in chosen_fragments for data_file in fragment.metadata.files)
 
@@ -82,7 +83,7 @@ def read_fragments(
 
 
 def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None) -> dict[str, Any]:
-    """Write rows as one fragment; with `row_ids`, they keep the row ids of the rows they replace.
+    """Write rows as one fragment; with `row_ids`, the new rows keep the row ids of the rows that they replace.
 
     The returned description contains the checksums of the fragment's files, computed while the files
     are still in the page cache of the machine that wrote them.
@@ -91,7 +92,7 @@ def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence
     write = partial(write_data, store, table.location, table.dataset, stored_rows, _UNLIMITED_ROWS)
     written_data = store.effects.run("stage", table.location, write)
     if len(written_data.fragments) != 1:
-        raise InternalError(f"expected one fragment, Lance wrote {len(written_data.fragments)}")
+        raise InternalError(f"expected one fragment, but Lance wrote {len(written_data.fragments)}")
     fragment = written_data.fragments[0]
     if row_ids is not None:
         fragment.row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
@@ -149,7 +150,7 @@ def stage_changed_fragments(
 ) -> StagedChange:
     """Stage fragments from any number of writers together with the removal of rows by address.
 
-    `carried_row_ids` are the row ids that rows in the fragments take over; they are verified here.
+    `carried_row_ids` are the existing row ids that rows in the fragments keep; they are verified here.
     """
     if carried_row_ids:
         check_row_ids(table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids))

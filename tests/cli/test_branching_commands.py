@@ -277,10 +277,7 @@ def test_reclaimed_history_is_reported(omnigraph: Program, graph: str) -> None:
     assert re.fullmatch(f"a cleanup removed the history before commit {ULID}\n", seen.out)
     told = json.loads(omnigraph("history", "Person", "ada", "--uri", graph, "--json").out)
     assert (told["versions"], told["complete"]) == ([], False)
-    assert (
-        "name  ada   before the oldest commit kept by cleanup\n"
-        in omnigraph("blame", "Person", "ada", "--uri", graph).out
-    )
+    assert "name  ada   before the oldest retained commit\n" in omnigraph("blame", "Person", "ada", "--uri", graph).out
 
 
 def test_discarded_changes_are_listed_up_to_a_limit(omnigraph: Program) -> None:
@@ -293,7 +290,7 @@ def test_discarded_changes_are_listed_up_to_a_limit(omnigraph: Program) -> None:
     merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
     said = omnigraph(*merge, "--dry-run").out.splitlines()
     assert said[1:3] == ["14 changes would be discarded:", "  node Person 'p00': age 7 of main"]
-    assert (len(said), said[-1]) == (13, "  and 4 more (all of them: --json)")
+    assert (len(said), said[-1]) == (13, "  and 4 more (use --json to list all of them)")
     told = json.loads(omnigraph(*merge, "--json").out)["discarded"]
     assert len(told) == 14
     assert (told[-1]["part"], told[-1]["value"]) == ("entity", {"age": 7, "city": "Bonn", "name": "p13"})
@@ -317,7 +314,7 @@ def test_lost_edges_of_a_kept_node_are_reported(omnigraph: Program) -> None:
     made.delete("Person", where="name = 'ada'")
     merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
     warned = (
-        "warning: 1 edge deleted with nodes that are kept, and not restored:\n"
+        "warning: 1 edge deleted together with nodes that the merge keeps; the merge does not restore them:\n"
         f"  Knows '{edge}' (ada -> bob) was deleted with 'ada' on main\n"
     )
     assert warned in omnigraph(*merge, "--dry-run").err

@@ -130,7 +130,7 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
         ("query -e '' --store g", 2, "-e is empty"),
         ("query -e x --query q.gq --store g", 2, "--query and -e"),
         ("query --query q.gq --store g", 2, "older, all, add"),
-        ("query nope --query q.gq --store g", 1, "no query 'nope'"),
+        ("query nope --query q.gq --store g", 1, "no query named 'nope'"),
         ("query --query gone.gq --store g", 1, "cannot read gone.gq"),
         ('query add --query q.gq --store g --params {"name":"x"}', 1, "changes the graph"),
         ("mutate all --query q.gq --store g", 1, "only reads"),
@@ -218,7 +218,7 @@ def test_load_reads_files_standard_input_and_compressed_files(omnigraph: Program
     with gzip.open("b.ndjson.gz", "wt") as file:
         file.write(line % "b")
     ended = omnigraph("load", "g", "--data", "a.ndjson", "--mode", "append")
-    assert (ended.code, ended.out) == (0, "loaded main by append: 1 Person\n")
+    assert (ended.code, ended.out) == (0, "loaded into main (mode: append): 1 Person\n")
     assert ended.err == f"load into {Path('g').absolute()} (direct, local)\n"
     assert omnigraph("load", "g", "--data", "b.ndjson.gz", "--mode", "append").code == 0
     fed = omnigraph("load", "--store", "g", "--data", "-", "--mode", "append", stdin=(line % "c").encode())
@@ -226,7 +226,7 @@ def test_load_reads_files_standard_input_and_compressed_files(omnigraph: Program
     assert people(omnigraph) == ["a", "ann", "b", "bob", "c"]
     again = omnigraph("load", "g", "--data", "a.ndjson", "--mode", "append")
     assert again.code == 1
-    assert "already has id 'a'" in again.err
+    assert "already has an entity with id 'a'" in again.err
     empty = omnigraph("load", "g", "--data", "-", "--mode", "append", "--json", "--quiet")
     assert document(empty)["commit"] is None
 
@@ -367,7 +367,7 @@ def test_load_with_a_repeated_key_runs_once(omnigraph: Program, graph: str) -> N
     for _ in range(2):
         ended = omnigraph(*call, "--idempotency-key", "k")
         assert ended.code == 0
-    assert "this key was already used by commit" in ended.out
+    assert "already used this idempotency key" in ended.out
     head = document(omnigraph("commit", "list", "g", "--json"))["commits"][0]
     assert head["message"] == "why"
     assert library.open("g").edges("Knows").count() == 2
@@ -377,7 +377,7 @@ def test_load_with_a_repeated_key_runs_once(omnigraph: Program, graph: str) -> N
     same = omnigraph("load", "g", "--data", "d.ndjson", "--mode", "append")
     assert same.code == 1
     assert same.err.endswith("nothing was written\n")
-    assert same.err.count("hint: use mode merge") == 1
+    assert same.err.count("hint: use mode `merge`") == 1
     assert "line 1: node type 'Person'" in same.err
 
 

@@ -79,7 +79,7 @@ def test_typed_and_untyped_files_of_all_formats_are_one_commit(omnigraph: Progra
     data = ["Person=p.csv", "rest.ndjson", "Person=more.ndjson", "Knows=knows.ndjson"]
     words = [word for path in data for word in ("--data", path)]
     ended = omnigraph("--quiet", "load", "g", *words, "--mode", "append")
-    assert (ended.code, ended.out) == (0, "loaded main by append: 3 Person, 2 Knows\n"), ended.err
+    assert (ended.code, ended.out) == (0, "loaded into main (mode: append): 3 Person, 2 Knows\n"), ended.err
     assert ties() == [("ann", "bob"), ("bob", "cyd")]
     with library.open("g") as opened:
         assert len(list(opened.log())) == 2
@@ -129,8 +129,8 @@ def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -
     Path("age.csv").write_text("name,age\nann,5\nbob,2\n")
     load = ("load", "g", "--data", "Person=age.csv", "--mode")
     checked = omnigraph(*load, "merge", "--dry-run")
-    assert "checked for main by merge: 2 Person\nmerge would remove values" in checked.out
-    assert omnigraph(*load, "patch").out == "loaded main by patch: 2 Person\n"
+    assert "would load into main (mode: merge): 2 Person\nmerge would remove values" in checked.out
+    assert omnigraph(*load, "patch").out == "loaded into main (mode: patch): 2 Person\n"
     assert "all values were already stored, so nothing changed" in omnigraph(*load, "patch").out
     assert people() == [("ann", 5, "x"), ("bob", 2, "y")]
     merged = omnigraph(*load, "merge")
@@ -142,7 +142,7 @@ def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -
     assert document["nodes"] == [{"name": "Person", "entities_deleted": 1}]
     assert document["missing"] == [{"name": "Person", "entities": 1}]
     again = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "delete")
-    assert again.out == "loaded main by delete: nothing to delete; not found: 2 Person\n"
+    assert again.out == "nothing to delete from main (mode: delete); not found: 2 Person\n"
     refused = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "patch", "--rejects", "bad")
     assert (refused.code, refused.err.count("has no id")) == (1, 2)
     assert len(Path("bad/rejects.ndjson").read_text().splitlines()) == 2

@@ -143,7 +143,9 @@ def test_repair_command_restores_all_lost_refs(root: Path, shell: Program) -> No
     preview = shell("repair", str(root))
     assert (preview.code, preview.out.count("would be restored")) == (1, len(ALL))
     note = shell("cleanup", str(root), "--keep", "1", "--grace", "0s", "--confirm", "--yes").err
-    assert note.count("lost its ref object; its data is kept: run `omnigraph repair` to restore it") == len(ALL)
+    assert note.count("lost its ref object, but the data is kept; run `omnigraph repair` to restore the name") == len(
+        ALL
+    )
     done = shell("repair", str(root), "--confirm", "--yes")
     assert (done.code, done.out.count("ref_lost, restored")) == (0, len(ALL))
     assert shell("check", str(root)).code == 0
@@ -272,7 +274,7 @@ def test_deleted_branch_without_a_closing_version_is_reported(root: Path) -> Non
     graph.branches.delete("used")
     min((root / "__branches" / ulid / "_versions").iterdir()).unlink()
     (finding,) = check(root).findings
-    assert "was deleted, and the version that closed it is missing" in finding.reason
+    assert "was deleted, and the manifest version that marks it as deleted is missing" in finding.reason
     with pytest.raises(BranchNotFound):
         open_again(root, "used")
     assert [one.action for one in graph.maintenance.repair(confirm=True).names] == ["closed"]

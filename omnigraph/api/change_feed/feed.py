@@ -1,6 +1,6 @@
 """The change feed for programs: blocks of whole commits, each with a durable cursor.
 
-This module owns the form of a block, the JSON encoding of a change, and the reader's start
+This module defines the structure of a block, the JSON encoding of a change, and the reader's start
 position. A cursor always points after a whole commit. Nothing is kept between calls: the cursor is
 the only state.
 """
@@ -100,7 +100,7 @@ class BlockChanges(Guarded):
 
 @dataclass(frozen=True)
 class ChangeBlock(Guarded):
-    """A whole commit: its changes relative to its first parent, and the cursor after it.
+    """One commit with its changes relative to its first parent, and the cursor that follows it.
 
     Apply a block once per `commit.id`, and store the cursor together with the applied changes.
     """
@@ -119,7 +119,7 @@ class ChangeBlock(Guarded):
 
     @cached_property
     def changes(self) -> BlockChanges:
-        """The changes, with nodes before edges, by type, then by id; empty if the commit only moved files."""
+        """The changes, ordered by kind (nodes first), type and id; empty if the commit changed no entities."""
         tables = tuple(type_changes.changes for type_changes in self.block.type_changes)
         return BlockChanges(tables, self.block.schema_change)
 
@@ -165,7 +165,7 @@ class ChangeBlock(Guarded):
 
 
 class Feed(Guarded, Iterator[ChangeBlock]):
-    """The blocks after a position, up to the branch head when the feed was opened.
+    """The blocks after a position, up to the branch head at the time the feed was opened.
 
     `cursor` points after the last block that was read, or initially to the start of the feed.
     """
@@ -219,7 +219,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 def open_feed(
     snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest, position: FeedPosition
 ) -> Feed:
-    """Open the feed of a branch from a start position or a cursor, up to a snapshot."""
+    """Open the feed of a branch, from a start position or a cursor up to a snapshot."""
     cursor = position.cursor
     change_filter = resolve_change_filter(snapshot, filter_request, cursor)
     cursor_binding = build_cursor_binding(snapshot, branch_state, change_filter)
@@ -231,7 +231,7 @@ def open_feed(
 
 
 def resolve_change_filter(snapshot: Snapshot, filter_request: ChangeFilterRequest, token: str | None) -> ChangeFilter:
-    """Resolve the filter against the current schema; look up dropped types in the token's schema."""
+    """Resolve the filter against the current schema; look up dropped types in the schema at the token's commit."""
     return filter_request.resolve(_iter_schemas(snapshot, token))
 
 
@@ -248,7 +248,7 @@ def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
 
 
 def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter) -> CursorBinding:
-    """Return the identity that the cursors of a branch are bound to."""
+    """Return the scope in which the cursors of a branch are valid."""
     domain, first_commit_id = snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id
     return CursorBinding(
         domain, first_commit_id, change_filter.digest, hash_branch_name(branch_state.name), branch_state.ulid
@@ -286,8 +286,8 @@ def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
         raise InputError(
             f"commit '{after_commit_id}' is not in the first-parent history of branch '{snapshot.branch}'",
             reason="not on the branch",
-            hint=f"run `omnigraph commit list --branch {snapshot.branch}` to list its commits;"
-            " a merged commit is reported as part of its merge",
+            hint=f"run `omnigraph commit list --branch {snapshot.branch}` to list the branch's commits;"
+            " merged commits are reported as part of the merge commit",
         )
     return commit_range
 

@@ -1,7 +1,7 @@
 """Pages of changes, limited by count and by size in bytes.
 
-This module owns the packing of pages and the page tokens. A page that ends inside a commit has a
-page token and no cursor; a page that ends after a commit has a cursor and no page token. As a
+This module packs changes into pages and defines the page tokens. A page that ends inside a commit
+has a page token and no cursor; a page that ends after a commit has a cursor and no page token. As a
 result, a reader can never store a cursor for a half-applied commit.
 """
 
@@ -90,7 +90,7 @@ class CommitPart:
     schema_change: SchemaChange | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the part as one JSON document."""
+        """Return this part of the commit as one JSON document."""
         schema_member = describe_schema_change(self.schema_change)
         return {"cause": describe_cause(self.commit), **schema_member, "changes": list(self.documents)}
 
@@ -211,7 +211,7 @@ def read_feed_page(
     limits: PageLimits,
     position: FeedPosition,
 ) -> ChangePage:
-    """Return one page of a feed. The first page of a poll fixes the last commit of the poll."""
+    """Return one page of a feed. The first page of a poll determines the last commit of the poll."""
     page_token = position.page_token
     if page_token is None:
         feed = open_feed(snapshot, branch_state, filter_request, position)
@@ -230,7 +230,7 @@ def read_feed_page(
 
 @dataclass(frozen=True, slots=True)
 class _PollWindow:
-    """The commits of one poll; `has_more` means that the head is further ahead."""
+    """The commits of one poll; `has_more` is true if the branch has further commits after them."""
 
     commit_range: CommitRange
     change_filter: ChangeFilter
@@ -300,7 +300,7 @@ def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) 
 def _pack_block(
     block: CommitBlock, page_budget: _PageBudget, position: EntityPosition | None
 ) -> tuple[CommitPart, EntityPosition | None]:
-    """Pack as many changes after a position as fit on the page; return the next position if any remain."""
+    """Pack as many changes after a position as fit on the page; return the next position, or None at the end."""
     packed_changes: list[EntityChange] = []
     packed_documents: list[dict[str, Any]] = []
     last_position: EntityPosition = position or {}

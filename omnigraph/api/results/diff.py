@@ -1,6 +1,7 @@
 """`Diff`: the result of comparing two states, as entities, as tables, or as counts.
 
-This module owns the forms of a diff. Each table is compared only once, when it is first read.
+This module provides the representations of a diff. Each table is compared only once, when it is
+first read.
 """
 
 import json
@@ -45,7 +46,7 @@ class LazyTableChanges(Guarded):
 
     @cached_property
     def tables(self) -> list[TableChanges]:
-        """Every table that changed, in order."""
+        """Every table that changed, in key order."""
         return list(self._load_changes())
 
 
@@ -97,17 +98,17 @@ class Diff(Guarded):
 
     @property
     def inserts(self) -> "Diff":
-        """Only the added entities."""
+        """The same diff with only the added entities."""
         return replace(self, ops=("insert",), schema_change=None)
 
     @property
     def updates(self) -> "Diff":
-        """Only the changed entities."""
+        """The same diff with only the changed entities."""
         return replace(self, ops=("update",), schema_change=None)
 
     @property
     def deletes(self) -> "Diff":
-        """Only the removed entities."""
+        """The same diff with only the removed entities."""
         return replace(self, ops=("delete",), schema_change=None)
 
     def summary(self) -> dict[str, Any]:
@@ -119,7 +120,7 @@ class Diff(Guarded):
         return {table_changes.key: dict(table_changes.counts) for table_changes in self.tables()}
 
     def to_arrow(self) -> pa.Table:
-        """Return one row per change; properties before and after are JSON strings."""
+        """Return one row per change; the properties before and after the change are JSON strings."""
         change_rows = [_change_row(change) for change in self]
         return pa.Table.from_pylist(change_rows, schema=DIFF_SCHEMA)
 
@@ -135,7 +136,7 @@ class Diff(Guarded):
 
 
 def sum_change_counts(counts: Mapping[TableKey, Mapping[Op, int]]) -> dict[str, Any]:
-    """Sum changes that were counted by table, in total and by type.
+    """Sum per-table change counts, in total and by type.
 
     >>> sum_change_counts({TableKey("node:A"): {"insert": 2, "update": 0, "delete": 1}})["inserts"]
     2
@@ -198,7 +199,7 @@ def _select_table_keys(
     included_types: frozenset[str] | None,
     included_kinds: tuple[str, ...] | None,
 ) -> list[TableKey]:
-    """Return the tables to compare; an excluded table is not read, so it cannot cause an error."""
+    """Return the tables to compare; excluded tables are not read, so they cannot cause errors."""
     from omnigraph.history.diff import changed_table_keys
 
     return [

@@ -39,7 +39,7 @@ class RowValues:
         return self._expand_to_rows(self.values.is_valid().to_numpy(zero_copy_only=False))
 
     def valid_positions(self) -> IntArray | None:
-        """Return the rows whose value is not null, or None if that is all rows."""
+        """Return the rows whose value is not null, or None if no value is null."""
         if self.values.null_count == 0:
             return None
         valid_mask = self.is_valid()
@@ -112,7 +112,7 @@ def evaluate_rows(context: ExecutionContext, rows: Rows, value: plan.Value) -> R
 
 
 def _cached_property(context: ExecutionContext, rows: Rows, value: plan.Value) -> RowValues | None:
-    """Return a property from cached columns as codes, without materializing the values."""
+    """Return a property from cached columns as codes, or None if the columns are not cached."""
     if not isinstance(value, plan.PropertyValue):
         return None
     binding = rows[value.variable]

@@ -1,7 +1,7 @@
 """Integer codes for values, in which equal values have equal codes; order codes also sort like the values.
 
 Grouping, distinct rows, ties and sorting work on these codes, so strings are compared only once per
-distinct value. Null counts as a distinct value here.
+distinct value. Null counts as a distinct value in these codes.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _MAX_CODE = np.iinfo(np.int64).max
 
 
 def dense_codes(numbers: IntArray) -> tuple[Codes, IntArray]:
-    """Return codes 0, 1, 2 … in numeric order, and the first position of each code.
+    """Number the distinct values 0, 1, 2 … in order; return the code of each value and the first position of each code.
 
     >>> codes, first = dense_codes(np.array([70, -1, 70, 5]))
     >>> codes.tolist(), first.tolist()
@@ -34,7 +34,7 @@ def dense_codes(numbers: IntArray) -> tuple[Codes, IntArray]:
 
 
 def dense_ranks(numbers: Numbers) -> Codes:
-    """Return codes 0, 1, 2 … in numeric order."""
+    """Number the distinct values 0, 1, 2 … in order, and return the code of each value."""
     if len(numbers) == 0:
         return np.empty(0, np.int64)
     if numbers.dtype.kind == "f":
@@ -110,7 +110,8 @@ def _freeze_value(value: object) -> object:
 def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | None = None) -> Numbers:
     """Return numbers that sort like the values, with null first or, when descending, last.
 
-    With `row_limit`, only that many leading rows are exact, and all later rows share one number.
+    With `row_limit`, only that many leading rows have exact numbers, and all later rows share one
+    number.
 
     >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
     [3, 0, 2, 3]

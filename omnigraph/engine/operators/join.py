@@ -1,4 +1,4 @@
-"""Joins with a nested list of operators (`not { }`, `optional { }`), and cycle closing.
+"""Joins with a nested list of operators (`not { }`, `optional { }`), and tests for the same entity in two variables.
 
 The inner operators run once per distinct combination of the outer variables that they need. Each
 combination has a number, which is used to match inner rows to outer rows.
@@ -43,7 +43,7 @@ def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_op
 
 
 def left_join(context: ExecutionContext, rows: Rows, join: plan.LeftJoin, run_operators: RunOperators) -> Rows:
-    """Return the rows joined with all inner rows, or with nulls if there are none."""
+    """Return the rows joined with all inner rows, or with nulls if there are no inner rows."""
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
     combination_order = np.argsort(inner_rows[_COMBINATION].row_ids, kind="stable")
     inner_rows = inner_rows.take(combination_order)

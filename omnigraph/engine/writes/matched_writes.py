@@ -104,7 +104,7 @@ def stored_values(
     values: pa.Array,
     coerce_value: CoerceValue,
 ) -> pa.Array:
-    """Return values of the matched rows as values of this property; only numbers need a conversion."""
+    """Convert values of the matched rows to the type of the property; only numbers need a conversion."""
     if values.null_count and not declared_property.type.nullable:
         first_null = pc.index(pc.is_null(values), True).as_py()
         raise PropertyValueError(
@@ -139,7 +139,7 @@ def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return a value that JSON can represent; null is a word, because a fact without a value is omitted."""
+    """Return a JSON-compatible value; None becomes the string "null", because facts without a value are omitted."""
     if value is None:
         return "null"
     return value if isinstance(value, str | int | float) else str(value)

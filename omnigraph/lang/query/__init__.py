@@ -1,7 +1,7 @@
-"""The query language, `.gq`: turns text into checked plans, or raises typed errors.
+"""The `.gq` query language: compiles query text into checked plans, or raises typed errors.
 
-Other packages need only the functions defined here; each one imports its part of the language when it is first called.
-The data they return is defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
+Other packages need only the functions defined in this module; each function imports its part of the language when it is
+first called. The returned objects are defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
 """
 
 from typing import TYPE_CHECKING
@@ -53,7 +53,7 @@ def format_queries(text: str, name: str = "<query>") -> str:
 def compile_query(
     query: "str | Query", catalog: "Catalog", *, name: str = "<query>", source: "SourceText | None" = None
 ) -> "CompiledQuery":
-    """Compile source text that contains one query, or a tree whose text is `source`.
+    """Compile one query, given as source text or as a syntax tree whose text is `source`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> people = compile_schema("node Person { name: String @key }")
@@ -77,7 +77,7 @@ def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tu
 def diagnose_queries(
     text: str, catalog: "Catalog", name: str = "<query>"
 ) -> "tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]":
-    """Return the valid queries, and all diagnostics in source order. Never raises for invalid text.
+    """Return the valid queries, and all diagnostics in source order. Invalid text never raises an exception.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> _, diagnostics = diagnose_queries(
@@ -92,7 +92,7 @@ def diagnose_queries(
 
 
 def lint_queries(text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>") -> "LintReport":
-    """Return all findings about a source text as one report; commands print its `to_json()`.
+    """Return a report of all findings about a source text; commands print the report's `to_json()`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> lint_queries("query bad() {", compile_schema("")).status

@@ -1,8 +1,8 @@
-"""Build our own nodes from the parser's generic tree of one query.
+"""Build syntax tree nodes from the parser's generic tree of one query.
 
-This module owns the tree walk, the offsets, and the errors for text that the grammar accepts but the language does
-not. The walk must not recurse, so that deep nesting cannot overflow the stack. The actions of the grammar rules are
-in `build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
+This module owns the tree walk, the offsets, and the errors for text that the grammar accepts but the language rejects.
+The walk must not recurse, so that deep nesting cannot overflow the stack. The actions of the grammar rules are in
+`build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ RuleAction = Callable[["Builder", Span, list[Any]], Any]
 
 
 class Builder:
-    """Builds nodes from syntax trees, one query after another."""
+    """Builds syntax tree nodes from the parser's trees, one query at a time."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
@@ -25,7 +25,7 @@ class Builder:
         self._declaration_offset = 0
 
     def build_query(self, syntax_tree: Any, offset: int) -> Query | None:
-        """Build the query whose tree begins at `offset`; None if problems were found."""
+        """Build the query whose tree begins at `offset`; return None if problems were found."""
         from .build_bodies import RULES
 
         self._declaration_offset = offset
@@ -64,7 +64,7 @@ class Builder:
         self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
 
     def withdraw_problem(self, span: Span) -> None:
-        """Remove the problem that was recorded for a span, because its context makes the text valid."""
+        """Remove the problem that was recorded for a span, because the context makes the text valid."""
         self.problems = [problem for problem in self.problems if (problem.start, problem.end) != (span.start, span.end)]
 
     def make_name(self, token: Any) -> Name:
@@ -72,7 +72,7 @@ class Builder:
         return Name(str(token), self.token_span(token))
 
     def make_variable(self, token: Any) -> Variable:
-        """Return a variable, without its dollar sign."""
+        """Build a variable, whose name excludes the dollar sign."""
         return Variable(str(token)[1:], self.token_span(token))
 
 

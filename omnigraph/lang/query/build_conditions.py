@@ -1,7 +1,8 @@
-"""Rule actions for conditions: comparisons, tests and their combination by and, or, not.
+"""Rule actions for conditions: comparisons, tests, and their combination with and, or and not.
 
 This module produces the flat form: an `And` never contains an `And`, an `Or` never contains an `Or`, and
-parentheses are not kept. A word between two variables becomes a test here; as a clause, it stays a `WordPair`.
+parentheses are not kept. A word between two variables becomes a test if it is part of a condition, and stays a
+`WordPair` if it is a clause.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ from .model import Alias, And, Comparison, Condition, Filter, IsNull, Membership
 
 
 def as_condition(child: Any) -> Condition:
-    """Return a finished condition, or a word pair as a test."""
+    """Return a condition unchanged, or convert a word pair to a test."""
     if not isinstance(child, WordPair):
         built_condition: Condition = child
         return built_condition
@@ -25,7 +26,7 @@ def as_condition(child: Any) -> Condition:
 
 
 def comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
-    """`left operator right`."""
+    """Build a comparison, `left operator right`."""
     left, operator, right = children
     return Comparison(
         as_expression(builder, left),
@@ -36,42 +37,42 @@ def comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Compar
 
 
 def membership(builder: Builder, rule_span: Span, children: list[Any]) -> Membership:
-    """`operand in items`."""
+    """Build a membership test, `operand in items`."""
     return Membership(as_expression(builder, children[0]), as_expression(builder, children[2]), rule_span)
 
 
 def is_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
-    """`operand is null`."""
+    """Build the test `operand is null`."""
     return IsNull(as_expression(builder, children[0]), False, rule_span)
 
 
 def is_not_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
-    """`operand is not null`."""
+    """Build the test `operand is not null`."""
     return IsNull(as_expression(builder, children[0]), True, rule_span)
 
 
 def text_match(builder: Builder, rule_span: Span, children: list[Any]) -> TextMatch:
-    """A text function as a condition."""
+    """Build a condition from a text function, such as `search(..)`."""
     return TextMatch(children[0], rule_span)
 
 
 def group(builder: Builder, rule_span: Span, children: list[Any]) -> Condition:
-    """A condition in parentheses."""
+    """Return a condition in parentheses."""
     return as_condition(children[0])
 
 
 def negated(builder: Builder, rule_span: Span, children: list[Any]) -> Not:
-    """`not condition`."""
+    """Build a negated condition, `not condition`."""
     return Not(as_condition(children[1]), rule_span)
 
 
 def conjunction(builder: Builder, rule_span: Span, children: list[Any]) -> And:
-    """`a and b and c`."""
+    """Build a conjunction, such as `a and b and c`."""
     return And(tuple(_flatten_operands(children, And)), rule_span)
 
 
 def disjunction(builder: Builder, rule_span: Span, children: list[Any]) -> Or:
-    """`a or b or c`."""
+    """Build a disjunction, such as `a or b or c`."""
     return Or(tuple(_flatten_operands(children, Or)), rule_span)
 
 
@@ -86,7 +87,7 @@ def _flatten_operands(children: list[Any], combination_class: type[And] | type[O
 
 
 def filter_clause(builder: Builder, rule_span: Span, children: list[Any]) -> Filter:
-    """A condition as a clause."""
+    """Build a clause from a condition."""
     return Filter(as_condition(children[0]), rule_span)
 
 

@@ -1,6 +1,6 @@
-"""The syntax tree of a mutation: its statements, as written.
+"""The unresolved syntax tree of a mutation and its statements.
 
-Part of the tree that `model` defines; import these nodes from there.
+These nodes are part of the tree that `model` defines and are imported from there.
 """
 
 from dataclasses import field
@@ -24,7 +24,7 @@ class Assignment:
 
 @record
 class Insert:
-    """`insert Person { name: "Ann" }`."""
+    """An insert such as `insert Person { name: "Ann" }`."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]
@@ -51,7 +51,7 @@ class Patch:
 
 @record
 class Update:
-    """`update Person set { age: 3 } where name = "Ann"`; bare words in `where` are `Alias`."""
+    """An update such as `update Person set { age: 3 } where name = "Ann"`; bare words in `where` are `Alias` nodes."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]
@@ -61,7 +61,7 @@ class Update:
 
 @record
 class Delete:
-    """`delete Person where name = "Ann"`."""
+    """A deletion such as `delete Person where name = "Ann"`."""
 
     type_name: "Name"
     where: "Condition"
@@ -70,7 +70,7 @@ class Delete:
 
 @record
 class MatchedUpdate:
-    """`match { .. } update $p set { age: $q.age }`."""
+    """An update of matched nodes, such as `match { .. } update $p set { age: $q.age }`."""
 
     clauses: tuple["Clause", ...]
     variable: "Variable"
@@ -80,7 +80,7 @@ class MatchedUpdate:
 
 @record
 class MatchedDelete:
-    """`match { .. } delete $p`."""
+    """A deletion of matched entities, such as `match { .. } delete $p`."""
 
     clauses: tuple["Clause", ...]
     variable: "Variable"
@@ -92,7 +92,7 @@ Statement = Insert | Upsert | Patch | Update | Delete | MatchedUpdate | MatchedD
 
 @record
 class WriteBody:
-    """One or more statements."""
+    """The body of a mutation, which consists of one or more statements."""
 
     statements: tuple[Statement, ...]
     span: Span = field(default=NO_SPAN, compare=False)

@@ -1,6 +1,6 @@
 """The plan of a mutation: its statements in execution order, with every name resolved.
 
-Part of the plan that `plan` defines; import these records from there.
+These records are part of the plan that `plan` defines and are imported from there.
 """
 
 from typing import TYPE_CHECKING
@@ -62,7 +62,7 @@ class UpdateRows:
 
 @record
 class DeleteRows:
-    """Delete matching entities; deleting nodes also deletes their edges (types in `cascades`)."""
+    """Delete matching entities; deleting nodes also deletes their edges, whose types are in `cascades`."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -74,7 +74,8 @@ class DeleteRows:
 class MatchedUpdate:
     """Assign to the entities that a read returns. Its first column is the id; the others are the assigned row values.
 
-    Its rows are distinct, so two rows with the same id assign different values.
+    The first column of the read is the id, and the other columns are the values to assign. The rows are distinct, so
+    two rows with the same id assign different values.
     """
 
     type_name: str
@@ -85,7 +86,7 @@ class MatchedUpdate:
 
 @record
 class MatchedDelete:
-    """Delete the entities whose ids a read returns in its only column; see `DeleteRows` for `cascades`."""
+    """Delete the entities whose ids the read returns in its only column; see `DeleteRows` for `cascades`."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -98,6 +99,6 @@ WriteStatement = InsertRow | UpsertRow | PatchRow | UpdateRows | DeleteRows | Ma
 
 @record
 class WritePlan:
-    """Statements in execution order; later ones see what earlier ones have written."""
+    """The statements of a mutation in execution order; each one sees the changes of earlier ones."""
 
     statements: tuple[WriteStatement, ...]

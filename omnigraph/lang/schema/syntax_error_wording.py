@@ -1,4 +1,4 @@
-"""Wording of syntax errors: names of terminals, and hints for habits from other languages."""
+"""The wording of syntax errors: names of terminals, and hints for syntax from other languages."""
 
 import re
 
@@ -43,7 +43,7 @@ TERMINAL_NAMES = {
 _GLUED_KEYWORD = re.compile(r"(node|edge|interface)([A-Z]\w*)")
 _HINT_BY_TOKEN = {
     "#": "comments start with `//`",
-    ";": "properties need no separator; remove it",
+    ";": "remove the separator; properties do not need one",
     "?": "one `?` is enough",
     "'": "strings are written in double quotes",
     "enum": "declare an enum on its property: `status: enum(draft, published)`",

@@ -1,7 +1,7 @@
-"""Convert the type of a property, as written in a schema, to a `PropertyType`.
+"""Convert a property's type, as written in a schema, to a `PropertyType`.
 
 This module rejects invalid types: unknown names, unsupported lists, invalid dimensions and repeated enum values. A
-rejected type is replaced with a placeholder, so that parsing can continue.
+rejected type is replaced with a placeholder so that parsing can continue.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ _FOREIGN_TYPE_NAMES = {
 
 
 class TypeReader:
-    """Reads one type; `rejected` states whether the result is only a placeholder."""
+    """Reads one type; `rejected` is true if the result is only a placeholder."""
 
     def __init__(
         self, report_problem: Callable[[Span, str, str | None], None], source_span: Callable[[Any], Span]
@@ -53,7 +53,7 @@ class TypeReader:
         self.rejected = False
 
     def read_type(self, tree: Any) -> PropertyType:
-        """Return the property type of a `type` tree."""
+        """Return the property type for a `type` tree."""
         core_tree, nullable_token = tree.children
         property_type: PropertyType = getattr(self, f"_{core_tree.data}")(core_tree)
         return property_type.as_nullable(nullable_token is not None)
@@ -85,7 +85,7 @@ class TypeReader:
             hint = "list elements must have a plain type, as in `[String]`"
             return self._reject_type(span, f"lists of {plural} are not supported", hint)
         if element_type.scalar is ScalarType.BLOB:
-            return self._reject_type(span, "lists of Blob are not supported: `[Blob]`")
+            return self._reject_type(span, "lists of Blobs are not supported")
         if element_type.nullable:
             hint = f"write `[{element_type.scalar.value}]?` for a list that may be null"
             return self._reject_type(span, "list elements cannot be nullable", hint)

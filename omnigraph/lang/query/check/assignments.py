@@ -1,7 +1,7 @@
-"""Assignments of insert and update: `age: $a`, `from: "ann"`, `bio: null`.
+"""Assignments of insert and update, such as `age: $a`, `from: "ann"` and `bio: null`.
 
-This module defines which values a property accepts. Literals are converted here, and parameters and expressions when
-the statement runs.
+This module defines which values a property accepts. This module converts literals; parameters and expressions are
+converted when the statement runs.
 """
 
 from collections.abc import Callable
@@ -87,7 +87,7 @@ def key_names(target_type: NodeType | EdgeType) -> tuple[str, ...]:
 
 
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Resolve a literal, a parameter, `now()` or an expression of them; report any other variable."""
+    """Resolve a literal, a parameter, `now()` or an expression of these; report any other variable."""
     if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
         return expressions.resolve_scalar_expression(
             scope, expression, lambda operand: resolve_constant(scope, operand)

@@ -1,7 +1,7 @@
 """The clauses of a `match`, in textual order, with nested `not` and `optional`.
 
-This module owns the dispatch of clauses to their checks, and the visibility of names in nested lists. Lowering
-later decides the order in which clauses run.
+This module dispatches clauses to their checks, and controls the visibility of names in nested lists. Lowering later
+decides the order in which clauses run.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -57,7 +57,7 @@ def check_condition(scope: Scope, condition: m.Condition) -> plan.Predicate | No
 
 
 def _check_word_pair(scope: Scope, word_pair: m.WordPair) -> list[CheckedClause]:
-    """Check `$a contains $b`: the left side determines whether it is a filter or a traversal."""
+    """Check `$a contains $b`; the left operand determines whether the clause is a filter or a traversal."""
     if word_pair.left.name not in scope.parameters:
         edge_traversal = m.Traversal(word_pair.left, (word_pair.word,), word_pair.right, span=word_pair.span)
         return check_traversal(scope, edge_traversal)
@@ -87,7 +87,7 @@ def _check_optional(scope: Scope, optional_match: m.OptionalMatch) -> list[Check
 def _check_linked_match(
     scope: Scope, inner_scope: Scope, clauses: tuple[m.Clause, ...], keyword_span: Span
 ) -> CheckedMatch:
-    """Check the inner match, which must refer to a variable from outside."""
+    """Check the inner match, which must refer to an outer variable."""
     errors_before = scope.report.error_count
     inner_match = check_match(inner_scope, clauses)
     if (

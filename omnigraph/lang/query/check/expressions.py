@@ -77,7 +77,7 @@ def resolve_now(span: Span) -> TypedValue:
 
 
 def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return a parameter, a node, an edge or a path."""
+    """Resolve a variable to a parameter, a node, an edge or a path."""
     parameter_value = resolve_parameter(scope, variable)
     if parameter_value is not None:
         return parameter_value
@@ -101,7 +101,7 @@ def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return the parameter with that name, or None without reporting an error."""
+    """Return the parameter with this name, or None if there is none; no error is reported."""
     parameter_type = scope.parameters.get(variable.name)
     if parameter_type is None:
         return None
@@ -110,7 +110,7 @@ def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
-    """Return a property, `id`, or an endpoint of an edge."""
+    """Resolve an access to a property, to `id`, or to an endpoint of an edge."""
     bound_variable = scope.variables.get(field.variable)
     if isinstance(bound_variable, NodeVariable):
         return _resolve_node_field(scope, field, bound_variable)
@@ -127,13 +127,13 @@ def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
 
 
 def report_hop_edge(scope: Scope, variable_name: str, span: Span) -> None:
-    """Report that an edge variable of several hops is read outside its traversal."""
-    message = f"`${variable_name}` stands for every edge on the way and cannot be read here"
+    """Report that an edge variable of a multi-hop traversal is read outside the traversal."""
+    message = f"`${variable_name}` stands for every edge on the path and cannot be used here"
     scope.report.error(span, message, "T23", hint="test the edges with `where`, directly after the traversal")
 
 
 def find_declaration(scope: Scope, field: m.Field) -> PropertyDefinition | None:
-    """Return the declaration of a property of a bound node, or None without reporting an error."""
+    """Return the declaration of a bound node's property, or None if there is none; no error is reported."""
     bound_variable = scope.variables.get(field.variable)
     if not isinstance(bound_variable, NodeVariable):
         return None

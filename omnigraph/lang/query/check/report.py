@@ -1,14 +1,14 @@
 """Collect the diagnostics of one query.
 
-This module owns the list of diagnostics, each at a span of the source. Reporting never raises: a check
-reports an error and continues, so that one run finds every mistake.
+This module keeps the list of diagnostics, each at a span of the source. Reporting never raises: a check reports an
+error and continues, so that one run finds every mistake.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 
 
 class CheckReport:
-    """The diagnostics of one query so far."""
+    """The diagnostics reported for one query so far."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
