@@ -1,4 +1,4 @@
-"""`python -m omnigraph`: the command line."""
+"""Entry point of `python -m omnigraph`, which runs the command line."""
 
 from omnigraph.cli.main import main
 

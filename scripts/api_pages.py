@@ -71,9 +71,9 @@ ALIASES = {
 OPAQUE = {"NodeSet", "EdgeSet", "Diff", "Prepared"}
 
 _INDEX = """\
-Every public class with the signatures of its methods. [Python](../python.md) is the overview with
-examples, [Errors](../errors.md) lists the exceptions. Methods may get further keyword arguments in
-later releases ([stability](../stability.md)).
+These pages list every public class with the signatures of its methods. [Python](../python.md) gives an overview with
+examples, and [Errors](../errors.md) lists the exceptions. Later releases may add keyword arguments to methods
+([stability](../stability.md)).
 """
 
 
@@ -188,7 +188,7 @@ def _own_classes(module: ModuleType) -> Iterator[type]:
 
 def _returned_page() -> Page:
     classes = (getattr(import_module(module), name) for module, names in RETURNED.items() for name in names)
-    introduction = "What methods return beside results: reports, diffs, logs, plans, merges."
+    introduction = "Other objects that methods return: reports, diffs, logs, plans and merges."
     return Page("Returned classes", introduction, tuple(classes))
 
 

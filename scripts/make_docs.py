@@ -35,9 +35,9 @@ def errors_page() -> str:
     return (
         f"# Errors\n\n{NOTICE}\n{_ERRORS}\n"
         + _table(head, (_error_row(cls, depth) for cls, depth in family))
-        + "\n## Hints\n\nWhat to do next.\n\n"
+        + "\n## Hints\n\nThe following table lists what to do next.\n\n"
         + _table(("class", "hint"), ((f"`{name}`", hint) for name, hint in hints))
-        + "\n## Reserved\n\nNothing raises these classes yet; the part that will is not built.\n\n"
+        + "\n## Reserved\n\nNo code raises these classes yet, because the component that needs them is not built.\n\n"
         + _table(("class", "part"), ((f"`{name}`", part) for part, names in RESERVED_ERRORS.items() for name in names))
     )
 
@@ -58,19 +58,19 @@ RESERVED_ERRORS = {
 
 _ERRORS = """\
 In programs, distinguish outcomes by class, `.code`, `status` or typed members, never by message.
-The catalogue is stable. A class marked *reserved* belongs to a part that is not built yet, such as
-the server; nothing raises it ([list](#reserved)).
+The catalogue is stable. A class marked *reserved* belongs to a component that is not built yet, such as the server; no
+code raises it ([list](#reserved)).
 
-- *class*: the Python class in `omnigraph.errors`. Each `›` is one level of subclassing.
-- *`.code`*: the stable name of the outcome, `error.code` in Python and `kind` in JSON. It equals
+- *class* is the Python class in `omnigraph.errors`. Each `›` is one level of subclassing.
+- *`.code`* is the stable name of the outcome: `error.code` in Python and `kind` in JSON. It equals
   the name of the class, except where it is shown in bold.
-- *HTTP `code`*, *status*: the member `code` in JSON, and the status of the HTTP interface.
-- *exit*: the exit code of a command; after a slash, the exit code with
-  `OMNIGRAPH_EXIT_CODES=extended` if it differs.
-- *effect*: what happened to the data: `none` (nothing durable), `unknown` (recovery must decide),
-  `done` (the write was published).
-- *retry*: whether a retry helps: `no`, `same` (the same request later), `fresh` (after reading
-  again), `after_recovery`.
+- *HTTP `code`* is the member `code` in JSON, and *status* is the HTTP status.
+- *exit* is the exit code of a command, followed by a slash and the exit code with `OMNIGRAPH_EXIT_CODES=extended` if it
+  differs.
+- *effect* states what happened to the data: `none` (nothing was written), `unknown` (recovery must decide) or `done`
+  (the write was published).
+- *retry* states whether a retry helps: `no`, `same` (repeat the request later), `fresh` (read again first) or
+  `after_recovery`.
 """
 
 
@@ -105,7 +105,7 @@ def cli_page() -> str:
 
     return (
         f"# Command line\n\n{NOTICE}\n"
-        "Results are printed to standard output, everything else to standard error.\n"
+        "Results are printed to standard output, and everything else to standard error.\n"
         + "".join(_command_help(cli, "omnigraph"))
     )
 
@@ -135,7 +135,7 @@ def codes_page() -> str:
         "The meaning of a code never changes; the wording of a message may. A code marked\n"
         "*reserved* is defined, but nothing reports it yet.\n\n"
         "## Schemas and migration plans\n\n"
-        "*Tier* is the risk of a change: `safe` (none), `validated` (depends on the data) or\n"
+        "*Tier* is the risk of a change: `safe` (no risk), `validated` (may fail, depending on the data) or\n"
         "`destructive` (data is lost, or the change is refused).\n\n"
         + _table(("code", "tier", "severity", "meaning"), plans)
         + "\n## Type errors of queries\n\n"

@@ -17,9 +17,9 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "omnigraph"
 
 INTRODUCTION = """\
-Every file of the package, folder by folder. The text comes from the docstring of the module, that
-of `__init__.py` for a folder. The codes are those of the [findings](codes.md) that a module
-reports. [ARCHITECTURE.md](../../ARCHITECTURE.md) shows how the folders build on one another.
+This page lists every file of the package, folder by folder. The text is taken from the module's docstring or, for a
+folder, from the docstring of `__init__.py`. The codes are those of the [findings](codes.md) that the module reports.
+[ARCHITECTURE.md](../../ARCHITECTURE.md) shows how the folders depend on each other.
 """
 
 # Files without a docstring of their own, by name.

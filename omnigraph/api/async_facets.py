@@ -1,4 +1,4 @@
-"""The facets of `AsyncGraph`: the methods of the blocking facets as coroutines.
+"""The facets of `AsyncGraph`, which provide the methods of the blocking facets as coroutines.
 
 `in_thread` preserves the parameters, types and docstring of a method. Methods that return a graph,
 an iterator or a lazy object are written by hand.
@@ -40,7 +40,7 @@ AsyncWait = Callable[[float], Awaitable[object]]
 
 
 class AsyncBranches(AsyncFacet[Branches]):
-    """The branches: `async for name in graph.branches`, `await graph.branches["main"]`."""
+    """The branches; use `async for name in graph.branches` and `await graph.branches["main"]`."""
 
     names = in_thread(Branches.names)
     get = in_thread(Branches.get)
@@ -52,7 +52,7 @@ class AsyncBranches(AsyncFacet[Branches]):
             yield name
 
     def __getitem__(self, name: str) -> Coroutine[Any, Any, Ref]:
-        """Return an awaitable for the origin of a branch."""
+        """Return an awaitable that resolves to the origin of a branch."""
         return run(lambda: self.sync[name])
 
     async def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> "AsyncGraph":
@@ -91,7 +91,7 @@ class AsyncBranches(AsyncFacet[Branches]):
 
 
 class AsyncTags(AsyncFacet[Tags]):
-    """The tags: `async for name in graph.tags`, `await graph.tags["v1"]`."""
+    """The tags; use `async for name in graph.tags` and `await graph.tags["v1"]`."""
 
     values = in_thread(Tags.values)
     names = in_thread(Tags.names)
@@ -104,7 +104,7 @@ class AsyncTags(AsyncFacet[Tags]):
             yield name
 
     def __getitem__(self, name: str) -> Coroutine[Any, Any, Tag]:
-        """Return an awaitable for the tag with the given name."""
+        """Return an awaitable that resolves to the tag with the given name."""
         return run(lambda: self.sync[name])
 
 
@@ -123,13 +123,13 @@ class AsyncRevisions(AsyncFacet[Revisions]):
 
 
 class AsyncSchema(AsyncFacet[Schema]):
-    """The schema; its properties are coroutines because its text and types are read from the store."""
+    """The schema of a graph; its properties are coroutines because its text and types are read from the store."""
 
     plan = in_thread(Schema.plan)
     apply = in_thread(Schema.apply)
 
     async def contract(self) -> StoredSchema:
-        """The schema as the graph stores it."""
+        """The schema as it is stored in the graph."""
         return await run(lambda: self.sync.contract)
 
     async def source(self) -> str:
@@ -183,7 +183,7 @@ class AsyncChanges(AsyncFacet[Changes]):
     ) -> AsyncIterator[ChangeBlock]:
         """Follow the feed indefinitely; waiting for new commits does not occupy a thread.
 
-        Ends within `poll` seconds after `stop` is set, or when the graph is closed.
+        The iteration ends within `poll` seconds after `stop` is set, or when the graph is closed.
         """
         handle = self.sync._handle
         check_followable(handle, poll)
@@ -231,7 +231,7 @@ class AsyncChanges(AsyncFacet[Changes]):
 
 
 class AsyncOperations(AsyncFacet[Operations]):
-    """Unfinished operations and the outcomes of recovered ones."""
+    """Unfinished operations, and the outcomes of recovered operations."""
 
     recoveries = in_thread(Operations.recoveries)
     pending = in_thread(Operations.pending)
@@ -255,7 +255,7 @@ class AsyncMaintenance(AsyncFacet[Maintenance]):
 
     @property
     def operations(self) -> AsyncOperations:
-        """Unfinished operations and the outcomes of recovered ones."""
+        """Unfinished operations, and the outcomes of recovered operations."""
         return AsyncOperations(self.sync.operations)
 
     @asynccontextmanager

@@ -1,7 +1,8 @@
-"""`AsyncGraph`: every method and every facet of `Graph` for asynchronous programs.
+"""`AsyncGraph`, which provides every method and facet of `Graph` to asynchronous programs.
 
 Methods are coroutines that run in a bounded thread pool, iterators are asynchronous, and cheap
-properties remain properties. A test checks that its methods and parameters match those of `Graph`.
+properties remain properties. A test checks that the methods and parameters of `AsyncGraph` match
+those of `Graph`.
 """
 
 import sys
@@ -96,12 +97,12 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def warnings(self) -> list[LimitWarning]:
-        """The limits that writes exceeded, each with the command to run."""
+        """The limits that writes exceeded, each with a recommended command."""
         return self.sync.warnings
 
     @property
     def is_remote(self) -> bool:
-        """Whether calls go to a server."""
+        """Whether calls are sent to a server."""
         return self.sync.is_remote
 
     async def refresh(self) -> Self:
@@ -117,17 +118,17 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def branches(self) -> AsyncBranches:
-        """The branches: list, create, rename, delete, and merge sessions."""
+        """Facet for listing, creating, renaming and deleting branches, and for merge sessions."""
         return AsyncBranches(self.sync.branches)
 
     @property
     def tags(self) -> AsyncTags:
-        """The tags: list, create and delete."""
+        """Facet for listing, creating and deleting tags."""
         return AsyncTags(self.sync.tags)
 
     @property
     def revisions(self) -> AsyncRevisions:
-        """Commits and the history of entities, including revert and cherry-pick."""
+        """Facet for commits and the history of entities, including revert and cherry-pick."""
         return AsyncRevisions(self.sync.revisions)
 
     @property
@@ -142,12 +143,12 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def maintenance(self) -> AsyncMaintenance:
-        """Compaction, indexes, cleanup, checks, repairs and copies."""
+        """Facet for compaction, indexes, cleanup, checks, repairs and copies."""
         return AsyncMaintenance(self.sync.maintenance)
 
     @property
     def spark(self) -> AsyncSpark:
-        """Spark DataFrames, and loads from Spark streams."""
+        """Facet for Spark DataFrames and for loads from Spark streams."""
         return AsyncSpark(self.sync.spark)
 
     # Reads --------------------------------------------------------------------------------------
@@ -205,7 +206,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         timeout: float | None = None,
         **values: Any,
     ) -> AsyncResultStream:
-        """Run a query and yield its batches: `async for batch in graph.stream(…)`."""
+        """Run a query and yield its batches, as in `async for batch in graph.stream(…)`."""
         options: dict[str, Any] = {"name": name, "branch": branch, "at": at, "timeout": timeout}
         arguments = combine_arguments(params, values)
         return AsyncResultStream(lambda: self.sync.stream(source, params=arguments, **options))
@@ -215,7 +216,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
-        """Return the nodes of a type: `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
+        """Return the nodes of a type, as in `await graph.nodes("Person").filter("age > 30").to_dicts()`."""
         return AsyncNodeSet(lambda: self.sync.nodes(type_name))
 
     def edges(self, type_name: str, /) -> AsyncEdgeSet:
@@ -313,7 +314,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncTransaction:
-        """Combine several writes into one commit: `async with graph.transaction() as tx`."""
+        """Combine several writes into one commit, using `async with graph.transaction() as tx`."""
         options = WriteKeywords(
             branch=branch, if_commit=if_commit, message=message, actor=actor, idempotency_key=idempotency_key
         )

@@ -1,7 +1,7 @@
 """Asynchronous wrappers for the lazy objects that the methods of a blocking graph return.
 
 There is one wrapper each for streams, feeds, node and edge sets, prepared queries, merge sessions
-and transactions. It wraps the blocking object and reads it in a thread.
+and transactions. Each wrapper holds the blocking object and reads from it in a thread.
 """
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
@@ -29,7 +29,7 @@ Entities = TypeVar("Entities", bound=EntitySet)
 
 
 class AsyncResultStream:
-    """The batches of a query: `async for batch in stream`. Close the stream, or use `async with`.
+    """The batches of a query, read with `async for`. Close the stream after use, or use `async with`.
 
     The query starts when the first batch is read, or with `await stream`.
     """
@@ -76,7 +76,7 @@ class AsyncResultStream:
 
 
 class AsyncFeed(AsyncFacet[Feed]):
-    """A change feed: `async for block in feed`; `cursor` is the position after the last block."""
+    """The blocks of a change feed, read with `async for`; `cursor` is the position after the last block."""
 
     def __aiter__(self) -> AsyncIterator[ChangeBlock]:
         return iterate(self.sync)
@@ -97,7 +97,7 @@ class AsyncFeed(AsyncFacet[Feed]):
 
 
 class AsyncBaseline(AsyncFacet[Baseline]):
-    """All entities at one commit: `async for document in baseline`."""
+    """All entities at one commit, read with `async for document in baseline`."""
 
     def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         return iterate(self.sync)
@@ -108,17 +108,17 @@ class AsyncBaseline(AsyncFacet[Baseline]):
 
     @property
     def cursor(self) -> str | None:
-        """The position from which a feed continues; None until everything has been read."""
+        """The position from which a feed continues, or None until everything has been read."""
         return self.sync.cursor
 
     @property
     def commit_id(self) -> str:
-        """The id of the commit that is read."""
+        """The id of the baseline's commit."""
         return self.sync.commit_id
 
 
 class AsyncPrepared(AsyncFacet[Prepared]):
-    """A checked query that is awaited like a function: `await friends(name="ann")`."""
+    """A checked query that is awaited like a function, as in `await friends(name="ann")`."""
 
     async def __call__(self, /, **params: Any) -> Any:
         """Run the query; a read returns a `Result`, and a mutation returns a `Receipt`."""
@@ -138,7 +138,7 @@ class AsyncPrepared(AsyncFacet[Prepared]):
 
 
 class AsyncMergeSession(AsyncFacet[MergeSession]):
-    """A merge whose conflicts are resolved one by one: `resolve`, inspect, `commit`."""
+    """A merge whose conflicts are resolved one by one with `resolve`, then published with `commit`."""
 
     preview = in_thread(MergeSession.preview)
     commit = in_thread(MergeSession.commit)
@@ -181,7 +181,7 @@ class AsyncEntitySet(Generic[Entities]):
             yield row
 
     def filter(self, predicate: str, /, **params: Any) -> Self:
-        """Keep the entities that match a predicate: `filter("age > $min", min=30)`."""
+        """Keep the entities that match a predicate, as in `filter("age > $min", min=30)`."""
         return self._then(lambda entities: entities.filter(predicate, **params))
 
     def where(self, **values: Any) -> Self:
@@ -242,7 +242,7 @@ class AsyncNodeSet(AsyncEntitySet[NodeSet]):
         return self._then(lambda nodes: nodes.in_(edge, hops=hops))
 
     def both(self, edge: str, *, hops: HopRange = 1) -> Self:
-        """Return the neighbours along edges in either direction."""
+        """Return the nodes at the other end of edges in either direction."""
         return self._then(lambda nodes: nodes.both(edge, hops=hops))
 
 
@@ -253,7 +253,7 @@ class AsyncEdgeSet(AsyncEntitySet[EdgeSet]):
 class AsyncTransaction:
     """Writes that become one commit at the end of the `async with` block.
 
-    All calls of a transaction run in one thread, which is reserved for it.
+    All calls of a transaction run in one thread that is reserved for the transaction.
     """
 
     def __init__(self, begin: Callable[[], Transaction]) -> None:
@@ -280,7 +280,7 @@ class AsyncTransaction:
 
     @property
     def receipt(self) -> Receipt | None:
-        """The receipt of the commit; None until the block ends."""
+        """The receipt of the commit, or None until the block ends."""
         return None if self._transaction is None else self._transaction.receipt
 
     mutate = in_thread(Transaction.mutate)
@@ -293,11 +293,11 @@ class AsyncTransaction:
     query = in_thread(Transaction.query)
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:
-        """Return the nodes of a type, including the writes of this transaction."""
+        """Return the nodes of a type, including those written in this transaction."""
         return AsyncNodeSet(lambda: self._opened().nodes(type_name), self._run)
 
     def edges(self, type_name: str, /) -> AsyncEdgeSet:
-        """Return the edges of a type, including the writes of this transaction."""
+        """Return the edges of a type, including those written in this transaction."""
         return AsyncEdgeSet(lambda: self._opened().edges(type_name), self._run)
 
     def _opened(self) -> Transaction:

@@ -1,7 +1,7 @@
 """`graph.branches`: the branches of a graph as a mapping by name, with methods named after git commands.
 
-Merge sessions are found here because they involve two branches; `graph.merge` merges in a single
-call.
+Merge sessions are part of this facet because they involve two branches; `graph.merge` merges in a
+single call.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ class Branches(Facet):
         self._make_graph = make_graph
 
     def names(self) -> list[str]:
-        """Return all names in sorted order, using a single listing of the store."""
+        """Return all names in sorted order, with a single list request."""
         self._handle.require_open()
         return branches.list_branches(self._handle.store)
 
@@ -102,12 +102,13 @@ class Branches(Facet):
         if_commit: str | None = None,
         dry_run: bool = False,
     ) -> MergeResult:
-        """Give a branch the state of a revision, in a new commit; the old commits stay in its log.
+        """Reset a branch to the state of a revision, in a new commit; the old commits stay in its log.
 
         `to` is a commit, a tag, a branch, a point in time, or `HEAD~3`, where `HEAD` is the head of
-        the branch that is reset. The tables of that time are referenced again, so nothing is
-        copied. Merges and the change feed see ordinary changes, and a second reset undoes the
-        first. A dry run returns the changes in `delta` and their counts in `stats`.
+        the branch that is reset. The new commit references the table versions of that revision, so
+        no data is copied. Merges and the change feed treat a reset as ordinary changes, and a
+        second reset can undo it. A dry run returns the changes in `delta` and their counts in
+        `stats`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -116,8 +117,8 @@ class Branches(Facet):
         ...     reset.stats["deletes"], graph.nodes("Person").ids(), graph.at("HEAD~1").nodes("Person").ids()
         (1, [], ['ada'])
 
-        Raises `SchemaMismatch` if the schema has changed since, `HistoryReclaimed` if a cleanup has
-        removed that state, `ReadSetConflict` if the branch has moved in the meantime,
+        Raises `SchemaMismatch` if the schema has changed since that revision, `HistoryReclaimed` if
+        a cleanup has removed its state, `ReadSetConflict` if the branch has moved in the meantime,
         `PreconditionFailed`, and `ReadOnlyError`.
         """
         request = MergeRequest(if_commit=if_commit, dry_run=dry_run)
@@ -158,7 +159,7 @@ def fork_branch(handle: Handle, name: str, from_: Revision | None = None, commit
 
 
 def _find_fork_point(handle: Handle, from_: Revision | None, commit: Revision | None) -> tuple[BranchState, str | None]:
-    """Return the branch to fork from and the commit; the commit is None for the branch's head."""
+    """Return the branch and the commit to fork from; the commit is None for the branch's head."""
     store, source = handle.store, handle.branch_state
     if from_ is not None and str(from_).strip() != handle.branch_name:
         check_revision_type(from_)
@@ -177,7 +178,7 @@ def _find_fork_point(handle: Handle, from_: Revision | None, commit: Revision | 
 
 
 def _find_revision(handle: Handle, revision: Revision, unknown: OmnigraphError) -> Snapshot:
-    """Resolve a revision that is not a branch name; raise the unknown-branch error if that fails."""
+    """Resolve a revision that is not a branch name; raise an unknown-branch error if that fails."""
     try:
         return resolve_revision(handle.store, handle.branch_state, handle.latest_snapshot(), revision)
     except InputError:

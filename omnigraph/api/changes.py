@@ -1,7 +1,7 @@
 """`graph.changes`: the changes of each commit, as feeds, pages and baselines.
 
-Each call takes one snapshot. A reader that follows a branch waits between reads of its head. The
-wait ends within a fraction of a second after the handle is closed.
+Each call reads from a single snapshot. A reader that follows a branch waits between reads of its
+head. The wait ends within a fraction of a second after the handle is closed.
 """
 
 import threading
@@ -85,8 +85,9 @@ class Changes(Facet):
     ) -> Iterator[ChangeBlock]:
         """Follow the feed indefinitely, checking for new commits every `poll` seconds.
 
-        Ends when `stop` is set or the handle is closed. The start position is fixed by the call
-        itself, not by the first `next`. `wait(seconds)` replaces the default way of waiting.
+        The iteration ends when `stop` is set or the handle is closed. The start position is determined when this method
+        is called, not when the first block is requested. `wait(seconds)`, if given, replaces the default sleep between
+        polls.
         """
         handle = self._handle
         check_followable(handle, poll)
@@ -109,7 +110,7 @@ class Changes(Facet):
         kinds: ChangeFilterNames = None,
         ops: ChangeFilterNames = None,
     ) -> ChangePage:
-        """Return one page of the feed, for services.
+        """Return one page of the feed, for services that poll it.
 
         A page that ends inside a commit has a `next_page_token` for the next call. A page that ends
         after a commit has a `cursor`, and sets `caught_up` if that was the newest commit.
@@ -177,8 +178,8 @@ class Changes(Facet):
         """Return everything that the branch contains now, and the cursor from which a feed continues.
 
         Iterate over the result, or pass a path to write an NDJSON file (.gz and .zst are
-        compressed). `.cursor` is None until everything has been read. `ops` does not affect the
-        baseline; it only filters the feed that continues from the cursor.
+        compressed). `.cursor` is None until everything has been read. `ops` does not affect
+        the baseline; it only filters the feed that continues from the cursor.
         """
         handle = self._handle
         filter_request = ChangeFilterRequest(types, kinds, ops)

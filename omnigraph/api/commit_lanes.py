@@ -1,7 +1,7 @@
-"""The lane of each commit in a drawn log, and how lanes join and split.
+"""Compute the lane of each commit in a drawn log, and how lanes join and split.
 
-This module owns the layout that terminal and notebook drawings share. The layout is pure: the same
-commits in the same order always produce the same drawing.
+This module computes the layout that terminal and notebook drawings share. The
+layout is deterministic: the same commits in the same order always produce the same drawing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ class PositionedCommit:
 
     `lanes_above` are the lanes in use when the commit is reached, and `joined_lanes` are those that
     end in it. `parent_lanes` are the commit's parents, each with the lane that leads to it.
-    `opened_lanes` are new lanes.
+    `opened_lanes` are the lanes that start at this commit.
     """
 
     commit: Commit
@@ -140,7 +140,7 @@ def _draw_commit_rows(positioned_commit: PositionedCommit) -> Iterator[tuple[str
 
 
 def _draw_line(used_lanes: Iterator[int] | set[int] | tuple[int, ...], lane_marks: dict[int, str]) -> str:
-    """Draw one line: the lanes in use, and a stroke from the first to the last marked lane."""
+    """Draw one line: the lanes in use, and a horizontal stroke from the first to the last marked lane."""
     lane_set, first_marked, last_marked = set(used_lanes), min(lane_marks), max(lane_marks)
     characters = []
     for lane in range(max(lane_set | {last_marked}) + 1):

@@ -1,4 +1,4 @@
-"""Commit logs and differences between two revisions; nothing here changes a graph."""
+"""Commit logs and differences between two revisions; these functions never change a graph."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,7 +28,7 @@ State = str | int | datetime | timedelta | Snapshot | None
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which commits a log shows."""
+    """The selection of commits that a log shows."""
 
     since: datetime | None = None
     actor: str | None = None
@@ -54,9 +54,9 @@ def log(  # noqa: PLR0913 - all but the first are keywords
     type: str | None = None,
     all: bool = False,
 ) -> CommitLog:
-    """Return the commits in the history of this graph, a branch or, with `all`, any branch, newest first.
+    """Return the commits in the history of this graph, of a branch or, with `all`, of all branches, newest first.
 
-    A notebook draws the log as a picture; `print(graph.log().draw())` draws it as text.
+    A notebook renders the log as a picture; `print(graph.log().draw())` prints it as text.
     """
     handle.require_open()
     type_name = None if type is None else require_text(type, "type")
@@ -73,11 +73,11 @@ def diff(
     kinds: DiffFilterNames = None,
     ops: DiffFilterNames = None,
 ) -> Diff:
-    """Return the changes from `a` to `b`, entity by entity; `b` defaults to what this graph shows.
+    """Return the changes from `a` to `b`, entity by entity; `b` defaults to the state that this graph shows.
 
-    `a` and `b` are each a branch, a commit id, a version, a point in time, `HEAD~3`, or a graph.
-    `main..dev` specifies both in one argument; `main...dev` means the changes on `dev` since it
-    diverged from `main`.
+    `a` and `b` are each a branch, a commit id, a version, a point in time, a revision such as
+    `HEAD~3`, or a graph. `main..dev` specifies both in one argument; `main...dev` means the changes
+    on `dev` since it diverged from `main`.
 
     Raises `ChangeSchemaBoundary` if the properties of a type differ between the two states, and
     `HistoryReclaimed` if a cleanup has removed one of them.
@@ -90,7 +90,7 @@ def diff(
 def read_log(
     handle: Handle, branch: str | None, log_filter: LogFilter, *, limit: int | None, all_branches: bool
 ) -> CommitLog:
-    """Return the commits in the history of a branch, or of any branch, newest first."""
+    """Return the commits in the history of a branch, or of all branches, newest first."""
     commits = _commits_of_all(handle) if all_branches else _commits_below(handle, branch)
     accepted = islice(filter(log_filter.accepts, commits), limit)
     return CommitLog(accepted, lambda: _names_by_commit(handle))
@@ -145,7 +145,7 @@ def _heads_by_branch(handle: Handle) -> dict[str, Snapshot]:
 
 
 def _names_by_commit(handle: Handle) -> dict[str, tuple[str, ...]]:
-    """Return the names of branches and tags by the commit that they point to."""
+    """Return the names of branches and tags, grouped by the commit that they point to."""
     names: dict[str, tuple[str, ...]] = {}
     labels = [(head.commit_id, name) for name, head in _heads_by_branch(handle).items()]
     labels += [(tag.commit_id, f"tag: {tag.name}") for tag in list_tags(handle.store)]

@@ -1,7 +1,7 @@
-"""The input of a load, with progress in bytes.
+"""Inputs of loads, with progress reported in bytes.
 
-Files of several formats are opened by `ingest`; everything else is passed through unchanged. Values
-are never interpreted here.
+Inputs in several file formats are opened by `ingest`; all other inputs are passed through unchanged.
+This module never interprets values.
 """
 
 import os

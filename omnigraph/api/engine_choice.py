@@ -59,7 +59,7 @@ def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | N
 
 
 def choose_cleanup_executor(engine: EngineChoice) -> "tuple[Executor, ExecutorForFiles]":
-    """Return the executor that lists the files of a cleanup, and a function that chooses one by file count.
+    """Return the executor that lists the files of a cleanup, and a function that picks executors by file count.
 
     "auto" lists the files in this process, because the amount of work is known only after listing.
     """

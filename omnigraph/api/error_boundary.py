@@ -33,7 +33,7 @@ class Guarded:
                 setattr(cls, member_name, _guard_member(member))
 
     def _guarded_store(self) -> "Store | None":
-        """Return the store that this object's methods may write to; None if they only read."""
+        """Return the store that this object's methods may write to, or None if they only read."""
         return None
 
 
@@ -71,7 +71,7 @@ def _guard_unless_guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
-    """Translate errors raised while the items are consumed; nothing is written during iteration."""
+    """Translate errors raised while the items are consumed; iteration never writes."""
     try:
         yield from items
     except BaseException as error:
@@ -82,7 +82,7 @@ def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
 
 
 def _translate_error(error: BaseException, store: "Store | None", publishes_before: int) -> OmnigraphError | None:
-    """Return the error to raise instead; None if the original error passes through unchanged."""
+    """Return the error to raise instead, or None if the original error passes through unchanged."""
     if isinstance(error, OmnigraphError) and not isinstance(error, FileNotFoundError):
         return None
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | StopIteration):
@@ -105,7 +105,7 @@ def _translate_error(error: BaseException, store: "Store | None", publishes_befo
 def _removed_object_error(error: OmnigraphError, effect: Effect) -> ConcurrentCommit:
     """Return the error for an object that existed a moment ago and is now confirmed to be missing."""
     return ConcurrentCommit(
-        f"{error.message}: another process removed it concurrently",
+        f"{error.message}: another process removed the object concurrently",
         effect=effect,
-        hint="read again and retry; if it fails again, run `omnigraph check` to list missing files",
+        hint="read the current state and retry; if the error persists, run `omnigraph check` to list missing files",
     )

@@ -1,9 +1,9 @@
 """`Graph`: the main object of the public API.
 
-The most common operations are methods; everything else is reached through facets: `branches`,
-`tags`, `revisions`, `schema`, `changes`, `maintenance`, `spark`. Each method is one call into a
-neighbouring module, which documents it. A graph is cheap and thread-safe, and it never changes the
-branch or commit that it is bound to.
+The most common operations are methods; everything else is reached through the facets `branches`,
+`tags`, `revisions`, `schema`, `changes`, `maintenance` and `spark`. Each method is one call into a
+neighbouring module, which documents the method. A graph is cheap and thread-safe, and it never
+changes the branch or commit that it is bound to.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -114,12 +114,12 @@ class Graph(Guarded):
 
     @property
     def warnings(self) -> "list[LimitWarning]":
-        """The limits that writes exceeded, each with the command to run."""
+        """The limits that writes exceeded, each with a recommended command."""
         return self._handle.warnings
 
     @property
     def is_remote(self) -> bool:
-        """Whether calls go to a server; False for a graph that this process opened."""
+        """Whether calls are sent to a server; False for a graph that this process opened."""
         return False
 
     def refresh(self) -> Self:
@@ -135,17 +135,17 @@ class Graph(Guarded):
 
     @property
     def branches(self) -> Branches:
-        """The branches: list, create, rename, delete, and merge sessions."""
+        """Facet for listing, creating, renaming and deleting branches, and for merge sessions."""
         return Branches(self._handle, type(self))
 
     @property
     def tags(self) -> Tags:
-        """The tags: list, create and delete."""
+        """Facet for listing, creating and deleting tags."""
         return Tags(self._handle)
 
     @property
     def revisions(self) -> Revisions:
-        """Commits and the history of entities, including revert and cherry-pick."""
+        """Facet for commits and the history of entities, including revert and cherry-pick."""
         return Revisions(self._handle, type(self))
 
     @property
@@ -161,12 +161,12 @@ class Graph(Guarded):
 
     @property
     def maintenance(self) -> Maintenance:
-        """Compaction, indexes, cleanup, checks, repairs and copies."""
+        """Facet for compaction, indexes, cleanup, checks, repairs and copies."""
         return Maintenance(self._handle, type(self))
 
     @property
     def spark(self) -> Spark:
-        """Spark DataFrames, and loads from Spark streams."""
+        """Facet for Spark DataFrames and for loads from Spark streams."""
         return Spark(self._handle)
 
     # Reads --------------------------------------------------------------------------------------
@@ -223,13 +223,13 @@ class Graph(Guarded):
     def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared:
         """Compile and check a query now, and return it as a function to call later.
 
-        Raises the language errors. The query is checked against the schema of the commit that this
-        graph shows.
+        Raises a language error if the query is invalid. The query is checked against the schema of
+        the commit that this graph shows.
         """
         return queries.prepare_query(self, self._handle, source, name)
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Node:
-        """Return a node by its key: `graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
+        """Return a node by its key, as in `graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
         return queries.require_node(self._handle, *wanted)
 
     @overload
@@ -300,7 +300,7 @@ class Graph(Guarded):
     log = delegate(comparisons.log)
 
     def checkout(self, branch: str) -> "Graph":
-        """Return a graph on the newest commit of a different branch; raises `BranchNotFound`."""
+        """Return a graph on the newest commit of a branch; raises `BranchNotFound` if the branch does not exist."""
         return type(self)(self._handle.checkout(branch))
 
     @contextmanager
@@ -329,9 +329,9 @@ class Graph(Guarded):
         """Return a read-only graph on a revision.
 
         A revision is a commit id, a manifest version, a point in time with its time zone (also as
-        an ISO string), a duration before now, a tag, a branch, or `HEAD~3` or `main~2`: that many
-        commits before what this graph or the branch shows. A tag takes precedence over a branch of
-        the same name.
+        an ISO string), a duration before now, a tag, a branch, or an expression such as `HEAD~3` or `main~2`, which
+        counts back from the commit that this graph or the branch shows. A tag takes precedence over a branch of the
+        same name.
         """
         return type(self)(self._handle.at(point))
 

@@ -1,8 +1,9 @@
 """The state of an open graph: its store, its branch, its snapshot, and the caller's read set.
 
-`Graph` and every facet hold one `Handle`. It owns freshness (a read uses the newest snapshot unless
-the handle is pinned), the read set behind strict writes, and the checks before a call. A handle can
-be pickled, without secrets, and raises an error if used after a fork. It reads no tables.
+`Graph` and every facet hold one `Handle`. The handle owns freshness (a read uses the newest
+snapshot unless the handle is pinned), the read set behind strict writes, and the checks before a
+call. A handle can be pickled, without secrets, and raises an error if used after a fork. The handle
+itself reads no tables.
 """
 
 import os
@@ -100,7 +101,7 @@ class Handle:
     # Other handles ------------------------------------------------------------------------------
 
     def on_branch(self, branch_state: BranchState) -> "Handle":
-        """Return a handle on a different branch, with the permissions and warnings of this one."""
+        """Return a handle on a different branch, with the permissions and warnings of this handle."""
         other = Handle(self.store, branch_state, read_only=self.read_only, actor=self.actor)
         other.warnings = self.warnings
         return other
@@ -141,7 +142,7 @@ class Handle:
     # Freshness and the read set -----------------------------------------------------------------
 
     def latest_snapshot(self) -> Snapshot:
-        """Move to the newest snapshot of the branch, unless the handle is pinned, and return it."""
+        """Move to the newest snapshot of the branch, unless the handle is pinned, and return the snapshot."""
         self.require_open()
         if self.pinned:
             return self.snapshot
@@ -163,7 +164,7 @@ class Handle:
         self._read_set.record_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
 
     def require_unchanged(self, keys: Iterable[TableKey] | Mapping[TableKey, RowFilter | None]) -> UnchangedReads:
-        """Return the condition of a strict write: the tables, or these rows of them, are as the caller read them."""
+        """Return the condition of a strict write: the tables, or the given rows, are as the caller read them."""
         return self._read_set.require_unchanged(keys)
 
     def record_write(self, commit: Commit | None, requirement: UnchangedReads) -> Commit | None:
@@ -182,7 +183,7 @@ class Handle:
         return replace(options, actor=resolve_actor(options.actor) if options.actor else self.actor)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:
-        """Report each limit that a write exceeded once, in the log and in `warnings`."""
+        """Report each exceeded write limit once, in the log and in `warnings`."""
         from omnigraph.api.log_events import LOGGER
         from omnigraph.maintenance.commit_warnings import commit_warnings
         from omnigraph.maintenance.write_warnings import periodic_warnings
@@ -202,7 +203,7 @@ class Handle:
         if self.closed:
             raise GraphClosed(f"this handle on {self.uri} is closed")
         if self._process_id != os.getpid():
-            # Reopening here would usually work, but would sometimes crash the process.
+            # Using Lance after a fork usually works, but sometimes crashes the process.
             raise UsageError(
                 reason="this handle was opened before this process was forked; Lance, which reads"
                 " and writes the tables, cannot be used after a fork",

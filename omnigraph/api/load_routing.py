@@ -1,6 +1,6 @@
-"""Route a load: to this process for small data, to Spark for large data or Spark DataFrames.
+"""Route a load to this process for small data, and to Spark for large data or Spark DataFrames.
 
-This module owns the choice of the engine and everything that both engines share: rejects, dry runs,
+This module chooses the engine and handles everything that both engines share: rejects, dry runs,
 and the error that is raised. Spark must not be imported before it is chosen.
 """
 
@@ -28,7 +28,7 @@ SPARK_MIN_BYTES = 64 << 20  # bytes of input from which Spark is worth starting
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How to run a load: the engine, the Spark session or how to start one, and the rejects folder.
+    """Settings for running a load: the engine, the Spark session or how to start one, and the rejects folder.
 
     `progress` is called with the number of finished tasks and the number of known tasks. If
     `progress` has a `step` method, that method is called with a `StepProgress` instead.
@@ -60,7 +60,8 @@ class SparkInput:
 def resolve_load_source(data: Any, file_options: FileOptions, options: EngineOptions) -> SparkInput | InputFiles | None:
     """Determine the input and the engine of a load; return None for an input that needs no preparation.
 
-    Such an input is one NDJSON file, or it contains no files at all; only this process reads it.
+    Such an input is a single NDJSON file or contains no files at all, and only this process reads
+    it.
     """
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":
@@ -84,7 +85,7 @@ def _can_start_spark(options: EngineOptions) -> bool:
 
     if options.session is not None or options.remote is not None or can_start_session():
         return True
-    _log.info("loading in this process: no Java was found for Spark")
+    _log.info("loading in this process because no Java installation was found for Spark")
     return False
 
 

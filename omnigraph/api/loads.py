@@ -32,7 +32,7 @@ Format = Literal["ndjson", "csv", "parquet"]
 
 @dataclass(frozen=True, slots=True)
 class LoadInput:
-    """The data of a load, and how to read it."""
+    """The input of a load, and how to read it."""
 
     data: Any
     mode: LoadMode
@@ -44,14 +44,14 @@ class LoadInput:
 
 
 def check_on_error(on_error: OnError) -> OnError:
-    """Return the error handling mode; raise `UsageError` for an unknown one."""
+    """Return the error handling mode; raise `UsageError` for an unknown mode."""
     if on_error not in ("raise", "report"):
         raise UsageError(reason=f"on_error must be 'raise' or 'report', not {on_error!r}")
     return on_error
 
 
 def check_csv_options(csv: CsvOptions | None) -> CsvOptions:
-    """Return the CSV options, or the default ones; raise `UsageError` for anything else."""
+    """Return the CSV options, or the defaults if there are none; raise `UsageError` for anything else."""
     if csv is None or isinstance(csv, CsvOptions):
         return csv or CsvOptions()
     raise UsageError(reason=f"csv must be CsvOptions, not {type(csv).__name__}")
@@ -83,21 +83,21 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 
     `mode` is "append" (existing ids are errors), "merge" (they are replaced) or "overwrite" (the
     types in the input are replaced entirely). `from_` is the branch from which a missing branch is
-    forked. Edges without an `id` are created anew by every load. If a repeated load must not
+    forked. Every load creates new edges for records without an `id`. If a repeated load must not
     duplicate edges, give the edges ids, pass an `idempotency_key`, or declare `@unique(src, dst)`
     in the schema.
 
     A mapping assigns a type to tables, records, or CSV, Parquet and NDJSON files, whose records
-    then have no envelope. A list combines untyped paths with such mappings into one commit:
+    then have no envelope. A list combines untyped paths with such mappings into one commit, as in
     `load([{"Person": "people.csv"}, "rest.ndjson"], mode="append")`. `mapping` renames columns, and
-    `csv` states how to read CSV files; what it leaves open is detected for each file. The endpoints
-    of an edge are named `from` and `to`, or `src` and `dst`.
+    `csv` specifies how to read CSV files; unspecified settings are detected for each file. The
+    endpoints of an edge are named `from` and `to`, or `src` and `dst`.
 
     With `on_error="report"`, invalid input produces a `LoadReport` of all errors, or of the first
     `max_errors`; `rejects` is a folder to which all of them are written. `dry_run` only checks the
     input.
 
-    Paths may be folders, glob patterns and `s3://` URIs. `engine` is "local" (this process),
+    Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process),
     "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 64 MiB or
     more and for Spark DataFrames by type.
     """
@@ -156,7 +156,7 @@ def load_source(
     *,
     records: bool = False,
 ) -> Receipt | LoadReport:
-    """Load an open source as one commit; with `records`, the receipt includes the ids."""
+    """Load an opened input as one commit; with `records`, the receipt includes the ids."""
     handle.require_writable("a load")
     branch = handle.branch_name
     with (
@@ -197,7 +197,7 @@ def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: boo
 
 
 def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> UnchangedReads:
-    """Make an overwrite strict about the types that it names, or about all types if it reads a file."""
+    """Require that the types replaced by an overwrite, or all types if it reads a file, are unchanged."""
     if mode != "overwrite":
         return handle.require_unchanged(())
     source_names = _source_type_names(source)

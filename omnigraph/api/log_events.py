@@ -1,7 +1,7 @@
 """Log events on the logger `omnigraph`: one per operation, and one per table of a maintenance run.
 
-This module owns the content of an event: an id, the branch, rows, requests, milliseconds by phase,
-retries and the outcome. Events never contain values, parameters, query text or secrets.
+This module defines the content of an event: an id, the branch, rows, requests, milliseconds by
+phase, retries and the outcome. Events never contain values, parameters, query text or secrets.
 """
 
 import json
@@ -36,7 +36,7 @@ class OperationEvent:
 
     @property
     def id(self) -> str:
-        """The id shared by all events of one operation; generated on first use."""
+        """The id shared by all events of one operation, which is generated on first use."""
         self._event_id = self._event_id or clock_and_ids.new_ulid()
         return self._event_id
 
@@ -52,7 +52,7 @@ class OperationEvent:
             LOGGER.info("%s", _format_event(event_data), extra={"event": event_data})
 
     def start_phase(self, phase_name: str) -> None:
-        """Start a phase; the previous phase ends here."""
+        """Start a phase and end the previous one."""
         current_time = perf_counter()
         if self._current_phase:
             elapsed_ms = (current_time - self._phase_started_at) * 1000

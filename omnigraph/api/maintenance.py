@@ -1,6 +1,6 @@
 """`graph.maintenance`: operations that keep a graph fast, small and consistent.
 
-These include compaction and indexing, cleanup and proofs of absence, checks and repairs, and
+These operations include compaction, indexing, cleanup, proofs of absence, checks, repairs and
 copies. Except for a forced repair, none of these operations changes what the newest commit of a
 branch shows. Operations that recovery could not finish have their own facet,
 `graph.maintenance.operations`.
@@ -49,7 +49,7 @@ class Maintenance(Facet):
 
     @property
     def operations(self) -> Operations:
-        """Unfinished operations and the outcomes of recovered ones."""
+        """Unfinished operations, and the outcomes of recovered operations."""
         return Operations(self._handle)
 
     def optimize(
@@ -64,8 +64,8 @@ class Maintenance(Facet):
         """Compact small fragments and index all rows, without changing any content.
 
         `types` limits the work to the given types. Returns one row per type and the commits that
-        were made: one, none if there was nothing to do, or two if other writers published first.
-        Readers and writers are never blocked.
+        were made: usually one, none if there was nothing to do, or two if other writers published
+        first. Readers and writers are never blocked.
 
         `engine` is "local" (this process), "spark" (the session `spark`, or a new one) or "auto",
         which uses Spark, if available, for 1 GiB of work or more. The result does not depend on the
@@ -85,11 +85,11 @@ class Maintenance(Facet):
         branch: str | None = None,
         actor: str | None = None,
     ) -> Receipt:
-        """Build the indexes that the schema declares, over all rows that are not indexed yet.
+        """Build the indexes that the schema declares, so they cover all rows.
 
-        `rebuild` also replaces existing indexes, which repairs damaged ones: all of them with True,
-        or those of types and columns, such as `["Doc", "Person.age"]`. The receipt lists the indexed
-        columns in `indexes`, by table. `engine` works as in `optimize`.
+        `rebuild` also replaces existing indexes, including damaged ones: all of them if True, or
+        only those of the listed types and columns, such as `["Doc", "Person.age"]`. The receipt
+        lists the indexed columns in `indexes`, by table. `engine` works as in `optimize`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key  age: I32? @index }") as graph:
@@ -102,7 +102,7 @@ class Maintenance(Facet):
         return runs.build_indexes(self._handle.for_branch(branch), (engine, spark), actor, rebuild)
 
     def pending_indices(self) -> list[tuple[str, str, str]]:
-        """Return declared indexes that are not built, as (table, property, reason)."""
+        """Return the declared indexes that are not built, as (table, property, reason) tuples."""
         return runs.list_pending_indexes(self._handle.latest_snapshot())
 
     def cleanup(  # noqa: PLR0913 - all are keywords
@@ -118,16 +118,15 @@ class Maintenance(Facet):
         spark: Any = None,
         progress: CleanupProgress | None = None,
     ) -> Cleanup:
-        """Remove commits that are neither recent nor among the newest `keep` of a branch.
+        """Remove commits that are neither recent nor among the `keep` newest commits of a branch.
 
         `older_than` and `grace` are seconds, a `timedelta`, or a string such as `7d`; the age of a
         commit is the time since it stopped being the newest. Data that branches, tags, merge bases
         and running operations need is kept. `grace` (one hour by default) protects running reads.
-        Without `confirm`, nothing is removed and the report is a preview. `erase` first rewrites
-        the files that hold deleted rows, so that no trace of the rows remains (GDPR deletion).
-        Readers and writers are never blocked. Tables that nothing references any more, because
-        their types were permanently dropped or their branch was deleted, are reported as
-        `unreferenced_paths`; `purge_dropped` or `erase` also removes them.
+        Without `confirm`, nothing is removed and the report is a preview. `erase` first rewrites the files that contain
+        deleted rows, so no trace of the rows remains (GDPR deletion). Readers and writers are never blocked. Tables
+        that are no longer referenced, because their types were permanently dropped or their branch was deleted, are
+        reported as `unreferenced_paths`; `purge_dropped` or `erase` also removes them.
 
         `engine` determines where files are listed and removed: "local" (this process), "spark" (the
         session `spark`, or a new one) or "auto", which uses Spark, if available, for 100,000 files
@@ -145,11 +144,10 @@ class Maintenance(Facet):
 
     @contextmanager
     def hold(self) -> "Iterator[Graph]":
-        """Return a read-only graph on the newest commit, which no cleanup removes while the block runs.
+        """Return a read-only graph on the newest commit, and protect that commit from cleanup while the block runs.
 
         Use a hold for reads that take longer than the grace period of a cleanup, such as long
-        streams. The hold is recorded in the store so that other processes see it, which requires
-        write permission.
+        streams. The hold is recorded in the store, where other processes can see it; this requires write permission.
         """
         handle = self._handle
         snapshot = handle.latest_snapshot()
@@ -159,7 +157,7 @@ class Maintenance(Facet):
     def check_absent(
         self, type_name: str, entity_id: str, *, also: str | PathLike[str] | Sequence[str | PathLike[str]] = ()
     ) -> Absence:
-        """Search for traces of an entity in every file of the graph and of the caches.
+        """Search every file of the graph and of its caches for traces of an entity.
 
         `also` lists additional files and folders, such as those with rejected records. Reads
         everything and writes nothing.
@@ -180,8 +178,8 @@ class Maintenance(Facet):
         Checks names, manifests, logs, the files of every retained version, schema rules, indexes,
         and changes by external writers. The result is truthy if no problems were found; it lists
         all findings, and the newest readable commit of each branch. `quick` skips rows, indexes and
-        file contents. `sample` requests a quick check that also compares the contents of this
-        fraction of the files, such as 0.1, with their checksums.
+        file contents. `sample`, a fraction such as 0.1, requests a quick check that also verifies the checksums of that
+        fraction of the files.
 
         `engine` determines where files are compared: "local" (this process), "spark" (the session
         `spark`, or a new one) or "auto", which uses Spark, if available, for 32 GiB of files or
@@ -195,9 +193,9 @@ class Maintenance(Facet):
         return check_graph(store, quick=quick, sample=sample, progress=progress, executor=executor)
 
     def status(self) -> "Status":
-        """Return the size of the graph: fragments, versions, bytes, and rows that no index covers.
+        """Return the graph's fragment, version, byte and unindexed-row counts.
 
-        `warnings` lists the limits that are exceeded, each with the command to run. Reads no rows.
+        `warnings` lists the exceeded limits, each with a recommended command. Reads no rows.
         """
         from omnigraph.maintenance.status import read_status
 
@@ -223,12 +221,11 @@ class Maintenance(Facet):
         All other external changes are rejected; nothing is ever adopted silently.
 
         With `confirm`, the names of branches and tags whose ref objects are lost or damaged are
-        restored. `restore` is the ULID of a branch or tag whose name is unknown or taken; it
-        becomes the branch `name`, or with `tag` the tag `name`. `drop` is the ULID of a branch or
-        tag to delete instead, or a name that refers to nothing. With `restore` or `drop`, all other
-        names are left unchanged. If the newest manifest versions are missing, they are published
-        again if there is proof that they had been published; `commit` is a commit that you know was
-        acknowledged.
+        restored. `restore` is the ULID of a branch or tag whose name is unknown or taken; it is restored as the branch
+        `name` or, with `tag`, as the tag `name`. `drop` is the ULID of a branch or tag to delete instead, or a name
+        whose branch or tag no longer exists. With `restore` or `drop`, no other names are changed. Missing manifest
+        versions are published again if there is proof that they had been published; `commit` is the id of a commit that
+        you know was acknowledged.
         """
         from omnigraph.maintenance.restore_names import NameChoice
 
@@ -245,7 +242,6 @@ class Maintenance(Facet):
     ) -> CopySummary:
         """Copy the whole graph, with all branches and history, to an empty location.
 
-        Every file that has a checksum is verified; `verify=False` also copies damaged files, to
-        rescue the rest.
+        Every file that has a checksum is verified; `verify=False` also copies damaged files, to save the intact ones.
         """
         return runs.copy_graph_to(self._handle, uri, progress, storage_options, verify=verify)

@@ -1,4 +1,4 @@
-"""The runs behind `graph.maintenance`: each logs one event and makes one call to a lower layer.
+"""The implementation of `graph.maintenance`: each function logs one event and makes one call to a lower layer.
 
 Modules that a query never needs are imported only where they are used.
 """
@@ -73,7 +73,7 @@ def build_indexes(
 
 
 def list_pending_indexes(snapshot: "Snapshot") -> list[tuple[str, str, str]]:
-    """Return declared indexes that are not built, as (table, property, reason)."""
+    """Return the declared indexes that are not built, as (table, property, reason) tuples."""
     from omnigraph.lang.schema.type_names import type_for_key
     from omnigraph.maintenance.index_maintenance import unbuilt_indexes
 
@@ -126,7 +126,7 @@ def search_traces(handle: Handle, type_name: str, entity_id: str, also: Paths) -
     more = [fspath(path) for path in ([also] if isinstance(also, str | PathLike) else also)]
     for path in more:
         if not Path(path).exists():  # a missing file proves nothing
-            raise InputError(f"there is no file or folder {path}", reason="unknown path")
+            raise InputError(f"no such file or folder: {path}", reason="unknown path")
     folders = [*([str(cache)] if cache is not None else []), *more]
     return find_traces(handle.store, type_name, entity_id, folders)
 

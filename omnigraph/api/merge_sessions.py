@@ -1,6 +1,7 @@
-"""The results of a merge: `MergeResult`, and `MergeSession` to resolve conflicts one by one.
+"""Merge results (`MergeResult`), and merge sessions (`MergeSession`) to resolve conflicts one by one.
 
-Both are based on two captured states, one per side. A session changes nothing until its `commit`.
+Both work on two captured states, one for each side of the merge. A session changes nothing until
+its `commit`.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -49,13 +50,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class MergeResult(Guarded):
-    """What a merge did or would do; truthy if the target now contains everything in the source.
+    """The actual or previewed effect of a merge; truthy if the target now contains everything in the source.
 
     `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with
-    conflicts. `base`, `source` and `target` are the merged commits. `discarded` lists what the
-    decisions about conflicts discard: each property value, whole entity or deletion, with its side.
-    `lost_edges` are edges that one side deleted together with a node that the merge keeps; these
-    edges are not restored.
+    conflicts. `base`, `source` and `target` are the merged commits. `discarded` lists the changes dropped when
+    conflicts were resolved: each property value, whole entity or deletion, with its side. `lost_edges` are edges that
+    one side deleted together with a node that the merge keeps; these edges are not restored.
     """
 
     outcome: MergeOutcome
@@ -83,7 +83,7 @@ class MergeResult(Guarded):
 
     @cached_property
     def delta(self) -> Diff:
-        """The changes to the target, made or previewed; computed on first use."""
+        """The changes to the target, whether made or previewed; they are computed on first use."""
         if self.merged is None or self.outcome == "already_up_to_date":
             return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
         new_commit_id = self.commit.id if self.commit is not None else self.source
@@ -105,7 +105,7 @@ class MergeResult(Guarded):
         }
 
     def _count_changes(self) -> dict[str, Any]:
-        """Count the changes without reading the rows of tables that an offload engine compared."""
+        """Count the changes without reading the rows of tables that were compared on Spark."""
         merge_plan = self.merged.plan if self.merged is not None else None
         if self.merged is None or merge_plan is None or not merge_plan.offloaded_tables:
             return self.delta.summary()
@@ -156,9 +156,9 @@ def build_merge_result(merge_report: MergeReport) -> MergeResult:
 
 
 class MergeSession(Guarded):
-    """A merge whose conflicts are resolved one by one: `resolve`, inspect, `commit`.
+    """A merge whose conflicts are resolved one by one with `resolve`, then published with `commit`.
 
-    Conflicts keep their numbers. A decision may reveal new conflicts, which are appended.
+    Conflict numbers never change. Resolving a conflict may reveal new conflicts, which are appended to the list.
     """
 
     def __init__(
@@ -203,7 +203,8 @@ class MergeSession(Guarded):
     def resolve(self, which: int | EntityConflict, choice: ConflictAnswer) -> "MergeSession":
         """Resolve one conflict with `ours`, `theirs`, or a dict of property values.
 
-        A side decides only the properties in conflict, unless the session compares whole entities.
+        Choosing a side decides only the properties in conflict, unless the session compares whole
+        entities.
         """
         all_conflicts = self.conflicts
         try:
@@ -231,7 +232,7 @@ class MergeSession(Guarded):
         return self
 
     def preview(self) -> MergeResult:
-        """Return what a commit would do now, and the remaining conflicts."""
+        """Return a preview of the merge and the remaining conflicts."""
         return build_merge_result(self._run_merge(replace(self._request, dry_run=True)))
 
     def commit(self, *, message: str | None = None, actor: str | None = None) -> MergeResult:
@@ -258,7 +259,7 @@ class MergeSession(Guarded):
         return conflict_card(self.open, repr(self)[1:-1])
 
     def _publish_merge(self, request: MergeRequest) -> MergeReport:
-        """Publish the merge; plan it again if only maintenance has changed the target since."""
+        """Publish the merge; plan it again if only maintenance has changed the target in the meantime."""
         for _ in range(MAX_ATTEMPTS - 1):
             try:
                 return self._run_merge(request)
@@ -271,7 +272,7 @@ class MergeSession(Guarded):
         return self._run_merge(request)
 
     def _open_planner(self) -> MergePlanner:
-        """Return a planner; conflicts between schemas cannot be resolved one by one, so they are raised."""
+        """Return a planner; conflicts between schemas cannot be resolved one by one, so they are raised as errors."""
         planner = open_planner(self._merge_inputs, self._request)
         if planner.merged_schema is not None and planner.merged_schema.conflicts:
             hint = "merge with a strategy for schema_conflict, or change one of the schemas"
@@ -307,7 +308,7 @@ class MergeSession(Guarded):
 
 
 def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str] = ()) -> Iterator[TableChanges]:
-    """Yield the changes of a merge to the target, table by table, skipping some tables."""
+    """Yield the changes that a merge makes to the target, table by table, except for the excluded tables."""
     merge_inputs, merge_plan = merge_report.merge_inputs, merge_report.plan
     if merge_plan is None:
         return
@@ -321,7 +322,7 @@ def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str
 
 
 def _diff_adopted_table(merge_inputs: MergeInputs, table_key: TableKey) -> TableChanges:
-    """Return the changes to an adopted table, in the columns that it has on the source."""
+    """Return the changes to a table that the merge takes from the source, with the source's columns."""
     source_snapshot = merge_inputs.source_snapshot
     defaults = backfill_values(type_for_key(source_snapshot.schema.ir.catalog, table_key))
     return diff_table(merge_inputs.target_snapshot, source_snapshot, table_key, column_defaults=defaults)

@@ -1,4 +1,4 @@
-"""Merges, merge sessions, reverts, cherry-picks and resets; each ends in one publish or has no effect."""
+"""Merges, merge sessions, reverts, cherry-picks and resets; each publishes one commit or has no effect."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,7 +31,7 @@ Authorship = tuple[str | None, str | None]  # message and actor
 
 
 def check_granularity(granularity: Granularity) -> Granularity:
-    """Return a granularity; raise `InputError` for an unknown one.
+    """Return the granularity if it is valid; otherwise raise `InputError`.
 
     >>> check_granularity("property")
     'property'
@@ -43,7 +43,7 @@ def check_granularity(granularity: Granularity) -> Granularity:
 
 
 def choose_merge_engine(engine: EngineChoice) -> Any:
-    """Return the engine for large tables of a merge; None if this process compares all tables."""
+    """Return the engine for large tables of a merge, or None if this process compares all tables."""
     engine_name, session = engine
     check_engine(engine_name)
     if engine_name == "local":
@@ -75,15 +75,16 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     `source` and `into` both default to the branch of this graph, but at least one must be given.
     Merges are rejected on a graph that is pinned to a past commit or a tag. Changes made on only
     one side are merged without conflict. Different changes on both sides are conflicts; all of them
-    are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves them: `ours`
-    (the target), `theirs` (the source), a dict of these by conflict kind or by type, or a function
-    that takes the conflict and returns one of them, values, or None. Changes to different properties
-    of an entity are combined, and a strategy decides only the properties in conflict; with
-    `granularity="entity"`, entities are compared and decided as a whole. The `discarded` changes of
-    the result are those that a decision did not keep. `collapse_edges` keeps one of two equal edges
-    that both sides added. The default `message` is "Merge branch 'x' into main". `engine` is "local"
-    (this process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both
-    sides together changed millions of rows; the result is the same.
+    are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves the
+    conflicts; it is `ours` (the target), `theirs` (the source), a dict of these by conflict kind or
+    by type, or a function that takes a conflict and returns one of them, values, or None. Changes
+    to different properties of an entity are combined, and a strategy decides only the properties in
+    conflict; with `granularity="entity"`, entities are compared and decided as a whole. The
+    result's `discarded` lists the changes that were dropped when conflicts were resolved.
+    `collapse_edges` keeps one of two equal edges that both sides added. The default `message` is
+    "Merge branch 'x' into main". `engine` is "local" (this process), "spark" (the session `spark`,
+    or a new one) or "auto", which uses Spark if both sides together changed millions of rows; the
+    result is the same.
 
     Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
     meantime, `PreconditionFailed`, and `ReadOnlyError`.
@@ -179,17 +180,17 @@ def _revert_range(
 
 
 def _require_no_mainline(revision: Replay) -> str:
-    """Return the text of a range; a parent number would be ambiguous for several commits."""
+    """Return a range as text; reject a parent number, which would be ambiguous for several commits."""
     if revision.mainline is not None:
         message = f"mainline {revision.mainline} does not apply to the range '{revision.commit}'"
-        raise InputError(message, reason="expected a single merge commit", hint="revert the range without it")
+        raise InputError(message, reason="expected a single merge commit", hint="omit mainline to revert a range")
     return str(revision.commit)
 
 
 def reset_branch(
     handle: Handle, branch: str, revision: Revision, request: MergeRequest, authorship: Authorship
 ) -> MergeResult:
-    """Give a branch the state of a revision, which is resolved relative to that branch."""
+    """Reset a branch to the state of a revision, which is resolved relative to that branch."""
     action = "a branch reset"
     handle.require_branch(action)
     if not request.dry_run:
@@ -206,7 +207,7 @@ def reset_branch(
 
 
 def _merge_metadata(handle: Handle, source: BranchState, target: BranchState, authorship: Authorship) -> CommitMetadata:
-    """Return the metadata of a merge commit; a merge without a message names its branches."""
+    """Return the metadata of a merge commit; the default message names both branches."""
     message, actor = authorship
     if message is None:
         message = f"Merge branch '{source.name}' into {target.name}"
@@ -226,7 +227,7 @@ def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
 
 
 def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchState) -> MergeResult:
-    """Delete the source; a failure does not affect the merge, which is already published."""
+    """Delete the source; a failure does not affect the merge, because it is already published."""
     try:
         bound, head = handle.branch_name, result.source
         delete_branch(handle.store, source.name, current_branch=bound, expected_head=head)
@@ -236,7 +237,7 @@ def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchSta
 
 
 def _replay_message(verb: ReplayKind, commit: Commit) -> str | None:
-    """Return the default message of a commit that repeats or reverts another."""
+    """Return the default message of a commit that repeats or reverts another commit."""
     if verb == "cherry_pick":
         return commit.message
     return _message_about("Revert", commit)

@@ -44,7 +44,7 @@ def init(  # noqa: PLR0913 - all but two are keywords
 ) -> Graph:
     """Create a graph and open it.
 
-    `schema` is `.pg` text, or a path to it. `exist_ok` opens an existing graph if its schema is
+    `schema` is `.pg` text, or the path of a `.pg` file. `exist_ok` opens an existing graph if its schema is
     equivalent. `force` takes over the claim of an interrupted `init`, but never an existing graph.
     `storage_options` configure an object store; they override the `AWS_*` variables.
     """
@@ -106,7 +106,7 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     storage_options: StorageOptions | None,
     verify: bool | None,
 ) -> Handle:
-    """Open the handle of a graph, with the options of `open`."""
+    """Open the handle of a graph, with the same options as `open`."""
     actor = resolve_actor(actor)
     effects, location = Effects(read_only=read_only), os.fspath(uri)
     store = open_store(location, effects=effects, durability=durability, storage_options=storage_options)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Operations(Facet):
-    """Long operations: those that are running, and those whose process crashed."""
+    """Long-running operations that are in progress or whose process crashed."""
 
     __slots__ = ()
 
@@ -21,7 +21,7 @@ class Operations(Facet):
         return list_recovery_records(self._handle.store)
 
     def pending(self) -> "list[PendingIntent]":
-        """Return the operations that are running, or whose process crashed and that the next write recovers."""
+        """Return the operations that are running, and those of crashed processes that the next write will recover."""
         from omnigraph.publish.intent import list_intents
 
         self._handle.require_open()
@@ -39,7 +39,7 @@ class Operations(Facet):
         return list_set_aside_operations(self._handle.store)
 
     def retry(self, operation_id: str) -> RecoveryRecord | None:
-        """Resolve an operation that was set aside, after its cause has been fixed.
+        """Resolve an operation that was set aside, after the cause of its failure has been fixed.
 
         Returns the outcome, or None if the operation was already resolved. If recovery still fails,
         raises the error and leaves the operation set aside.

@@ -1,4 +1,4 @@
-"""Optional libraries, imported by name, with an installation hint if one is missing."""
+"""Import optional libraries by name, with an installation hint if one is missing."""
 
 from importlib import import_module
 from typing import Any

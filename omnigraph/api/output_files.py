@@ -85,7 +85,7 @@ def _sync_rename(path: Path, written_stat: os.stat_result) -> None:
     finally:
         os.close(folder_descriptor)
     if not os.path.samestat(path.stat(), written_stat):
-        hint = "another process writes to this path: choose a different one"
+        hint = "another process is writing to this path; choose a different path"
         raise InputError(f"{path} was replaced concurrently", reason="replaced", hint=hint)
 
 

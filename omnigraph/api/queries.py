@@ -1,6 +1,6 @@
 """Queries, streams, plans, node and edge sets, and exports.
 
-Each function takes one snapshot of a handle, compiles one query text (or reuses the compiled one)
+Each function takes one snapshot of a handle, compiles the query text (or reuses the compiled query)
 and passes both to the engine. No function opens a table itself.
 """
 
@@ -100,7 +100,7 @@ def explain(
     analyze: bool = False,
     **values: Any,
 ) -> Any:
-    """Return a query's plan: operators with estimated rows; `analyze` runs the query and measures it."""
+    """Return a query's plan with estimated row counts; with `analyze`, also run the query and measure it."""
     from omnigraph.engine.explain import explain as explain_plan
 
     arguments = combine_arguments(params, values)
@@ -121,9 +121,9 @@ def edges(handle: Handle, type_name: str, /) -> EdgeSet:
 
 
 def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
-    """Return a node by its key, or by its id if the type has no key; None if there is no such node.
+    """Return a node by its key, or by its id if the type has no key; return None if there is no such node.
 
-    Pass a composite key as a mapping, or as a tuple in the order of the declaration.
+    Pass a composite key as a mapping, or as a tuple in declaration order.
     """
     candidates = nodes(handle, type_name)
     key_id = resolve_node_id(handle.latest_snapshot().schema.ir, type_name, key)
@@ -183,7 +183,7 @@ def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
 
 
 def prepare_query(graph: "Graph", handle: Handle, source: QuerySource, name: str | None) -> Prepared:
-    """Check a query now; the returned `Prepared` calls the graph with its text."""
+    """Check a query now; the returned `Prepared` runs it on the graph."""
     _, query = _compile(handle, QueryCall(source, name))
     query_text = read_query(source, {})
     text, query_name = SourceText(query_text.source_name, query_text.text), query.name
@@ -201,7 +201,7 @@ def prepare_query(graph: "Graph", handle: Handle, source: QuerySource, name: str
 
 
 def require_node(handle: Handle, type_name: str, key: Any) -> Node:
-    """Return a node by its key; raise `EntityNotFound`, which is a `KeyError`, if there is none."""
+    """Return a node by its key; raise `EntityNotFound`, which is a `KeyError`, if the node does not exist."""
     existing = node(handle, type_name, key)
     if existing is None:
         raise EntityNotFound(f"no {type_name} '{key}' found")

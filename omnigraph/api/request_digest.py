@@ -1,9 +1,9 @@
-"""The digest of a write request, by which a repeated request with the same idempotency key is recognised.
+"""The digest of a write request, which identifies a repeated request with the same idempotency key.
 
-This module owns the canonical form of a request: a string that depends only on what was requested,
-never on the names of classes and fields in this code. Records written by an earlier release must
-keep matching, so a released form never changes. This is version 1, without a prefix; a new form
-gets the next version number and a prefix in its digests.
+This module defines the canonical form of a request: a string that depends only on what was
+requested, never on the names of classes and fields in this code. Records written by an earlier
+release must keep matching, so a released form never changes. This is version 1, whose digests have
+no prefix; a new form gets the next version number and a prefix in its digests.
 """
 
 import hashlib
@@ -50,7 +50,8 @@ _FORM_NAMES: dict[type, str] = {
     plan.MatchedDelete: "MatchedDelete kind type_name matched cascades",
 }
 
-# The classes of a matched read. Fields at their default are omitted, so a new field with a default is compatible.
+# The classes of a matched read (the read plan that selects the rows of an update or delete). Fields that have their
+# default value are omitted, so a new field with a default is compatible.
 _SPARSE_FORM_NAMES: dict[type, str] = {
     plan.ReadPlan: "ReadPlan operators columns variables aggregated distinct order ranking limit offset having",
     plan.PlanColumn: "PlanColumn name value type",
@@ -71,7 +72,7 @@ _SPARSE_FORM_NAMES: dict[type, str] = {
 
 
 def digest_request(request: object) -> str:
-    """Return the digest of a request: a write plan with its arguments, records, or a list of them.
+    """Return the digest of a request, which is a write plan with its arguments, records, or a list of these.
 
     >>> digest_request(("append", [("Person", [[("name", "'ann'")]])]))[:16]
     '5784f9f6d4e3190e'
@@ -83,7 +84,8 @@ def canonical_text(value: object) -> str:
     """Return a request in its canonical form.
 
     Raises:
-        TypeError: a value has no canonical form; its `repr` could change with the next release.
+        TypeError: a value has no canonical form, because its `repr` could change with the next
+        release.
 
     >>> canonical_text(("append", [1, None, "x"], (2.5,)))
     "('append', [1, None, 'x'], (2.5,))"

@@ -1,7 +1,8 @@
-"""`graph.revisions`: commits, and their effects on single entities.
+"""`graph.revisions`: commits, and the history of single entities.
 
-As in git, a revision is anything that names a commit: an id, a tag, `HEAD~1`. The common methods
-`graph.log`, `graph.at` and `graph.diff` are on the graph itself; the less common ones are here.
+As in git, a revision is anything that names a commit, such as an id, a tag or `HEAD~1`. The common
+methods `graph.log`, `graph.at` and `graph.diff` are on the graph itself; this facet has the less
+common methods.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Revisions(Facet):
-    """The commits of a graph: look one up, revert or cherry-pick it, or trace an entity's history.
+    """The commits of a graph: look up, revert or cherry-pick a commit, or trace an entity's history.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key  age: I32? }") as graph:
@@ -84,13 +85,13 @@ class Revisions(Facet):
     ) -> MergeResult:
         """Undo the changes of a commit, or of a range, in a new commit; later changes are kept.
 
-        The range `A..B` is undone as a whole: the net effect of the commits after A, up to and
-        including B; without B, up to the head. A must be an ancestor of B.
+        A range `A..B` is undone as a whole, as the net effect of the commits after A up to and
+        including B; B defaults to the head. A must be an ancestor of B.
 
-        Properties that have changed again since then are conflicts, as in a merge: `ours` keeps the
+        Properties that have changed again since then are conflicts, as in a merge; `ours` keeps the
         current values, and `theirs` restores the values from before the commit. Other properties of
-        the same entities are kept as they are, unless `granularity="entity"`. A merge commit is
-        reverted relative to its first parent, or to parent number `mainline`.
+        the same entities are kept unless `granularity` is "entity". A merge commit is reverted
+        relative to its first parent, or to parent number `mainline`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -118,9 +119,9 @@ class Revisions(Facet):
         granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult:
-        """Apply the changes of one commit to a branch, by default this one.
+        """Apply the changes of one commit to a branch, by default this branch.
 
-        Conflicts are handled as in a merge: `ours` is the branch, and `theirs` is the commit.
+        Conflicts are handled as in a merge, where `ours` is the branch and `theirs` is the commit.
 
         Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime, and
         `ReadOnlyError`.

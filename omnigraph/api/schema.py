@@ -23,7 +23,7 @@ SchemaText = str | PathLike[str] | SourceText
 
 
 class Schema(Facet):
-    """A schema: its text, its types, and how to change it.
+    """The schema of a graph: its text, its types, and the methods that change it.
 
     The text and the types are those of the commit that the graph showed when `graph.schema` was
     read; they do not change afterwards.
@@ -52,7 +52,7 @@ class Schema(Facet):
 
     @property
     def contract(self) -> StoredSchema:
-        """The schema as the graph stores it."""
+        """The schema as it is stored in the graph."""
         return self._snapshot.schema
 
     @property
@@ -62,7 +62,7 @@ class Schema(Facet):
 
     @property
     def ir(self) -> SchemaIR:
-        """The compiled schema: the catalog of types, and their permanent numbers."""
+        """The compiled schema: the catalog of types, with the permanent ids of types and properties."""
         return self.contract.ir
 
     @property
@@ -76,10 +76,11 @@ class Schema(Facet):
         return tuple(edge.name for edge in self.ir.catalog.edges)
 
     def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> SchemaPlan:
-        """Plan the steps from the schema of the branch to a new schema, without reading data.
+        """Plan the steps from the branch's schema to a new schema, without reading data.
 
-        `new` is `.pg` text, or a path to it. `allow_data_loss` plans drops that also delete the
-        history of dropped data. Raises the language errors and `IdentityError`.
+        `new` is `.pg` text, or the path of a `.pg` file. `allow_data_loss` plans drops that also delete the
+        history of dropped data. Raises a language error if the schema is invalid, and
+        `IdentityError`.
         """
         return _plan(self._handle.for_branch(branch), new, allow_data_loss=allow_data_loss)
 
@@ -96,13 +97,12 @@ class Schema(Facet):
     ) -> SchemaApplied:
         """Change the schema of the branch in one commit; other branches keep their schemas.
 
-        `new` is `.pg` text, a path, or a plan, which can only be applied to the schema that it was
-        made for. Steps that existing data may violate are checked against the data first. Dropped
-        data stays readable in earlier commits; with `allow_data_loss`, its history is also deleted.
-        `dry_run` only checks.
+        `new` is `.pg` text, a path, or a plan; a plan can be applied only to the schema that it was made for. Steps
+        that existing data may violate are checked against the data first. Dropped data stays readable in earlier
+        commits; with `allow_data_loss`, its history is also deleted. `dry_run` only checks.
 
         Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,
-        `PreconditionFailed`, `ReadOnlyError`, and the language errors.
+        `PreconditionFailed`, `ReadOnlyError`, and a language error if the schema is invalid.
         """
         handle = self._handle.for_branch(branch)
         handle.require_branch("a schema change")
@@ -114,7 +114,7 @@ class Schema(Facet):
 
 
 def read_schema_text(schema: SchemaText) -> tuple[str, str]:
-    """Return the text of a schema and its name; a single word that ends in `.pg` is a path.
+    """Return the text of a schema and its name; a single word that ends in `.pg` is treated as a path.
 
     >>> read_schema_text("node Lamp {}")
     ('node Lamp {}', '<schema>')

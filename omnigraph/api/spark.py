@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Spark(Facet):
-    """A graph for Spark: `graph.spark.frames(session).nodes("Paper")` is a DataFrame."""
+    """The graph as seen by Spark; for example, `graph.spark.frames(session).nodes("Paper")` is a DataFrame."""
 
     __slots__ = ()
 
     def frames(self, session: Any = None, *, master: str | None = None, remote: str | None = None) -> "SparkGraph":
-        """Return the newest snapshot for Spark, with node and edge types as DataFrames.
+        """Return the newest snapshot for use in Spark, with node and edge types as DataFrames.
 
-        Without a session, the active one is used, or a local one is started.
+        If no session is passed, the active session is used, or a local session is started.
         """
         from omnigraph.spark.session import spark_session
         from omnigraph.spark.snapshot_frames import SparkGraph
@@ -43,7 +43,7 @@ class Spark(Facet):
         rejects: str | PathLike[str] | None = None,
         available_now: bool = False,
     ) -> Any:
-        """Load a streaming DataFrame batch by batch, each batch exactly once; return the streaming query.
+        """Load a streaming DataFrame batch by batch, exactly once per batch; return the streaming query.
 
         `name` identifies the stream, and `checkpoint` is the folder in which Spark records its
         progress. With `available_now`, the query ends when all available data has been loaded.

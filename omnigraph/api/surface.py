@@ -1,8 +1,8 @@
-"""The public surface of a graph, as protocols: what local and remote graphs have in common.
+"""The public surface of a graph as protocols, shared by local and remote graphs.
 
 mypy checks `Graph` against `GraphSurface`; the client of a server implements the same protocol.
-Only members that need direct access to the files are left out: `Graph.snapshot`, `Graph.table` and
-`Graph.schema.contract`. The methods are documented where they are implemented.
+The protocol omits only the members that need direct access to the files, namely `Graph.snapshot`,
+`Graph.table` and `Graph.schema.contract`. The methods are documented where they are implemented.
 """
 
 # ruff: noqa: D102, PLR0913
@@ -57,7 +57,7 @@ Answer = TypeVar("Answer")
 
 
 class GraphSurface(Protocol):
-    """An open graph, local or on a server."""
+    """An open graph, either local or on a server."""
 
     def __enter__(self) -> Self: ...
 

@@ -28,7 +28,7 @@ class Tags(Facet):
         return tags.list_tags(self._handle.store)
 
     def names(self) -> list[str]:
-        """Return all names, sorted."""
+        """Return all names in sorted order."""
         return [tag.name for tag in self.values()]
 
     def __iter__(self) -> Iterator[str]:
@@ -41,12 +41,12 @@ class Tags(Facet):
         return name in self.names()
 
     def __getitem__(self, name: str) -> Tag:
-        """Return the tag with the given name; raise `NotFound`, which is a `KeyError`, if there is none."""
+        """Return the tag with the given name; raise `NotFound`, which is a `KeyError`, if it does not exist."""
         self._handle.require_open()
         return tags.find_tag(self._handle.store, name)
 
     def get(self, name: str) -> Tag | None:
-        """Return the tag with the given name, or None if there is none."""
+        """Return the tag with the given name, or None if it does not exist."""
         try:
             return self[name]
         except NotFound:

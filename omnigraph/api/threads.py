@@ -1,7 +1,7 @@
-"""Blocking calls for asynchronous programs: a bounded thread pool, and cancellation.
+"""Run blocking calls in asynchronous programs: a bounded thread pool, and cancellation.
 
 A write that is cancelled before it is published has no effect; once publishing has begun, its
-outcome is awaited. Nothing here runs its own event loop.
+outcome is awaited. This module never runs its own event loop.
 """
 
 import asyncio
@@ -63,8 +63,8 @@ async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any,
     except asyncio.CancelledError:
         stop.set()
         if not future.cancel():
-            # The call is already running: it stops before publishing, or its outcome is awaited
-            # here.
+            # The call is already running: it stops before publishing, or this coroutine waits for
+            # its outcome.
             await asyncio.wait([waiting])
             if not waiting.cancelled():
                 waiting.exception()
@@ -100,7 +100,8 @@ def in_thread(
 ) -> Callable[Concatenate[Any, Params], Coroutine[Any, Any, Answer]]:
     """Return a blocking method as a coroutine, with the same parameters and docstring.
 
-    For use in the body of an `AsyncFacet`: `cleanup = in_thread(Maintenance.cleanup)`.
+    Use this function in the body of an `AsyncFacet`, as in `cleanup =
+    in_thread(Maintenance.cleanup)`.
     """
 
     @wraps(method)

@@ -1,8 +1,8 @@
 """Transactions: several writes that are published as one commit.
 
-This module owns the list of operations. Each operation runs immediately on an overlay of the first
-snapshot, for the reads inside the transaction, and again on the newest state when the transaction
-ends. Nothing is visible outside the transaction before it ends.
+This module manages the list of operations. Each operation runs immediately on an overlay of the
+first snapshot, so that reads inside the transaction see it, and again on the newest state when the
+transaction ends. Nothing is visible outside the transaction before it ends.
 """
 
 import threading
@@ -178,11 +178,11 @@ class Transaction(Guarded):
         return Result(answer.table, query_name=query.name, params=arguments, target=target)
 
     def nodes(self, type_name: str, /) -> NodeSet:
-        """Return the nodes of a type, including the writes of this transaction."""
+        """Return the nodes of a type, including those written in this transaction."""
         return node_set(self._run_text, self._open_work().overlay.catalog, type_name)
 
     def edges(self, type_name: str, /) -> EdgeSet:
-        """Return the edges of a type, including the writes of this transaction."""
+        """Return the edges of a type, including those written in this transaction."""
         return edge_set(self._run_text, self._open_work().overlay.catalog, type_name)
 
     # Inside -------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class Transaction(Guarded):
         return select_query(queries, name)
 
     def _add_operation(self, added: WriteOperation, request: object) -> None:
-        """Run an operation on the overlay for later reads, and record it for the publish."""
+        """Run an operation on the overlay so that later reads see it, and record it for publishing."""
         work = self._open_work()
         try:
             if not work.replayed:

@@ -23,7 +23,7 @@ _RESERVED_PREFIX = "omnigraph:"
 _PLAIN_TYPES = (str, bytes, int, float, date)
 _MAX_TEXT_LENGTH = 4096  # maximum number of characters in a message, an actor or a key
 
-# Set by code that may have to stop the writes in its context, for example when a coroutine is cancelled.
+# This event is set by code that may have to stop the writes in its context, for example when a coroutine is cancelled.
 STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("omnigraph_stop", default=None)
 
 
@@ -37,7 +37,7 @@ class WriteOptions:
     idempotency_key: str | None = None
 
     def commit_metadata(self, request: object = None) -> CommitMetadata:
-        """Return the metadata of the commit; with a key, also the digest of the request.
+        """Return the metadata of the commit; with an idempotency key, include the digest of the request.
 
         The digest distinguishes a repeated request from a different request with the same key.
         """
@@ -52,7 +52,7 @@ class WriteOptions:
     def requirements(
         self, unchanged_reads: UnchangedReads, attempt_counter: "AttemptCounter"
     ) -> tuple[Requirement, ...]:
-        """Return the requirements of every attempt, with the caller's own precondition first."""
+        """Return the requirements that every attempt checks, with the caller's own precondition first."""
         head_requirement = () if self.if_commit is None else (ExpectedHead(self.if_commit),)
         return (attempt_counter, *head_requirement, unchanged_reads)
 
@@ -65,7 +65,7 @@ class AttemptCounter:
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def to_json(self) -> list[Any]:
-        """Return an empty requirement, because other processes cannot check this one."""
+        """Return an empty requirement, because other processes cannot check this requirement."""
         return ["watch", []]
 
     def check(self, txn: WriteTxn) -> None:
@@ -81,7 +81,7 @@ class AttemptCounter:
 
 
 def resolve_actor(explicit_actor: str | None) -> str | None:
-    """Return the explicit actor or `OMNIGRAPH_ACTOR`; reject names reserved for the system."""
+    """Return the explicit actor or the value of `OMNIGRAPH_ACTOR`; reject names reserved for the system."""
     actor = explicit_actor or os.environ.get("OMNIGRAPH_ACTOR") or None
     if actor is not None and actor.startswith(_RESERVED_PREFIX):
         message = f"'{actor}' cannot be an actor: the prefix '{_RESERVED_PREFIX}' is reserved"
@@ -90,9 +90,10 @@ def resolve_actor(explicit_actor: str | None) -> str | None:
 
 
 def describe_load_request(mode: str, source: object) -> object:
-    """Return what distinguishes one load from another: its mode and its records.
+    """Return the properties that identify a load: its mode and its records.
 
-    Files and frames would have to be read first, so such a load is identified only by its key.
+    Files and frames would have to be read first, so such a load is identified only by its
+    idempotency key.
 
     >>> describe_load_request("append", {"Person": [{"name": "ann"}]})
     ('append', [('Person', [[('name', "'ann'")]])])
@@ -104,7 +105,7 @@ def describe_load_request(mode: str, source: object) -> object:
 
 
 def describe_plain_value(value: object) -> object:
-    """Describe plain data identically in every process; return "" for anything else.
+    """Return a description of plain data that is the same in every process, or "" for anything else.
 
     >>> describe_plain_value({"b": [1.5, None], "a": "x"})
     [('a', "'x'"), ('b', ['1.5', 'None'])]

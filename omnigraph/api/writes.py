@@ -1,4 +1,4 @@
-"""Mutations and inserted records; each call makes one commit or has no effect.
+"""Mutations and record inserts; each call makes one commit or has no effect.
 
 The convenience methods compile to the same mutations and loads, so the same rules apply.
 """
@@ -43,8 +43,8 @@ Answer = TypeVar("Answer")
 class WriteKeywords(TypedDict, total=False):
     """The options that every write accepts.
 
-    `branch` selects a branch other than the handle's own. `if_commit` writes only if the branch
-    is at this commit. A repeated `idempotency_key` returns the first commit again.
+    `branch` selects a branch other than the handle's own. With `if_commit`, the write succeeds only
+    if the branch is at this commit. A repeated `idempotency_key` returns the first commit again.
     """
 
     branch: str | None
@@ -68,16 +68,16 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
     idempotency_key: str | None = None,
     **values: Any,
 ) -> Receipt:
-    """Run a mutation as one commit, or no commit if nothing matches.
+    """Run a mutation as one commit, or without a commit if nothing matches.
 
     Every write accepts `branch`, `if_commit` (write only if the branch is at this commit),
     `message`, `actor`, and `idempotency_key` (a repeated write returns the first commit again).
     Updates and deletes are strict: they fail with a conflict if a node or an edge that they match
-    has changed since this graph last showed it, in values that they read or write, or if they
-    match others than before. Everything else is retried internally.
+    has changed since this graph last showed it, in values that they read or write, or if they no
+    longer match the same entities. All other conflicts are retried internally.
 
-    Raises the language errors, `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
-    `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit`, and `ReadOnlyError`.
+    Raises a language error if the query is invalid, and `ConstraintViolation`, `UniqueViolation`,
+    `KeyConflict`, `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit` or `ReadOnlyError`.
     """
     call = QueryCall(source, name, {**(params or {}), **values})
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
@@ -92,7 +92,7 @@ def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[W
 
 
 def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
-    """Add entities, or replace those with the same id, as whole rows.
+    """Add entities, or replace the whole rows of those with the same id.
 
     An edge without an `id` is always new. If a repeated call must not duplicate an edge, give the
     edge an id, or declare `@unique(src, dst)` in the schema.
@@ -104,7 +104,7 @@ def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[W
 def connect_nodes(
     handle: Handle, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[WriteKeywords]
 ) -> Receipt:
-    """Add edges: `[("ada", "bob", {"since": "2020-01-01"})]`.
+    """Add edges, given as tuples such as `("ada", "bob", {"since": "2020-01-01"})`.
 
     An endpoint is the key of its node as a Python value: a string, a number or a date, or a tuple
     or dict for a composite key. A node whose type has no key is identified by its id.
@@ -129,7 +129,7 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     idempotency_key: str | None = None,
     **values: Any,
 ) -> Receipt:
-    """Set properties of nodes: `update("Person", where="name = $n", set=…, n=…)`."""
+    """Set properties of nodes, as in `update("Person", where="name = $n", set=…, n=…)`."""
     target = handle.for_branch(branch)
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
@@ -151,7 +151,7 @@ def delete(  # noqa: PLR0913 - all but the first are keywords
     idempotency_key: str | None = None,
     **values: Any,
 ) -> Receipt:
-    """Delete edges, or nodes together with their edges: `delete("Person", where="age > 120")`."""
+    """Delete edges, or nodes together with their edges, as in `delete("Person", where="age > 120")`."""
     target = handle.for_branch(branch)
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
@@ -168,12 +168,12 @@ def transaction(
     actor: str | None = None,
     idempotency_key: str | None = None,
 ) -> "Transaction":
-    """Combine several writes into one commit: `with graph.transaction() as tx: tx.insert(…)`.
+    """Combine several writes into one commit, as in `with graph.transaction() as tx: tx.insert(…)`.
 
     Reads inside the transaction see its earlier writes. If the block raises an exception, the graph
-    is unchanged. What was read, updated or deleted inside the transaction must be unchanged when it
-    ends; otherwise `ReadSetConflict` is raised. Changes to other nodes of the same types do not matter,
-    unless the transaction traversed, searched or ranked them.
+    is unchanged. Everything that the transaction read, updated or deleted must be unchanged when it ends; otherwise
+    `ReadSetConflict` is raised. Changes to other nodes of the same types do not matter, unless the transaction
+    traversed, searched or ranked these types.
     """
     from omnigraph.api.transactions import Transaction
 
@@ -184,7 +184,7 @@ def transaction(
 
 
 def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -> Receipt:
-    """Run a mutation as one commit, or no commit if nothing matches."""
+    """Run a mutation as one commit, or without a commit if nothing matches."""
     from omnigraph.engine.writes.mutate import bind_mutation, run_operations
 
     handle.require_writable("a mutation")

@@ -1,5 +1,5 @@
-"""The command line: translates arguments into calls, and results and errors into text or JSON.
+"""The command line, which translates arguments into calls, and results and errors into text or JSON.
 
-The work itself is done by the layers below. Nothing here may slow down start-up: commands and their
-dependencies are imported only when they run.
+The work itself is done by the layers below. To keep start-up fast, commands and their dependencies are imported only
+when they run.
 """

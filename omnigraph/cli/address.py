@@ -1,8 +1,8 @@
-"""The graph that a command works on, and the user's consent to change it.
+"""Resolve the graph that a command works on, and ask for confirmation before destructive changes.
 
-This module owns the ways to name a graph (a URI, `--uri`, `--store`, `OMNIGRAPH_STORE`), the line that announces
-the target of a write, and the prompt before a destructive action. This module opens graphs only for
-reading.
+This module defines the ways to name a graph (a URI, `--uri`, `--store` or `OMNIGRAPH_STORE`),
+announces the target of a write, and prompts before a destructive action. This module opens graphs
+only for reading.
 """
 
 import os
@@ -36,18 +36,18 @@ yes_option = scope_option("--yes", "yes", is_flag=True, help="Skip the confirmat
 
 def _reject_server(context: click.Context, _: click.Parameter, server_url: str | None) -> None:
     if server_url is not None:
-        advice = "needs direct storage: use a path or s3://bucket/prefix instead of --server"
+        advice = "needs direct storage access: use a path or s3://bucket/prefix instead of --server"
         raise click.UsageError(f"{context.info_name} {advice}", context)
 
 
-# For maintenance commands, which a server does not run for its clients.
+# Used by maintenance commands, which a server does not run for its clients.
 direct_only = click.option("--server", hidden=True, expose_value=False, callback=_reject_server, metavar="URL")
 
 
 def resolve_root(
     uri: str | None, store: str | None, *, argument_name: str = "URI", option_value: str | None = None
 ) -> "GraphRoot":
-    """Return the graph's root, which must be named in at most one way and must be a storage location.
+    """Return the graph's root, which must be a storage location that is given in at most one way.
 
     Without a name, the environment variable `OMNIGRAPH_STORE` names the graph.
     `argument_name` is the name of `uri` in the command's usage message; `option_value` is the value
@@ -70,7 +70,7 @@ def parse_storage_uri(location: str) -> "GraphRoot":
 
     if location.lower().startswith(_SERVER_SCHEMES):
         raise InputError(
-            f"'{location.partition('://')[0]}://…' is a server address; this command needs direct storage",
+            f"'{location.partition('://')[0]}://…' is a server address; this command needs direct storage access",
             reason="needs direct storage",
             hint="use a path or s3://bucket/prefix; servers (--server) are not supported yet",
         )

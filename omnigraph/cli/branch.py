@@ -13,7 +13,7 @@ _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List branches"),
     "merge": LazyCommand(_MERGE_MODULE, "merge", "Merge a branch into another, or preview its conflicts"),
     "rename": LazyCommand(_MERGE_MODULE, "rename", "Rename a branch"),
-    "reset": LazyCommand("omnigraph.cli.branch_reset", "reset", "Give a branch the state of a past commit"),
+    "reset": LazyCommand("omnigraph.cli.branch_reset", "reset", "Reset a branch to the state of a past commit"),
     "delete": LazyCommand(__name__, "delete", "Delete a branch"),
 }
 
@@ -35,7 +35,9 @@ def branch() -> None:
     show_default=True,
     help="Branch, commit, tag, timestamp, or main~3 to start from",
 )
-@click.option("--commit", "commit_id", metavar="REVISION", help="Past commit of --from to use instead of its head")
+@click.option(
+    "--commit", "commit_id", metavar="REVISION", help="Commit on the --from branch to use instead of its head"
+)
 @uri_option
 @store_option
 @actor_option
@@ -43,9 +45,10 @@ def branch() -> None:
 def create(
     name: str, source: str, commit_id: str | None, uri: str | None, store: str | None, actor: str | None
 ) -> None:
-    """Create a branch. No data is copied: the cost does not depend on the graph's size.
+    """Create a branch. No data is copied, so the cost does not depend on the graph's size.
 
-    NAME may contain letters, digits, '.', '-' and '_', with '/' between parts; at most 200 bytes.
+    NAME may contain letters, digits, '.', '-' and '_', with '/' between parts, and must not exceed
+    200 bytes.
     """
     root = resolve_root(uri, store, argument_name="--uri")
     announce_target("branch create", root)

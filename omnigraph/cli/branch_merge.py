@@ -1,4 +1,4 @@
-"""`omnigraph branch merge` and `omnigraph branch rename`."""
+"""The commands `omnigraph branch merge` and `omnigraph branch rename`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.argument("source")
 @click.option("--into", default="main", show_default=True, help="Branch to merge into")
 @click.option("--delete-branch", is_flag=True, help="Delete SOURCE after the merge")
-@click.option("--collapse-edges", is_flag=True, help="Keep only one edge if both branches added equal ones")
+@click.option("--collapse-edges", is_flag=True, help="Keep only one edge if both branches added equal edges")
 @conflict_options
 @engine_options("when both branches changed millions of rows")
 @uri_option
@@ -121,7 +121,7 @@ def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: 
 @actor_option
 @shared_options
 def rename(name: str, new_name: str, uri: str | None, store: str | None, actor: str | None) -> None:
-    """Rename a branch. Running readers and writers of the branch are not affected."""
+    """Rename a branch. Readers and writers that are already using the branch are not affected."""
     root = resolve_root(uri, store, argument_name="--uri")
     announce_target("branch rename", root)
     from omnigraph.api.opening import open as open_graph

@@ -1,4 +1,4 @@
-"""`omnigraph branch reset`: give a branch the state of a past commit, in a new commit."""
+"""`omnigraph branch reset`: reset a branch to the state of a past commit, in a new commit."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 def reset(
     name: str, revision: str, dry_run: bool, uri: str | None, store: str | None, actor: str | None, **options: Any
 ) -> None:
-    """Give branch NAME the state of TO, in a new commit. No data is copied.
+    """Reset branch NAME to the state of TO, in a new commit. No data is copied.
 
-    TO is a commit, tag, branch, timestamp, or HEAD~3, where HEAD is the newest commit of NAME. The
-    old commits stay in the log, so resetting to HEAD~1 undoes a reset.
+    TO is a commit, tag, branch, timestamp, or a revision such as HEAD~3, where HEAD is the newest
+    commit of NAME. The old commits stay in the log, so resetting to HEAD~1 undoes a reset.
     """
     root = resolve_root(uri, store, argument_name="--uri")
     if not dry_run:

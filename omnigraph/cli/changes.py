@@ -1,4 +1,4 @@
-"""`omnigraph changes`: what was committed to a branch since a reader's last poll."""
+"""`omnigraph changes`: the commits made to a branch since a reader's last poll."""
 
 from collections.abc import Callable, Iterable
 from itertools import chain
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _COMMANDS = {
     "poll": LazyCommand(__name__, "poll", "Show commits since a cursor"),
-    "baseline": LazyCommand(__name__, "baseline", "Export everything, with a cursor to continue from"),
+    "baseline": LazyCommand(__name__, "baseline", "Export a branch with a cursor for reading later changes"),
 }
 _DEFAULT_LIMIT, _MAX_COMMITS = 1_000, 128
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
@@ -37,7 +37,7 @@ def filter_options(command: Command) -> Command:
 
 
 def filter_arguments(filters: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters as arguments of a graph method, with None for those not given."""
+    """Return the filters as arguments of a graph method, with None for filters that are not set."""
     return {filter_name: filters[filter_name] or None for filter_name in ("types", "kinds", "ops")}
 
 
@@ -56,7 +56,7 @@ def changes() -> None:
     "--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Approximate maximum number of changes"
 )
 @click.option("--follow", is_flag=True, help="Wait for new commits; print one JSON line per commit")
-@click.option("--interval", default="2s", show_default=True, help="With --follow: time between polls")
+@click.option("--interval", default="2s", show_default=True, help="Time between polls with --follow")
 @filter_options
 @uri_option
 @store_option
@@ -104,7 +104,7 @@ def _print_feed(feed: "Feed", limit: int) -> None:
 
 
 def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
-    """Take complete commits up to the limit; an error ends the page unless it is the first item."""
+    """Yield complete commits up to the limit; an error ends the page, or is raised if it comes first."""
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
     change_count = block_count = 0
@@ -131,7 +131,7 @@ def _print_block(block: "ChangeBlock") -> None:
 
 
 def format_change(change: Any) -> str:
-    """Format one change for people: the operation, the entity, and the changed properties."""
+    """Format one change as readable text: the operation, the entity, and the changed properties."""
     sign, color = _OP_STYLES[change.op]
     endpoints = change.endpoints
     direction = f" from '{endpoints['src']}' to '{endpoints['dst']}'" if endpoints else ""
@@ -172,7 +172,7 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
     """Export all entities of a branch as NDJSON, and print the cursor to poll from.
 
     The file appears only when it is complete; its last line holds the same cursor. Concurrent
-    captures into the same file wait for one another; their lock file, PATH.lock, is not removed.
+    exports to the same file wait for one another; their lock file, PATH.lock, is not removed.
     """
     root = resolve_root(uri, store, argument_name="--uri")
     from omnigraph.api.opening import open as open_graph

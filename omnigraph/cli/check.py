@@ -30,7 +30,7 @@ _CHECKSUM_COUNTS = ("verified", "unrecorded")
     multiple=True,
     metavar="PATH",
     type=click.Path(exists=True),
-    help="With --absent: an additional file or folder to search, such as rejects; may be repeated",
+    help="Additional file or folder to search with --absent, such as rejects; may be repeated",
 )
 @click.option("--quick", is_flag=True, help="Skip rows, indexes and file contents")
 @click.option(
@@ -75,7 +75,7 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
 
 
 def _check_whole_graph(root: "GraphRoot", quick: bool, sample: float | None, engine_choice: dict[str, Any]) -> None:
-    # Without a graph handle, because this must work for a graph that cannot be opened.
+    # A check does not open a graph handle, because it must work even for a graph that cannot be opened.
     from omnigraph.api.engine_choice import choose_check_executor
     from omnigraph.maintenance.check import check_graph
     from omnigraph.storage.effects import Effects
@@ -112,7 +112,7 @@ def _print_report(report: "Checkup", quick: bool) -> None:
     )
     if report.read["unrecorded"]:
         unrecorded_files = show.count(report.read["unrecorded"], "file")
-        show.note(f"no checksum for {unrecorded_files} written before checksums were recorded")
+        show.note(f"no checksum exists for {unrecorded_files} written before checksums were introduced")
     verified_files = show.count(report.read["verified"], "file")
     coverage += f", contents of {verified_files} verified" if report.read["verified"] else ""
     if quick:

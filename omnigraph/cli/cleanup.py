@@ -31,7 +31,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of listed tags and operations that reta
     metavar=_DURATION_METAVAR,
     help="Keep files that were in use within this time, for running readers  [default: 60m]",
 )
-@click.option("--erase", is_flag=True, help="First rewrite files that contain deleted rows")
+@click.option("--erase", is_flag=True, help="Rewrite files that contain deleted rows before removing history")
 @click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")
 @engine_options("for 100,000 files or more")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")

@@ -1,4 +1,4 @@
-"""`omnigraph commit`: lists and shows a graph's commits, as JSON or as text."""
+"""`omnigraph commit`: list and show a graph's commits, as JSON or as text."""
 
 from typing import TYPE_CHECKING, Any
 

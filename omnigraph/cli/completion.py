@@ -12,7 +12,7 @@ from .options import shared_options
 def completion(shell: str) -> None:
     """Print the completion script for a shell.
 
-    Load it with `eval "$(omnigraph completion bash)"`, or save the output to a file in the
+    Load the script with `eval "$(omnigraph completion bash)"`, or save the output to a file in the
     completion path of the shell, such as ~/.local/share/bash-completion/completions/omnigraph.
     """
     from click.shell_completion import get_completion_class

@@ -1,6 +1,6 @@
-"""Conflicts shown to people: the first few with the values of each side, and the commands to run next.
+"""Human-readable conflicts: the first few with the values of each side, and the commands to run next.
 
-This module owns the options that resolve conflicts, shared by `branch merge`, `revert` and
+This module defines the options that resolve conflicts, shared by `branch merge`, `revert` and
 `cherry-pick`.
 """
 
@@ -84,15 +84,15 @@ def conflict_options(command: Command) -> Command:
             "strategies",
             multiple=True,
             metavar="[NAME=]SIDE",
-            help="Resolve conflicts with ours (the target) or theirs (the incoming side); NAME="
-            " limits it to a conflict kind or a type; may be repeated",
+            help="Resolve conflicts with ours (the target) or theirs (the incoming side); NAME= limits the"
+            " choice to a conflict kind or a type; may be repeated",
         ),
         click.option(
             "--granularity",
             type=click.Choice(["entity", "property"]),
             default="property",
             show_default=True,
-            help="Unit of conflicts; with entity, changes to different properties of an entity conflict too",
+            help="Unit of comparison; with entity, changes to different properties of the same entity also conflict",
         ),
         click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit"),
         click.option("--message", "-m", help="Commit message"),
@@ -103,7 +103,7 @@ def conflict_options(command: Command) -> Command:
 
 
 def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
-    """Return one side for all conflicts, or sides by name; mixing the two is an error.
+    """Return one side for all conflicts, or a side per type or conflict kind; mixing the two is an error.
 
     >>> parse_strategies(["ours"]), parse_strategies(["Person=theirs", "orphan_edge=ours"])
     ('ours', {'Person': 'theirs', 'orphan_edge': 'ours'})
@@ -133,7 +133,7 @@ def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> Non
     if not merge_result.lost_edges:
         return
     edge_count = show.count(len(merge_result.lost_edges), "edge")
-    lines = [f"{edge_count} deleted with nodes that are kept, and not restored:"]
+    lines = [f"{edge_count} deleted together with nodes that the merge keeps; such edges are not restored:"]
     lines += [
         f"  {lost_edge} on {sides[lost_edge.side == 'theirs']}" for lost_edge in merge_result.lost_edges[:_MAX_SHOWN]
     ]
@@ -160,7 +160,7 @@ def lost_edge_documents(merge_result: "MergeResult", sides: tuple[str, str]) -> 
 def exit_with_conflicts(
     error: "MergeConflict", failure: str, sides: tuple[str, str], typed_command: TypedCommand
 ) -> None:
-    """Print the conflicts and exit; with JSON errors, raise them as a document."""
+    """Print the conflicts and exit; if errors are printed as JSON, raise an error with the conflicts instead."""
     if settings().json_errors:
         raise error
     conflict_count = show.count(len(error.conflicts), "conflict")
@@ -204,7 +204,7 @@ def print_conflicts(
 def _remaining_strategies(
     conflicts: Sequence["EntityConflict"], side: str, typed_command: TypedCommand
 ) -> tuple[str, ...]:
-    """Return one side for all unresolved conflicts; keep the strategies that were given by name."""
+    """Return options that resolve all remaining conflicts in favour of one side, keeping strategies given by name."""
     if not typed_command.has_named_strategies:
         return ("--strategy", side)
     type_names = sorted({conflict.type_name for conflict in conflicts})

@@ -46,7 +46,7 @@ def _select_queries(queries: tuple[Any, ...], query_names: tuple[str, ...]) -> l
     missing = [query_name for query_name in query_names if query_name not in queries_by_name]
     if missing:
         available = ", ".join(queries_by_name) or "none"
-        raise InputError(f"no query '{missing[0]}'; there are: {available}", reason="unknown query")
+        raise InputError(f"no query is named '{missing[0]}'; the queries are: {available}", reason="unknown query")
     return [queries_by_name[query_name] for query_name in query_names] if query_names else list(queries)
 
 

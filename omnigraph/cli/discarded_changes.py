@@ -1,4 +1,4 @@
-"""Discarded changes of a merge, revert or cherry-pick, for people and as JSON."""
+"""Discarded changes of a merge, revert or cherry-pick, as readable text and as JSON."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ _PART_TEXTS = {"entity": "the whole entity", "deletion": "the deletion"}
 
 
 def print_discarded_changes(merge_result: "MergeResult", sides: tuple[str, str]) -> None:
-    """Print what decisions about conflicts discard; `sides` are the names of the target and of the source."""
+    """Print the changes that conflict resolutions discard; `sides` are the names of the target and the source."""
     discarded = merge_result.discarded
     if not discarded:
         return
@@ -25,7 +25,7 @@ def print_discarded_changes(merge_result: "MergeResult", sides: tuple[str, str])
     lines = [f"{show.count(len(discarded), 'change')} {verb}:"]
     lines += [f"  {_describe_change(change)} of {_side_name(change, sides)}" for change in discarded[:_MAX_SHOWN]]
     if len(discarded) > _MAX_SHOWN:
-        lines.append(f"  and {len(discarded) - _MAX_SHOWN} more (all of them: --json)")
+        lines.append(f"  and {len(discarded) - _MAX_SHOWN} more (use --json to list all of them)")
     show.result("\n".join(lines))
 
 

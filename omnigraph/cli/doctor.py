@@ -16,14 +16,14 @@ _OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 
 @click.command()
 @uri_argument
-@click.option("--no-probe", is_flag=True, help="Write nothing to the store; its guarantees are not verified")
+@click.option("--no-probe", is_flag=True, help="Skip the tests that write to the store")
 @store_option
 @shared_options
 def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
     """Diagnose this machine (versions, Java and caches) and, if given, a store.
 
     For a store, checks that object creation is exclusive, using a small temporary object, and
-    compares the store's clock with the local one. Exits with code 1 if a check fails.
+    compares the store's clock with the local clock. Exits with code 1 if a check fails.
     """
     root = resolve_root(uri, store) if uri is not None or store is not None else None
     from omnigraph.maintenance.doctor import diagnose_environment

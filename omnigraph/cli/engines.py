@@ -1,4 +1,4 @@
-"""The engine that runs a command: options for commands that can run on Spark."""
+"""Engine options for commands that can run on Spark."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

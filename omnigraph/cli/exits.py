@@ -1,4 +1,4 @@
-"""Exit codes of the program, defined in one place.
+"""The exit codes of the program.
 
 The extended codes are used only with `OMNIGRAPH_EXIT_CODES=extended`.
 """
@@ -30,7 +30,7 @@ def error_exit_code(error: Exception) -> int:
 
 
 def diagnostics_exit_code(diagnostics: Iterable[Diagnostic], *, strict: bool = False) -> int:
-    """Return the exit code of a check: 1 for errors; 5 for warnings if `strict`.
+    """Return the exit code of a check: 1 for errors, or 5 for warnings if `strict` is set.
 
     >>> diagnostics_exit_code([Diagnostic("hm", severity="warning")], strict=True)
     5

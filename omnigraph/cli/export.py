@@ -25,10 +25,10 @@ _FORMATS = ("ndjson", "parquet", "lance")
 @click.option("--out", metavar="PATH", help="Write atomically to a file; the suffixes .gz and .zst compress it")
 @click.option("--iso-dates", is_flag=True, help="Write dates as 2024-01-31 instead of numbers")
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Export with Spark to a folder in this format")
-@click.option("--ordered", is_flag=True, help="With --format: sort each type by id")
+@click.option("--ordered", is_flag=True, help="Sort each type by id (only with --format)")
 @click.option("--master", metavar="URL", help="With --format: Spark master")
 @click.option("--remote", metavar="URL", help="With --format: Spark Connect URL")
-@click.option("--no-progress", is_flag=True, help="With --format: hide the progress bar")
+@click.option("--no-progress", is_flag=True, help="Hide the progress bar (only with --format)")
 @store_option
 @shared_options
 def export(
@@ -85,7 +85,7 @@ def _export_with_spark(
 
 
 def _describe_timing(exported: "Exported") -> str:
-    """Describe the duration of an export: `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
+    """Describe the duration of an export, such as `12.3 s (Paper 8.1, Cites 4.2), 89,431 rows/s`."""
     step_times = ", ".join(f"{type_name} {seconds:.1f}" for type_name, seconds in exported.steps.items())
     seconds = sum(exported.steps.values())
     return f"{seconds:.1f} s ({step_times}), {exported.total / max(seconds, 0.001):,.0f} rows/s"

@@ -1,7 +1,7 @@
 """Read and write the files that are named on the command line.
 
-This module owns what a path argument may be (a file, a directory, `-` for standard input) and the
-typed errors for unreadable files. A file is replaced atomically.
+This module defines the forms of a path argument (a file, a directory, `-` for standard input) and
+raises typed errors for unreadable files. A file is replaced atomically.
 """
 
 import errno
@@ -52,7 +52,7 @@ def reject_repeated_stdin(*paths: str) -> None:
 
 
 def is_single_file(paths: Sequence[str]) -> bool:
-    """Return whether the paths name a single file, as opposed to a directory of any size."""
+    """Return whether the paths name exactly one file, which is not a directory."""
     return len(paths) == 1 and (paths[0] == STDIN or not Path(paths[0]).is_dir())
 
 

@@ -17,7 +17,7 @@ _NO_NEWLINE = "\\ No newline at end of file"  # as printed by `diff` and `patch`
 
 @record
 class FormattedFile:
-    """The result for one file: `unchanged`, `formatted` or `error`."""
+    """The result of formatting one file; `status` is `unchanged`, `formatted` or `error`."""
 
     source: SourceText
     path: str
@@ -37,7 +37,7 @@ class FormattedFile:
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--check", is_flag=True, help="Do not write; exit with code 5 if a file would change")
-@click.option("--diff", is_flag=True, help="Do not write; print the changes")
+@click.option("--diff", is_flag=True, help="Print the changes without writing them")
 @click.option("--language", type=click.Choice(["pg", "gq"]), help="Language of standard input")
 @shared_options
 @click.pass_context

@@ -1,7 +1,7 @@
 """Command groups that import a command only when it runs.
 
-This module owns lazy loading and the suggestion for a misspelt command. The help page is built from
-the one-line texts given here, so `--help` imports no command.
+This module implements lazy loading and suggests corrections for misspelt commands. The help page is
+built from the one-line texts in the command list, so `--help` imports no command.
 """
 
 from importlib import import_module
@@ -42,7 +42,7 @@ class LazyGroup(click.Group):
         self._lazy_commands = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, in the order in which they were given."""
+        """Return the names of all commands, in the order in which they were declared."""
         return list(self._lazy_commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -16,7 +16,7 @@ from .options import schema_option, settings, shared_options
 
 @record
 class LintedFile:
-    """The findings in one file; `json_document` is its JSON form."""
+    """The findings in one file; `json_document` is the report of the file as JSON."""
 
     source: SourceText
     diagnostics: tuple[Diagnostic, ...]

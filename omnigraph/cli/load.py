@@ -49,7 +49,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--format", type=click.Choice(_FORMATS), help="Format of all files; overrides file name suffixes")
 @click.option("--mapping", metavar="PATH", help="JSON file that maps columns to properties by type")
 @click.option("--csv-delimiter", metavar="CHAR", help="Delimiter of CSV files, or tab; detected by default")
-@click.option("--csv-quote", metavar="CHAR", help="Quote of CSV files, or none; detected by default")
+@click.option("--csv-quote", metavar="CHAR", help="Quote character of CSV files, or none; detected by default")
 @click.option("--csv-null", metavar="TEXT", multiple=True, help="Unquoted CSV cell that means null; may be repeated")
 @click.option(
     "--csv-columns",
@@ -57,7 +57,9 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     multiple=True,
     help="Columns of CSV files without a header line, separated by commas; may be repeated",
 )
-@click.option("--csv-header", is_flag=True, default=None, help="Skip the header line, which --csv-columns replaces")
+@click.option(
+    "--csv-header", is_flag=True, default=None, help="Skip the header line and use the names from --csv-columns"
+)
 @click.option("--csv-encoding", metavar="NAME", help="Encoding of CSV files, for example cp1252  [default: utf-8]")
 @engine_options("for 64 MiB or more")
 @click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
@@ -73,7 +75,9 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--dry-run", is_flag=True, help="Check the data without writing")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option("--idempotency-key", metavar="KEY", help="Unique key; a repetition with the same key has no effect")
+@click.option(
+    "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
+)
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @store_option
 @actor_option
@@ -83,8 +87,8 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     """Load records: append rejects existing ids, merge replaces them, overwrite replaces types.
 
     One load is one commit. If a single line is invalid, nothing is written. Files of several
-    formats and types may be combined. Records in TYPE=PATH are of that type; those of NDJSON files
-    then have no envelope. A CSV or Parquet file without TYPE is named after its type. The ends of
+    formats and types may be combined. Records in TYPE=PATH have that type; NDJSON records then have
+    no envelope. Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of
     an edge are called from and to, or src and dst.
 
     An edge without an id gets a new id in every load, even with merge, so repeating a load
@@ -131,13 +135,13 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
 
 
 def _choose_source(data: tuple[str, ...]) -> Any:
-    """Return the source to load: standard input, one path, or a list of paths and of paths by type."""
+    """Return the source to load: standard input, one path, or a list of paths with and without a type."""
     if data == (files.STDIN,):
         return sys.stdin.buffer
     parts = [_read_part(argument) for argument in data]
     stdin_count = sum(isinstance(part, Mapping) and sys.stdin.buffer in part.values() for part in parts)
     if files.STDIN in data or stdin_count > 1:
-        raise click.UsageError("--data - is standard input; combine it with other files as TYPE=-, and only once")
+        raise click.UsageError("--data - reads standard input; to combine it with other files, pass it once, as TYPE=-")
     return parts[0] if len(parts) == 1 else parts
 
 
@@ -168,7 +172,7 @@ def _read_columns(arguments: tuple[str, ...]) -> Any:
         type_name, _, names = argument.rpartition("=")
         columns_by_type[type_name] = [name.strip() for name in names.split(",")]
     if "" in columns_by_type and len(arguments) > 1:
-        raise click.UsageError("--csv-columns: give one list of names for all files, or one for each TYPE=")
+        raise click.UsageError("--csv-columns: pass one list of names for all files, or one list for each TYPE=")
     return columns_by_type.get("", columns_by_type or None)
 
 
@@ -213,7 +217,7 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     ]
     details = f": {', '.join(loaded_counts)}" if loaded_counts else ", nothing to load"
     if loaded_counts and receipt.commit is None and not is_dry_run:
-        details += "; all of it already existed, so nothing changed"
+        details += "; all of these entities already existed, so nothing changed"
     elif receipt.replayed:
         details = f": nothing, because this key was already used by commit {receipt.commit_id}"
     branch_note = " (new branch)" if receipt.branch_created else ""
@@ -224,9 +228,10 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
 
 
 def _describe_timing(receipt: "Receipt") -> str:
-    """Describe the duration of a load: `20.9 s (start 8.6, stage 8.1, check 4.0, publish 0.2), 89,431 rows/s`.
+    """Describe the duration of a load, such as `20.9 s (start 8.6, stage 8.1, publish 4.2), 89,431 rows/s`.
 
-    The start is the time before the first step, in which Spark is started. The rate excludes it.
+    The start is the time before the first step, during which Spark starts. The rate excludes the
+    start.
     """
     work_seconds = sum(receipt.steps.values())
     steps = {"start": max(receipt.elapsed - work_seconds, 0.0), **receipt.steps}

@@ -1,4 +1,4 @@
-"""`omnigraph log`: the commit graph, drawn for people."""
+"""`omnigraph log`: a drawing of the commit graph."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def log(uri: str | None, branch: str, limit: int, store: str | None, **options: Any) -> None:
     """Draw the history of a branch, newest commit first, with branches and tags.
 
-    For programs, use `omnigraph commit list`.
+    In programs, use `omnigraph commit list`.
     """
     root = resolve_root(uri, store)
     from omnigraph.api.opening import open as open_graph

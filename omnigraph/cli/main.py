@@ -32,7 +32,7 @@ _COMMANDS = {
     "diff": LazyCommand("omnigraph.cli.diff", "diff", "Show changes between two revisions"),
     "log": LazyCommand("omnigraph.cli.log", "log", "Draw the history of a graph"),
     "history": LazyCommand("omnigraph.cli.entity", "history", "Show every version of one entity"),
-    "blame": LazyCommand("omnigraph.cli.entity", "blame", "Show who last changed each property of an entity"),
+    "blame": LazyCommand("omnigraph.cli.entity", "blame", "Show which commit last changed each property of an entity"),
     "tag": LazyCommand("omnigraph.cli.tag", "tag", "Create, list and delete tags"),
     "revert": LazyCommand("omnigraph.cli.replay", "revert", "Undo a commit or a range with a new commit"),
     "cherry-pick": LazyCommand("omnigraph.cli.replay", "cherry_pick", "Apply the changes of one commit to a branch"),
@@ -54,7 +54,7 @@ _COMMANDS = {
     "lint": LazyCommand("omnigraph.cli.lint", "lint", "Check queries and their schema"),
     "schema": LazyCommand("omnigraph.cli.schema", "schema", "Check, compare, show and apply schemas"),
     "fmt": LazyCommand("omnigraph.cli.fmt", "fmt", "Format schema and query files"),
-    "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show what queries take, return and touch"),
+    "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show the parameters, results and types of queries"),
     "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
 }
@@ -106,17 +106,17 @@ def _run_to_exit(arguments: Sequence[str] | None) -> int:
 
 
 def _show_warning(message: Warning | str, *_: Any) -> None:
-    """Print a warning as one line for people, without its source location."""
+    """Print a warning on one line, without its source location."""
     from . import show
 
     show.warnings([message])
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; return the exit code instead of raising."""
+    """Run the program; return the exit code instead of raising an exception."""
     invocation = Invocation()
     original_streams = sys.stdout, sys.stderr
-    # This context outlives the command, so that errors are also shown according to its flags.
+    # This context outlives the command, so the command's flags also apply to error output.
     with click.Context(cli, obj=invocation):
         try:
             returned: Any = cli.main(args=arguments, prog_name="omnigraph", standalone_mode=False, obj=invocation)
@@ -142,7 +142,7 @@ def _report_interruption(error: BaseException) -> int:
     was_terminated = isinstance(error, TerminatedError) or isinstance(error.__cause__, TerminatedError)
     with suppress(OSError):  # standard error is closed
         cause = "terminated" if was_terminated else "interrupted"
-        click.echo(f"{cause}; nothing was left half-written", err=True)
+        click.echo(f"{cause}; no partial changes were left behind", err=True)
     return exits.TERMINATED if was_terminated else exits.INTERRUPTED
 
 

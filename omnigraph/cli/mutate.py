@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.option("--branch", default="main", show_default=True, help="Branch to change")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option("--idempotency-key", metavar="KEY", help="Unique key; a repetition with the same key has no effect")
+@click.option(
+    "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
+)
 @store_option
 @actor_option
 @shared_options

@@ -51,7 +51,7 @@ def optimize(
 
 
 def _exit_if_damaged(report: Any) -> None:
-    """Exit with a failure if a table is damaged, even if the other tables were maintained."""
+    """Exit with a failure code if a table is damaged, even if the other tables were maintained."""
     if report.damaged:
         show.note("run `omnigraph check` to list the missing or damaged files")
         raise click.exceptions.Exit(exits.FAILED)
@@ -88,9 +88,9 @@ def _describe_dataset(dataset: Any) -> str:
 def ensure_indices(
     store: str | None, uri: str | None, branch: str | None, rebuild: bool, names: tuple[str, ...], **engine_choice: Any
 ) -> None:
-    """Build the indexes that the schema declares, over all rows not covered yet."""
+    """Build the indexes that the schema declares, so that they cover all rows."""
     if names and not rebuild:
-        raise click.UsageError("--index names what --rebuild replaces; add --rebuild")
+        raise click.UsageError("--index requires --rebuild")
     root = resolve_root(uri, store)
     announce_target("ensure-indices", root)
     from omnigraph.api.opening import open as open_graph

@@ -1,6 +1,6 @@
 """The flags that every command accepts, before or after its name.
 
-This module owns `Settings`, which determine how results and errors are shown. A flag given after
+This module defines `Settings`, which determine how results and errors are shown. A flag given after
 the command overrides the same flag given before it.
 """
 
@@ -20,7 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @record
 class Settings:
-    """How to show results and errors."""
+    """Settings for displaying results and errors."""
 
     json: bool = False
     json_errors: bool = False
@@ -143,7 +143,7 @@ def scope_option(declaration: str, parameter_name: str, **attributes: Any) -> Ca
 
 
 def scope_options(command: Command) -> Command:
-    """Let a group accept the flags of its commands before their names."""
+    """Let a group accept its commands' flags before the command name."""
     for declaration, parameter_name, attributes in reversed(_SCOPE_OPTIONS):
         option = click.option(
             declaration, parameter_name, expose_value=False, callback=_remember_scope(parameter_name), **attributes

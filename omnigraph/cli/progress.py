@@ -18,7 +18,7 @@ _WIDTH = 30
 
 @contextmanager
 def show_progress(label: str, *, hidden: bool = False) -> Iterator["ProgressBar"]:
-    """Yield a callback that accepts the amount done and the total; it may be called at any rate."""
+    """Yield a callback that accepts the amount done and the total; it may be called as often as needed."""
     current_settings = settings()
     progress_bar = ProgressBar(
         label, silent=hidden or current_settings.quiet or current_settings.json or not sys.stderr.isatty()

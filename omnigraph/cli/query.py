@@ -33,7 +33,7 @@ _LINES_PER_WRITE = 1000  # lines per write
 def query(query_input: QueryInput, store: str | None, **options: Any) -> None:
     """Run a read query and print its rows.
 
-    The query comes from a file or from -e, which also takes a bare `match { … } return { … }`.
+    The query comes from a file or from -e, which also accepts a bare `match { … } return { … }`.
     """
     root = resolve_root(None, store, argument_name="--store")
     from omnigraph.api.results.formats import ResultFormat, TextStyle
@@ -48,7 +48,7 @@ def query(query_input: QueryInput, store: str | None, **options: Any) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print many lines, a thousand per write."""
+    """Print the lines, a thousand per write call."""
     remaining: Iterator[str] = iter(lines)
     while chunk := list(islice(remaining, _LINES_PER_WRITE)):
         click.echo("\n".join(chunk))

@@ -1,7 +1,7 @@
 """The query that a command runs, and the values of its parameters.
 
-This module owns the flags that `query`, `mutate` and `explain` share: the source of the query and
-`--params`. All input is read and validated before a graph is opened.
+This module defines the flags that `query`, `mutate` and `explain` share: the source of the query
+and `--params`. All input is read and validated before a graph is opened.
 """
 
 import json

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "list": LazyCommand(__name__, "list_", "List recovered, pending and set-aside operations"),
     "retry": LazyCommand(__name__, "retry", "Retry an operation that was set aside"),
-    "drop": LazyCommand(__name__, "drop", "Give up an operation that was set aside"),
+    "drop": LazyCommand(__name__, "drop", "Drop an operation that was set aside"),
 }
 _id_argument = click.argument("operation_id", metavar="ID")
 
@@ -87,7 +87,7 @@ def list_(uri: str | None, store: str | None) -> None:
 @direct_only
 @shared_options
 def retry(operation_id: str, uri: str | None, store: str | None, actor: str | None) -> None:
-    """Retry the recovery of operation ID after its cause is fixed.
+    """Retry the recovery of operation ID after the cause of its failure is fixed.
 
     If recovery fails again, the error is reported and the operation stays set aside.
     """
@@ -140,7 +140,7 @@ def _preview_drop(uri: str, operation_id: str) -> None:
         show.document({"uri": uri, "outcome": None, "set_aside": [operation.to_json()]})
     else:
         show.result(_set_aside_line(operation))
-    show.note("nothing was changed; pass --confirm to drop it")
+    show.note("nothing was changed; pass --confirm to drop the operation")
 
 
 def _outcome_line(outcome: "RecoveryRecord") -> str:

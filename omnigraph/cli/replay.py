@@ -31,7 +31,7 @@ _mainline_option = click.option(
 
 @click.command()
 @click.argument("commit")
-@click.option("--branch", default="main", show_default=True, help="Branch to revert on")
+@click.option("--branch", default="main", show_default=True, help="Branch on which to revert the commit")
 @_mainline_option
 @conflict_options
 @uri_option
@@ -41,7 +41,7 @@ _mainline_option = click.option(
 def revert(commit: str, branch: str, **options: Any) -> None:
     """Undo the changes of a commit, or of a range, with a new commit; later changes are kept.
 
-    COMMIT is an id, a tag, HEAD or HEAD~2, or a range: A..B undoes the net effect of the commits
+    COMMIT is an id, a tag, HEAD or HEAD~2, or a range. A..B undoes the net effect of the commits
     after A, up to and including B; A.. ends at the head. Values that have changed again since then
     are conflicts.
     """
@@ -50,7 +50,7 @@ def revert(commit: str, branch: str, **options: Any) -> None:
 
 @click.command("cherry-pick")
 @click.argument("commit")
-@click.option("--into", "branch", default="main", show_default=True, help="Branch to apply to")
+@click.option("--into", "branch", default="main", show_default=True, help="Branch to apply the commit to")
 @_mainline_option
 @conflict_options
 @uri_option
@@ -60,7 +60,7 @@ def revert(commit: str, branch: str, **options: Any) -> None:
 def cherry_pick(commit: str, branch: str, **options: Any) -> None:
     """Apply the changes of one commit to a branch.
 
-    COMMIT is an id, a tag, or a branch, optionally with steps back: review~1.
+    COMMIT is an id, a tag, or a branch, optionally with steps back, as in review~1.
     """
     _replay_commit("cherry-pick", commit, branch, options)
 

@@ -50,7 +50,7 @@ def plan(
     allow_data_loss: bool,
     **options: bool,
 ) -> None:
-    """Show the steps that change the schema of a graph.
+    """Show the steps that would change the schema of a graph.
 
     No data is read and nothing is changed. Exits with code 1 if a step is not supported.
     """

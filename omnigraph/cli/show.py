@@ -19,7 +19,7 @@ _COLORS: dict[DiagnosticSeverity, str] = {"error": "red", "warning": "yellow", "
 
 
 def result(text: str) -> None:
-    """Print a result for people."""
+    """Print a result as readable text."""
     click.echo(text, color=settings().color)
 
 
@@ -44,13 +44,13 @@ def problem(message: str, hint: str | None) -> None:
 
 
 def note(text: str) -> None:
-    """Print a note to standard error, unless `--quiet`."""
+    """Print a note to standard error, unless `--quiet` is set."""
     if not settings().quiet:
         click.echo(text, err=True, color=settings().color)
 
 
 def warnings(messages: Iterable[object]) -> None:
-    """Print warnings to standard error, unless `--quiet`."""
+    """Print warnings to standard error, unless `--quiet` is set."""
     label = click.style("warning", fg="yellow", bold=True)
     for message in messages:
         note(f"{label}: {message}")
@@ -80,7 +80,7 @@ def _tint_carets(line: str, color: str) -> str:
 
 
 def summary(diagnostics: Iterable[Diagnostic]) -> str:
-    """Count the findings by severity: `2 errors, 1 warning`.
+    """Count the findings by severity, as in `2 errors, 1 warning`.
 
     >>> summary([Diagnostic("no"), Diagnostic("hm", severity="warning")])
     '1 error, 1 warning'
@@ -94,7 +94,7 @@ def summary(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 error`, `2 errors`.
+    """Return a number with its noun, such as `1 error` or `2 errors`.
 
     >>> count(2, "query")
     '2 queries'

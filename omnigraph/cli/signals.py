@@ -1,4 +1,4 @@
-"""How signals end the program: while a command runs, and while the program exits.
+"""Signal handling, both while a command runs and while the program exits.
 
 While a command runs, SIGTERM raises an exception, as SIGINT (Ctrl-C) does, so that the command
 cleans up. Once the command's outcome is decided, signals end the process immediately: an exception

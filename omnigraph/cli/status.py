@@ -1,4 +1,4 @@
-"""`omnigraph status`: the size and health of a graph, and the commands to run."""
+"""`omnigraph status`: the size and health of a graph, and recommended commands."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @direct_only
 @shared_options
 def status(uri: str | None, store: str | None, branch: str) -> None:
-    """Show fragments, versions, bytes and index coverage, and the commands to run."""
+    """Show fragments, versions, bytes and index coverage, and recommend commands."""
     root = resolve_root(uri, store)
     from omnigraph.api.opening import open as open_graph
 

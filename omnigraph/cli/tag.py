@@ -37,9 +37,10 @@ def tag() -> None:
 @actor_option
 @shared_options
 def create(name: str, point: str | None, uri: str | None, store: str | None, **options: Any) -> None:
-    """Tag the head of a branch, or COMMIT: an id, a timestamp or HEAD~2. Tagged data is kept.
+    """Tag the head of a branch, or COMMIT: an id, a timestamp or HEAD~2. Tagged data is kept by cleanup.
 
-    NAME may contain letters, digits, '.', '-' and '_', with '/' between parts; at most 200 bytes.
+    NAME may contain letters, digits, '.', '-' and '_', with '/' between parts, and must not exceed
+    200 bytes.
     """
     root = resolve_root(uri, store, argument_name="--uri")
     announce_target("tag create", root)

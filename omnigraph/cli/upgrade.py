@@ -45,7 +45,7 @@ def upgrade(store: str | None, uri: str | None, dry_run: bool) -> None:
 
 
 def _describe_manifests(report: "UpgradeReport") -> str:
-    """Return what is upgraded, for example `main, 2 branches and 1 tag`."""
+    """Return a description of what is upgraded, such as `main, 2 branches and 1 tag`."""
     from omnigraph.maintenance.upgrade import count_names
 
     counts = [show.count(number, noun) for number, noun in count_names(report) if number]

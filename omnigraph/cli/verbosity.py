@@ -1,4 +1,4 @@
-"""Log output on standard error: `-v`, `-vv`, `OMNIGRAPH_LOG`.
+"""Log output on standard error, controlled by `-v`, `-vv` and `OMNIGRAPH_LOG`.
 
 `-v` shows one event per operation, and `-vv` shows more. `OMNIGRAPH_LOG` is `json` for events as
 JSON lines, or a level such as `info` or `debug`. Results on standard output are not affected.

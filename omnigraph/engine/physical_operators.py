@@ -24,7 +24,7 @@ class KeyScan:
 
 @record
 class EdgeExists:
-    """Keep rows whose two variables are joined by an edge or, if `negated`, rows where they are not.
+    """Keep rows whose two variables are joined by an edge or, if `negated`, rows whose variables are not joined.
 
     The edge is the one that `expansion` would follow from `expansion.source` to `target_variable`.
     """
@@ -64,7 +64,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan whose listed columns are the only ones read, and only by aggregates."""
+    """A scan of which only the listed columns are read, and only by aggregates."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Caches shared by all queries of a process: parsed tables in memory and neighbour lists on disk.
 
-Owns cache budgets and eviction. Keys identify exact table versions, so entries are never stale. A
-missing, damaged or unwritable entry costs time but must never change a result.
+This module manages cache budgets and eviction. Keys identify exact table versions, so entries are
+never stale. A missing, damaged or unwritable entry costs time but must never change a result.
 """
 
 import os
@@ -157,7 +157,7 @@ def shared_caches() -> QueryCaches:
 
 
 def caches_of(context: "ExecutionContext") -> QueryCaches:
-    """Return the execution's own caches if it has any, otherwise those of the process."""
+    """Return the execution's own caches if it has any, otherwise the caches of the process."""
     return context.caches if isinstance(context.caches, QueryCaches) else shared_caches()
 
 

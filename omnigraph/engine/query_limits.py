@@ -1,8 +1,8 @@
 """Resource limits of a query: time, memory, and admission control for heavy queries.
 
-Owns the limits, the meter of a running query, and the process-wide gate. Operators check the limits
-between chunks and before large allocations, so an excessive query fails with a typed error and the
-handle stays usable.
+This module implements the limits, the meter of a running query, and the process-wide gate.
+Operators check the limits between chunks and before large allocations, so an excessive query fails
+with a typed error and the handle stays usable.
 """
 
 import os
@@ -67,7 +67,7 @@ class QueryMeter:
             raise QueryTimeout(limit=round(timeout * 1000), actual=round(elapsed * 1000))
 
     def charge_bytes(self, byte_count: int) -> None:
-        """Reserve bytes before they are allocated; raise if the memory limit is exceeded."""
+        """Reserve bytes before they are allocated; raise an error if the memory limit is exceeded."""
         total_bytes = self.used_bytes + byte_count
         if total_bytes > self.limits.memory:
             raise ResourceLimitExceeded(

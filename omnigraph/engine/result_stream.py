@@ -1,7 +1,7 @@
 """Results returned in batches, using memory that does not grow with the result.
 
 The first scan is read in batches, and each batch passes through the rest of the plan. Rows are
-returned in storage order. A plan that needs all rows at once (for an order, groups, a ranking or
+returned in storage order. A plan that needs all rows at once (for sorting, grouping, ranking or
 distinct rows) runs as a whole, and its result is then split into batches.
 """
 

@@ -1,7 +1,7 @@
-"""Execution of read queries: bind the parameters, rewrite the plan, run it and return a table.
+"""Execution of read queries: the parameters are bound, the plan is rewritten and run, and a table is returned.
 
-Contains the engine's entry points for reads. A plan is rewritten once per compiled query and
-schema, so each call only has to execute it.
+This module contains the engine's entry points for reads. A plan is rewritten once per compiled
+query and schema, so each call only has to execute it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ _MAX_REWRITTEN_PLANS = 512
 
 @dataclass(frozen=True, slots=True)
 class ReadStats:
-    """The cost of a read."""
+    """Statistics about the cost of a read."""
 
     rows: int
     milliseconds: float
@@ -102,8 +102,8 @@ def stream_read(
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Run a compiled read in batches; return the result schema and an iterator of batches.
 
-    Without an order, groups, a ranking or `distinct`, memory use does not grow with the result and
-    rows are returned in storage order. Nothing runs until the first batch is requested.
+    For queries without sorting, grouping, ranking or `distinct`, memory use does not grow with the
+    result and rows are returned in storage order. Nothing runs until the first batch is requested.
     """
     read_plan, context = prepare_read(snapshot, query, bind_params(query, params, mode), limits, caches)
     batches = stream_batches(context, read_plan, row_bounds(context, read_plan), execute_plan)
@@ -131,7 +131,7 @@ def prepare_read(
     return rewritten_plan(query.plan, schema_ir), context
 
 
-# Keyed by object identity, since hashing a plan costs more than running a small one. Each entry
+# Plans are keyed by object identity, since hashing a plan costs more than running a small one. Each entry
 # keeps both objects alive so that their ids cannot be reused.
 _rewritten_plans: dict[tuple[int, int], tuple[AnyReadPlan, SchemaIR, AnyReadPlan]] = {}
 

@@ -1,7 +1,7 @@
-"""Union: the results of several reads as one table, without duplicates unless they are kept, in order.
+"""Union: combine the results of several reads into one ordered table, without duplicates unless they are kept.
 
-Every part runs on the same snapshot and within the same limits. Ties of the order keep the order of the parts and of
-their rows.
+Every part runs on the same snapshot and within the same limits. Rows that tie keep the order of the parts and of the
+rows within each part.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ PartFunction = Callable[[ExecutionContext, plan.ReadPlan], pa.Table]
 def union_table(
     context: ExecutionContext, union_plan: plan.UnionPlan, bounds: tuple[int, int | None], execute_part: PartFunction
 ) -> pa.Table:
-    """Return the rows of a union; `bounds` are the rows to skip and the row to stop after."""
+    """Return the rows of a union; `bounds` are the number of rows to skip and the row to stop after."""
     schema = result_schema(context.catalog, union_plan.columns)
     table = pa.concat_tables([_part_table(context, part, schema, execute_part) for part in union_plan.parts])
     table = table.combine_chunks()

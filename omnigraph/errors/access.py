@@ -1,5 +1,5 @@
 """Errors for authentication, authorization and missing objects."""
-# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
+# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
 
 from typing import ClassVar
 
@@ -86,7 +86,7 @@ class SnapshotNotFound(NotFound):
 class EntityNotFound(NotFound):
     """The entity, or its blob, does not exist."""
 
-    sentence = "{entity_kind} type '{type_name}' has no id '{entity_id}'[ with a value for '{property}']"
+    sentence = "no {entity_kind} of type '{type_name}' has the id '{entity_id}'[ and a value for '{property}']"
     entity_kind: str | None = None
     type_name: str | None = None
     entity_id: str | None = None
@@ -110,7 +110,7 @@ class GraphNotInitialized(NotFound):
 
 
 class StoredQueryNotFound(NotFound):
-    """Stored query not found."""
+    """The stored query does not exist."""
 
     # The message does not name the query because it also goes to actors who must not learn whether the query exists.
     sentence = "stored query not found"

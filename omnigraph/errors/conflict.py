@@ -1,5 +1,5 @@
 """Errors for requests that conflict with the state or the history of a graph."""
-# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
+# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ class KeyConflict(Conflict):
     """An entity with this id already exists.
 
     >>> print(KeyConflict(type_key="node:Person", entity_id="ada").message)
-    node type 'Person' already has id 'ada'
+    node type 'Person' already has an entity with id 'ada'
     """
 
     sentence = (
         "[line {line}: ]{entity_kind} type '{type_name}' already has"
-        " [id '{entity_id}'|an entity with this id][, from line {first_input_position}]"
+        " [an entity with id '{entity_id}'|an entity with this id][, from line {first_input_position}]"
     )
     wire_member = "key_conflict"
     wire_facts = ("entity_kind", "type_name", "entity_id")
@@ -34,7 +34,7 @@ class KeyConflict(Conflict):
         super().__init__(message, **split_type_key(type_key), **facts)
 
 
-# What both conflicts with a read set say about the changed entities and about who changed them.
+# The part of the message shared by both read-set conflicts: the changed entities and their last change.
 _CHANGES_SENTENCE = (
     "[; changed since the read: {changed_ids}][ and {more_changes} more]"
     "[; last change in commit {commit_id}][ by {actor}]"
@@ -45,8 +45,8 @@ _RETRY_HINT = "read the current state, then decide again; `graph.retry` refreshe
 class VersionConflict(Conflict):
     """Entities of a type changed after they were read.
 
-    `changed_ids` names some of them and `more_changes` counts the others; `commit_id` and `actor` tell
-    who changed them last. Without ids, any entity of the type may have changed.
+    `changed_ids` lists some of the changed entities and `more_changes` counts the others; `commit_id` and `actor`
+    identify the last change. Without ids, any entity of the type may have changed.
 
     >>> error = VersionConflict(type_key="node:Person", expected=3, actual=4, changed_ids=("ada",), more_changes=2)
     >>> error.code, error.typed_members()["manifest_conflict"]
@@ -93,8 +93,8 @@ class VersionConflict(Conflict):
 class ReadSetConflict(Conflict):
     """The branch changed while the write was being prepared.
 
-    If entities changed that a transaction had read, `changed_ids` names some of them and
-    `more_changes` counts the others; `commit_id` and `actor` tell who changed them last.
+    If entities changed that a transaction had read, `changed_ids` lists some of the changed
+    entities and `more_changes` counts the others; `commit_id` and `actor` identify the last change.
     """
 
     code = "ReadSetChanged"
@@ -116,7 +116,7 @@ class ReadSetConflict(Conflict):
 
 
 class ConcurrentCommit(Conflict):
-    """Retryable storage commit conflict: other writers committed first."""
+    """A retryable storage conflict: other writers committed first."""
 
     code = "RowLevelCasContention"
     retryable = "fresh"
@@ -130,7 +130,7 @@ class AlreadyExists(Conflict):
     """The object to create already exists."""
 
     sentence = "{what} already exists"
-    hint = "choose another name, or use the existing object"
+    hint = "choose a different name, or use the existing object"
     what: str | None = None
 
 
@@ -138,7 +138,7 @@ class InitializationClaimed(Conflict):
     """Another process is initialising the graph."""
 
     sentence = "another process is initialising '{uri}'"
-    hint = "wait for it to finish; if it crashed, run init with force to take over the claim"
+    hint = "wait for the other init to finish; if it crashed, run init with force to take over the claim"
     extended_exit_code = 1
     uri: str | None = None
 
@@ -167,7 +167,7 @@ class SchemaMismatch(Conflict):
     """
 
     sentence = "the schemas of branches '{source}' and '{target}' differ"
-    hint = "make the schemas agree: change one of them, then try again"
+    hint = "change one of the schemas so they match, then try again"
     source: str | None = None
     target: str | None = None
 

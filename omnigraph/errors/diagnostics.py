@@ -1,8 +1,8 @@
 """Source positions, and diagnostics that point at them.
 
-Owns spans, line and column arithmetic, and the caret excerpt shown by every language error. This
-module does not depend on grammars, schemas or graphs, and imports nothing from the package except
-`record`.
+This module defines spans, line and column arithmetic, and the caret excerpt shown by every language
+error. This module does not depend on grammars, schemas or graphs, and imports nothing from the
+package except `record`.
 """
 
 import unicodedata
@@ -127,7 +127,7 @@ class Diagnostic:
 
 
 def render(diagnostic: Diagnostic, source: SourceText) -> str:
-    """Format the diagnostic for people: position, message, source line, caret and hint.
+    """Format the diagnostic as readable text: position, message, source line, caret and hint.
 
     >>> text = SourceText("a.pg", "node lamp {}")
     >>> print(render(Diagnostic.at_span(text, Span(5, 9), "expected a type name"), text))

@@ -1,5 +1,5 @@
 """Errors for storage, serving, initialisation and cancelled operations."""
-# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
+# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
 
 from typing import Any, Literal
 
@@ -35,18 +35,18 @@ class StorageError(ServerError):
 
 
 class TransientStorageError(StorageError, Transient):
-    """The store failed temporarily: timeout, throttling or a lost connection."""
+    """The store failed temporarily, for example because of a timeout, throttling or a lost connection."""
 
     kind = "transient"
     hint = "wait, then try again"
 
 
 class IndexUnreadable(UserWarning):
-    """Warning: an index cannot be read. Results stay correct but slower until the index is rebuilt."""
+    """Warning: an index cannot be read. Results stay correct, but queries are slower until the index is rebuilt."""
 
 
 class BlobIntegrityError(ServerError):
-    """A stored blob contradicts its metadata."""
+    """A stored blob does not match its metadata."""
 
     effect = "none"
     hint = "restore the blob from a copy; run check to find other damaged blobs"
@@ -156,7 +156,7 @@ class NotSupportedRemotely(UsageError):
     """The operation is only available on an embedded graph."""
 
     sentence = "{what} is only available on an embedded graph"
-    hint = "run the command on the machine that holds the graph"
+    hint = "run the command on the machine where the graph is stored"
     what: str | None = None
 
 

@@ -1,5 +1,5 @@
 """Errors in caller input: invalid values, records, parameters or sizes, and plans that cannot run."""
-# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
+# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ class InputError(ClientError, ValueError):
 
     @property
     def explained(self) -> str:
-        """Return the message, followed by the reason if the reason is more than a label.
+        """Return the message, followed by the reason unless the reason is only a label.
 
         >>> InputError("'x' names no commit", reason="expected HEAD~ and a number").explained
         "'x' names no commit (expected HEAD~ and a number)"
@@ -85,7 +85,7 @@ class UniqueViolation(ClientError):
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
         " is given on line {first_input_position} and again on line {second_input_position}"
     )
-    hint = "remove one of the two, or give them different values"
+    hint = "remove one of the two entities, or give them different values"
     type_name: str | None = None
     property: Any = None
     value: Any = None
@@ -107,8 +107,8 @@ class UniqueViolation(ClientError):
 class ConstraintViolation(ClientError):
     """The entity violates a rule of the schema.
 
-    `rule` is the name of the rule in the schema: `@range`, `@check`, `@card`, `enum`, `required` or
-    `endpoint`.
+    `rule` is the name of the violated rule, which is `@range`, `@check`, `@card`, `enum`,
+    `required` or `endpoint`.
 
     >>> print(ConstraintViolation(rule="@range", type_name="User", property="age", reason="151"))
     @range violation on User.age: 151
@@ -136,7 +136,7 @@ class ConstraintViolation(ClientError):
 
 
 class SchemaViolation(ClientError):
-    """Existing entities violate a rule of the new schema, so it was not applied.
+    """Existing entities violate a rule of the new schema, so the schema was not applied.
 
     `violations` holds the first violations as plain data; `more` is true if there are others. If
     there are several violations, the string form lists each on its own line.
@@ -188,7 +188,7 @@ def _describe_violation(violation: Mapping[str, Any]) -> str:
 
 
 class QueryExecutionError(ClientError):
-    """Query: the engine cannot run the plan."""
+    """The engine cannot run the query plan."""
 
     prefix = "query: "
     sentence = "query: {reason}"
@@ -197,7 +197,7 @@ class QueryExecutionError(ClientError):
 
 
 class ExpressionError(LanguageError, QueryExecutionError):
-    """An expression of a query has no value for some row, such as an integer that does not fit in 64 bits.
+    """A query expression has no value for some row, for example because an integer does not fit in 64 bits.
 
     The diagnostic points at the expression in the query text.
 
@@ -226,7 +226,7 @@ class AmbiguousAssignment(ClientError):
     sentence = (
         "update of {type_name} '{entity_id}': the match assigns both {first_value} and {second_value} to '{property}'"
     )
-    hint = "add conditions to the match, so that it returns one value for each node"
+    hint = "add conditions to the match so it returns one value for each node"
     type_name: str | None = None
     entity_id: str | None = None
     property: str | None = None
@@ -258,7 +258,7 @@ class ExternalBlobSourceError(ClientError):
 
 
 class ChangeCursorRejected(ClientError):
-    """Change cursor rejected: the token is not valid here."""
+    """The change cursor was rejected because its token is not valid here."""
 
     prefix = "change cursor rejected: "
     sentence = "change cursor rejected: {reason}"
@@ -267,10 +267,10 @@ class ChangeCursorRejected(ClientError):
 
 
 class EmbeddingModelMismatch(ClientError):
-    """The query uses a different embedding model from the stored vectors."""
+    """The query and the stored vectors use different embedding models."""
 
     sentence = (
-        "property '{property}' holds vectors of model '{recorded_model}'[, but the query would use '{resolved_model}']"
+        "property '{property}' has vectors of model '{recorded_model}'[, but the query would use '{resolved_model}']"
     )
     hint = "configure the recorded model, or recompute the property's embeddings"
     property: str | None = None

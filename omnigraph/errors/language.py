@@ -3,7 +3,7 @@
 An error carries every diagnostic for a file, each with its position; `str()` draws the carets. This
 module never reads files.
 """
-# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
+# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -91,7 +91,7 @@ class SchemaUnsupported(LanguageError):
     `steps` holds the plan steps that cannot be applied, each with its `code`, if any.
     """
 
-    hint = "split the change into smaller ones, or export the data, recreate the graph and reload"
+    hint = "split the change into smaller changes, or export the data, recreate the graph and reload"
     steps: tuple[Any, ...] = ()
 
     def __init__(self, message: str | None = None, *, steps: Iterable[Any] = (), **facts: Any) -> None:
@@ -99,7 +99,7 @@ class SchemaUnsupported(LanguageError):
         self.steps = tuple(steps)
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the refused steps in addition to the diagnostics."""
+        """Return the unsupported steps in addition to the diagnostics."""
         steps_json = [step.to_json() if hasattr(step, "to_json") else step for step in self.steps]
         return super().typed_members() | ({"steps": steps_json} if steps_json else {})
 

@@ -17,7 +17,7 @@ _PREVIEW_COUNT = 3  # conflicts listed in the message; the rest are only counted
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntityConflict:
-    """One entity that a merge cannot resolve.
+    """An entity with a conflict that a merge cannot resolve.
 
     `base`, `ours` and `theirs` are its values in the merge base, on the target branch and on the
     source branch; a value is None where the entity is absent. `changed` lists the conflicting properties.
@@ -49,7 +49,7 @@ class EntityConflict:
 
 
 class MergeConflict(Conflict):
-    """Merge conflicts: both branches changed the same entities.
+    """Both branches changed the same entities in conflicting ways.
 
     The string form also includes the values on each branch.
 

@@ -1,10 +1,10 @@
 """The base class of all errors and the families that users catch.
 
-An error consists of facts. The error class defines the status, effect, retry advice and hint, and
-the constructor fills the facts into a message. Errors never hold secrets, because every `uri` fact
-is redacted on entry.
+An error carries its details as facts. The error class defines the status, effect, retry advice and
+hint, and the constructor fills the facts into a message. Errors never hold secrets, because every
+`uri` fact is redacted on entry.
 """
-# ruff: noqa: N818 - a class name states what happened, as in the documentation of the service
+# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
 
 import re
 from typing import Any, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Applies a schema plan to a branch: checks it, stages it, and publishes it atomically in one commit.
+"""Apply a schema plan to a branch: check it, stage it, and publish it atomically in one commit.
 
 The schema row and all tables change in the same commit. A concurrent schema change is a conflict.
 If no rows have to be rewritten, the commit is retried when other writes are published first.
@@ -110,7 +110,7 @@ class _SchemaWriter:
 
     def __call__(self, txn: WriteTxn, staged_tables: StagedTables) -> SchemaRow:
         gc_epoch = txn.base.state.head.gc_epoch
-        # A garbage collection may have deleted the object since it was written.
+        # Garbage collection may have deleted the object since it was written.
         if self.written_row is None or self.written_row[0] != gc_epoch:
             contract = self.schema_plan.before.replaced_by(
                 self.schema_plan.source, self.schema_plan.after, staged_tables.erased_locations

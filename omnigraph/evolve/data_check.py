@@ -1,7 +1,7 @@
-"""Checks whether existing entities satisfy the constraints that a new schema adds.
+"""Check whether existing entities satisfy the constraints that a new schema adds.
 
-Scans only the tables and columns named by the plan's validated steps, before anything is written.
-Rows are checked in their new form and by the same rules as every write.
+This module scans only the tables and columns named by the plan's validated steps, before anything
+is written. Rows are checked in their new form and by the same rules as every write.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ def _plan_transitions(schema_plan: SchemaPlan) -> Iterator[TypeTransition]:
 
 
 def _validated_steps(schema_plan: SchemaPlan, type_transition: TypeTransition) -> list[MigrationStep]:
-    """Return those steps for a type that may fail on existing rows."""
+    """Return the steps for a type that may fail on existing rows."""
     return [
         step
         for step in schema_plan.steps
@@ -183,7 +183,7 @@ def _check_endpoints(
 
 
 def _read_node_ids(txn: WriteTxn, type_key: TableKey | None) -> pa.Array:
-    """Return the ids of all nodes of a type, or none for a new type."""
+    """Return the ids of all nodes of a type, or no ids for a new type."""
     id_columns = [] if type_key is None else [batch.column("id") for batch in read_batches(txn.table(type_key), ["id"])]
     return pa.chunked_array(id_columns, pa.string()).combine_chunks()
 

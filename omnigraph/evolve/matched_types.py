@@ -1,4 +1,4 @@
-"""Matches the types of two schemas by their type and property ids, never by name.
+"""Match the types of two schemas by their type and property ids, never by name.
 
 This module compares two schemas with regard to storage: which table each type continues to use, and
 which columns that table must have. Constraints and documentation are not compared.
@@ -20,7 +20,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True)
 class TypeTransition:
-    """A type before and after a migration; its table stays in the same place."""
+    """A type before and after a migration; its table keeps its location."""
 
     old_ir: SchemaIR
     new_ir: SchemaIR

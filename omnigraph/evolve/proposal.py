@@ -1,7 +1,7 @@
-"""A planned schema change, and the report of an applied one.
+"""A planned schema change, and the report of an applied change.
 
-This module owns the plan, which a caller reviews before applying it and which is bound to the schema it was made
-for, and the report returned afterwards. Reads no data and changes nothing.
+This module defines the plan, which a caller reviews before applying it and which is bound to the schema it was made
+for, and the report returned afterwards. Planning reads no data and changes nothing.
 """
 
 from dataclasses import dataclass
@@ -66,11 +66,11 @@ class SchemaPlan:
         return f"<ol>{list_items}</ol>" if list_items else "<p>nothing to change</p>"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON: `supported`, `step_count`, `steps`, `warnings`."""
+        """Return the plan as JSON with `supported`, `step_count`, `steps` and `warnings`."""
         return self.migration.to_json()
 
     def with_data_loss(self, allow: bool) -> "SchemaPlan":
-        """Return the same plan, changed to erase or keep the history of dropped data."""
+        """Return a copy of the plan that erases or keeps the history of dropped data."""
         if allow == self.allow_data_loss:
             return self
         return propose_schema(self.base, self.before, self.source, self.name, allow_data_loss=allow)
@@ -78,7 +78,7 @@ class SchemaPlan:
 
 @dataclass(frozen=True, slots=True)
 class SchemaApplied:
-    """The outcome of a schema change; truthy if it made a commit."""
+    """The outcome of a schema change; truthy if it created a commit."""
 
     plan: SchemaPlan
     commit: Commit | None
@@ -132,7 +132,7 @@ def propose_schema(
     *,
     allow_data_loss: bool = False,
 ) -> SchemaPlan:
-    """Plan the change from a branch's schema to the one in `source`; raise a language error if it is invalid."""
+    """Plan the change from a branch's schema to the schema in `source`; raise a language error if it is invalid."""
     desired_ir = compile_schema(source, source_name, existing_names=_declared_names(base_contract.ir))
     migration = plan_migration(
         base_contract.ir,

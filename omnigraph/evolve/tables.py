@@ -1,4 +1,4 @@
-"""Stages the tables of a new schema by reshaping, copying or creating them as unpublished versions.
+"""Stage the tables of a new schema by reshaping, copying or creating them as unpublished versions.
 
 A soft-dropped property stays in the files, but no new version refers to its field id. If the property's history is
 erased too, the remaining data is copied to a new table in a different directory.

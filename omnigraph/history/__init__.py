@@ -2,5 +2,5 @@
 
 A table version never changes. The branch manifest is the only pointer that moves, and only `publish`
 moves it. This package does not interpret row contents and does not import lance.
-Read first: `commit.py`, `state.py`, `commit_log.py`, then `snapshot.py` and `diff.py`.
+Read `commit.py`, `state.py` and `commit_log.py` first, then `snapshot.py` and `diff.py`.
 """

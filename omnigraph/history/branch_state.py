@@ -1,9 +1,9 @@
 """The in-process state of one branch: its newest known manifest, and the queue of its writers.
 
-This module owns the cached states and the fair writer queue. The cache saves requests, and the queue
-avoids swap conflicts between threads; between processes, only the swap itself decides. The cache
-belongs to one graph. If the root is removed and re-created, the cache becomes invalid, even if
-the version numbers match.
+This module manages the cached states and the fair writer queue. The cache saves requests, and the
+queue avoids swap conflicts between threads; conflicts between processes are detected only by the
+swap itself. The cache belongs to one graph. If the root is removed and re-created, the cache
+becomes invalid, even if the version numbers match.
 """
 
 import os
@@ -23,13 +23,13 @@ from .machine_queue import MachineQueue
 from .manifest import LoadedManifest, change_token, is_newest, read_manifest
 from .missing_manifest import lost_versions_error
 
-# Keyed by root, branch and store guarantees, because read-only and writable handles never share state.
+# States are keyed by root, branch and store guarantees, because read-only and writable handles never share state.
 _branch_states: "WeakValueDictionary[tuple[str, int, str, str, bool, bool], BranchState]" = WeakValueDictionary()
 _registry_lock = threading.Lock()
 
 
 class GraphReplacedError(ReadSetConflict):
-    """The branch's graph is gone: its root was removed and may now hold a different graph."""
+    """The branch's graph no longer exists: its root was removed and may now hold a different graph."""
 
     code = "ReadSetConflict"
     hint = "this handle is no longer usable: open the graph again"
@@ -53,7 +53,7 @@ class BranchState:
         self.store = store
         self.name = name
         self.ulid = ulid
-        # Hook run before each write; writable handles install crash recovery here.
+        # Hook that runs before each write; writable handles install crash recovery in it.
         self.recover_if_needed: Callable[[], object] = _do_nothing
         self.is_replaced = False
         self.machine_queue = MachineQueue(store.root.identity, ulid)
@@ -68,7 +68,7 @@ class BranchState:
         return known_manifest if known_manifest is not None else self.reload()
 
     def reload(self) -> LoadedManifest:
-        """Read the newest state; never replace a newer one that another thread has read."""
+        """Read the newest state; never replace a newer state that another thread has read."""
         previous_manifest = self._newest_known
         newest_manifest = None if self.is_replaced else self._read_newest()
         if newest_manifest is None or (
@@ -90,7 +90,7 @@ class BranchState:
             raise lost_versions_error(self.store, self.ulid, branch_label=f"branch '{self.name}'") from error
 
     def _is_successor(self, previous_manifest: LoadedManifest, newer_manifest: LoadedManifest) -> bool:
-        """Return whether a state succeeds a known one, that is, whether its log contains the known head."""
+        """Return whether a state succeeds a known state, that is, whether its log contains the known head."""
         try:
             previous_head = previous_manifest.state.head.commit_id
             return HistoryLog(self.store, newer_manifest.state).find(previous_head) is not None
@@ -98,14 +98,14 @@ class BranchState:
             return True
 
     def refresh(self) -> LoadedManifest:
-        """Return the newest state; this costs one listing if nothing has changed."""
+        """Return the newest state; this takes one list request if nothing has changed."""
         known_manifest = None if self.is_replaced else self._newest_known
         if known_manifest is not None and is_newest(known_manifest):
             return known_manifest
         return self.reload()
 
     def cached_head(self) -> LoadedManifest:
-        """Return the newest state for a read, listing only if the version directory has changed."""
+        """Return the newest state for a read, listing versions only if the version directory has changed."""
         known_manifest = None if self.is_replaced else self._newest_known
         token = change_token(known_manifest) if known_manifest is not None else None
         manifest_with_token = self._manifest_with_token
@@ -123,7 +123,7 @@ class BranchState:
         return newest_manifest
 
     def advance(self, manifest: LoadedManifest) -> LoadedManifest:
-        """Cache a state that was acknowledged or read; return the newest state known."""
+        """Cache a state that was acknowledged or read; return the newest known state."""
         with self._lock:
             if self._newest_known is None or self._newest_known.version < manifest.version:
                 self._newest_known = manifest
@@ -160,7 +160,7 @@ def _do_nothing() -> None:
 
 
 def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:
-    """Return a branch's state, shared by everything in this process that writes to the branch."""
+    """Return a branch's state, shared by all writers to the branch in this process."""
     with _registry_lock:
         root, effects = store.root, store.effects
         verifies_files = store.table_verifier is not None

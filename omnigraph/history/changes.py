@@ -37,7 +37,7 @@ _MAX_CACHED_BYTES = 16 << 20  # largest block, in bytes, that is cached between 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes to return; types are given by id, because ids survive renames. None means all."""
+    """A selection of changes to return; types are given by id, because ids survive renames. None means all."""
 
     kinds: frozenset[str] | None = None
     type_ids: frozenset[int] | None = None
@@ -117,7 +117,7 @@ class TypeChanges:
 
 @dataclass(frozen=True, slots=True)
 class CommitBlock:
-    """The changes from a commit's first parent to the commit, nodes before edges, then by type and id."""
+    """The changes from a commit's first parent to the commit, ordered by kind (nodes first), type and id."""
 
     commit: Commit
     type_changes: tuple[TypeChanges, ...]
@@ -139,7 +139,7 @@ class CommitRange:
 
 
 def commits_after(snapshot: Snapshot, after_commit_id: str) -> CommitRange | None:
-    """Return the commits after a given commit up to the snapshot, or None if it is not on that path."""
+    """Return the commits after a given commit up to the snapshot, or None if that commit is not on the path."""
     newer_commits: list[Commit] = []
     commit_id: str | None = snapshot.commit_id
     while commit_id is not None and commit_id != after_commit_id:
@@ -255,7 +255,7 @@ def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: C
 
 
 def _check_property_names(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter) -> None:
-    """Raise an error if a property name is gone, even if no row changed, because readers may copy by name."""
+    """Raise an error if a property name was removed, even if no row changed, because readers may copy by name."""
     for table_key in sorted(new_snapshot.tables):
         old_key = find_old_key(old_snapshot, new_snapshot, table_key)
         if old_key not in old_snapshot.tables or _property_names(old_snapshot, old_key) <= _property_names(
@@ -273,7 +273,7 @@ def _property_names(snapshot: Snapshot, table_key: TableKey) -> frozenset[str]:
 
 
 def _changed_types(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[tuple[int, int, TableKey]]:
-    """Return the tables that differ, nodes before edges, then by type id."""
+    """Return the tables that differ, ordered by kind (nodes first) and type id."""
     changed_tables = []
     for table_key in changed_table_keys(old_snapshot, new_snapshot):
         kind, type_name = table_key.kind, table_key.type_name

@@ -32,7 +32,7 @@ def find_damaged_files(
 ) -> dict[str, DamagedError]:
     """Return the files that do not match their checksums, each with its error.
 
-    `verify` reads the files; by default, threads of this process do so.
+    `verify` reads the files; by default, threads of this process read them.
     """
     requested_names = frozenset(file_names)
     try:

@@ -1,7 +1,8 @@
-"""A graph commit: who changed which tables, and on top of which parents.
+"""A graph commit: its author, the tables that it changed, and its parents.
 
-This module owns the commit record and its JSON form. A commit records what it changed, so the state
-at any commit can be derived from the log alone, without old manifests or the branch it was made on.
+This module defines the commit record and its JSON form. A commit records what it changed, so the
+state at any commit can be derived from the log alone, without old manifests or the branch it was
+made on.
 """
 
 from collections.abc import Mapping
@@ -64,11 +65,11 @@ class SchemaRow:
 class Commit:
     """One publish. `tables` holds the changed tables; None marks a dropped table.
 
-    `streams` are the tokens of the batches it loaded, `note` is what the engine learned about the
-    store, `details` records how a merge was decided, and `files` holds the checksums of the files it
-    adds, as packed by `file_checksums`. Times are microseconds since 1970: `created_at` is taken before
-    the first effect and is kept across retries; `published_at` belongs to the attempt that succeeded.
-    No decision depends on these times.
+    `streams` holds the tokens of the stream batches that the commit loaded, `note` records what was detected about the
+    store, `details` records how merge conflicts were resolved, and `files` holds the checksums of the files that the
+    commit adds, as packed by `file_checksums`. Times are microseconds since 1970; `created_at` is taken before the
+    write changes anything and is kept across retries, and `published_at` belongs to the attempt that succeeded. No
+    decision depends on these times.
     """
 
     id: str
@@ -102,12 +103,12 @@ class Commit:
 
     @property
     def created(self) -> datetime:
-        """When the write began, in UTC."""
+        """The time at which the write began, in UTC."""
         return datetime.fromtimestamp(self.created_at / 1_000_000, UTC)
 
     @property
     def published(self) -> datetime:
-        """When the commit became visible, in UTC."""
+        """The time at which the commit became visible, in UTC."""
         return datetime.fromtimestamp(self.published_at / 1_000_000, UTC)
 
     @property
@@ -116,7 +117,7 @@ class Commit:
         return self.parents[1] if len(self.parents) > 1 else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the metadata of the commit's row, without absent members."""
+        """Return the metadata stored in the commit's row, without members that have no value."""
         facts = {
             "parents": list(self.parents),
             "operation": self.operation,

@@ -1,7 +1,8 @@
 """The log of a branch: its newest commits inline, and older ones in sealed chunks.
 
-This module owns the sealing and merging of chunks, the state at any commit, ancestry and merge bases.
-A log may contain more than the ancestors of its head, so only reachability decides what is history.
+This module seals and merges chunks, and computes the state at any commit, ancestry and merge bases.
+A log may contain more than the ancestors of its head, so only reachability determines what belongs
+to the history.
 """
 
 import io
@@ -30,7 +31,7 @@ MAX_CHUNK_COMMITS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ChunkEndState:
-    """All tables and the schema at the last commit of a chunk, where a walk may stop."""
+    """All tables and the schema at the last commit of a chunk, where a walk through the history may stop."""
 
     commit_id: str
     tables: Mapping[TableKey, TableEntry]
@@ -195,7 +196,7 @@ def _seal_oldest(store: Store, state: GraphState, seal_count: int) -> LogChunk:
 
 
 def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> str:
-    """Return the newest sealed commit on the head's first-parent path, which every such walk passes."""
+    """Return the newest sealed commit on the head's first-parent path, which every first-parent walk passes."""
     tail_commits = {commit.id: commit for commit in tail}
     sealed_ids = {commit.id for commit in sealed_commits}
     commit_id: str | None = tail[-1].id
@@ -205,7 +206,7 @@ def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> st
 
 
 def _merge_chunks(store: Store, state: GraphState) -> GraphState:
-    """Merge each run of `MERGE_FAN_IN` chunks of one size level into one chunk of the next."""
+    """Merge each run of `MERGE_FAN_IN` chunks of one size level into one chunk of the next level."""
     for size_level in range(_size_level(MAX_CHUNK_COMMITS)):
         chunk_run = [chunk for chunk in state.chunks if _size_level(chunk.commit_count) == size_level]
         if len(chunk_run) >= MERGE_FAN_IN:

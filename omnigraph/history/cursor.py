@@ -1,7 +1,7 @@
-"""Cursors and page tokens: the position of a change-feed reader, as a string that the reader keeps.
+"""Cursors and page tokens: the position of a change-feed reader, encoded as a string that the reader stores.
 
-This module owns the token format and everything that a token is bound to. A token is self-contained, so neither the
-graph nor the reader stores anything else. A token that was altered or made for something else is rejected, and a
+This module defines the token format and everything that a token is bound to. A token is self-contained, so neither the
+graph nor the reader stores anything else. A token that was altered or issued for a different scope is rejected, and a
 page token is never accepted as a cursor.
 """
 
@@ -37,7 +37,7 @@ _MISMATCH_REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class CursorBinding:
-    """What a token is valid for: a graph, its first commit, one incarnation of a branch, and a filter.
+    """The scope in which a token is valid: a graph, its first commit, one incarnation of a branch, and a filter.
 
     The page token of a single commit has no branch.
     """

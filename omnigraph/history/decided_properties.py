@@ -1,8 +1,8 @@
-"""Whether a merge decided about a property, judged from the rows of an entity.
+"""Determine from the rows of an entity whether a merge made a decision about a property.
 
-A merge decided about a property if a side changed it and the merge does not have this change, or if
-both sides changed it differently. Rows have the same columns, and are None where the entity is
-absent. This module reads no tables.
+A merge made a decision about a property if one side changed it and the merge result does not
+contain this change, or if both sides changed it differently. Rows have the same columns, and are
+None where the entity is absent. This module reads no tables.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Row: TypeAlias = pa.Table | None
 
 
 def is_decided(property_name: str, merged_row: Row, parent_rows: Sequence[Row], base_rows: Sequence[Row]) -> bool:
-    """Return whether a merge decided about a property; `parent_rows` are the rows of its two sides."""
+    """Return whether a merge made a decision about a property; `parent_rows` are the rows of its two sides."""
     our_row, their_row = parent_rows
     return _is_contested(property_name, our_row, their_row, merged_row, base_rows) or _is_contested(
         property_name, their_row, our_row, merged_row, base_rows
@@ -24,14 +24,14 @@ def is_decided(property_name: str, merged_row: Row, parent_rows: Sequence[Row], 
 
 
 def same_property(property_name: str, row: Row, other_row: Row) -> bool:
-    """Return whether two rows have the same value of a property; absent rows equal only each other."""
+    """Return whether two rows have the same value for a property; absent rows equal only each other."""
     if row is None or other_row is None:
         return row is other_row
     return bool(same_values(row[property_name], other_row[property_name])[0])
 
 
 def _is_contested(property_name: str, side_row: Row, other_row: Row, merged_row: Row, base_rows: Sequence[Row]) -> bool:
-    """Return whether a side changed a property and either the merge or a change of the other side differs."""
+    """Return whether one side changed a property, and the merge or a change of the other side has a different value."""
     if side_row is None or not _is_changed(property_name, side_row, base_rows):
         return False
     if not same_property(property_name, side_row, merged_row):

@@ -1,9 +1,9 @@
-"""The delete queue: what collectors are about to remove, as other processes see it.
+"""The delete queue: the names that collectors are about to remove, visible to other processes.
 
-This module owns the writers' side of the handshake and removes nothing. An operation that makes old data reachable
-by a new name first arms an intent and then checks the queues. If everything that the operation needs still exists
-and none of it is queued, the operation may proceed, because the mark that follows any later queue sees the intent.
-Checking before arming would leave a gap in which neither side sees the other.
+This module implements the writers' side of the handshake and removes nothing. An operation that makes old data
+reachable by a new name first arms an intent and then checks the queues. If everything that the operation needs still
+exists and none of it is queued, the operation may proceed, because the mark phase that follows any later queueing sees
+the intent. Checking before arming would leave a gap in which neither side sees the other.
 """
 
 import logging
@@ -33,7 +33,7 @@ class DamagedListError(StorageError):
 
 
 def list_runs(store: Store) -> list[str]:
-    """Return the collector runs that have not ended; this costs one listing."""
+    """Return the collector runs that have not ended, with one list request."""
     name_parts = (listed_file.name.rpartition("/")[2].partition(".") for listed_file in store.objects.list(layout.GC))
     return sorted({run_id for run_id, _, part in name_parts if part in (QUEUE_PART, SWEEP_PART)})
 
@@ -67,7 +67,7 @@ def list_queued_names(store: Store) -> list[str]:
 
 
 def _names_queued_by(store: Store, run_id: str) -> list[str]:
-    """Return the names queued by one run; a damaged list yields none, since no collector acts on it."""
+    """Return the names queued by one run; a damaged list yields no names, since no collector acts on it."""
     try:
         sweep_names = read_listed_names(store, run_id, SWEEP_PART)
         return (read_listed_names(store, run_id, QUEUE_PART) or []) if sweep_names is None else sweep_names
@@ -77,10 +77,10 @@ def _names_queued_by(store: Store, run_id: str) -> list[str]:
 
 
 def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> None:
-    """Refuse to reference a branch's head while a collector may be removing part of it.
+    """Reject a reference to a branch's head while a collector may be removing part of it.
 
-    Being a branch's head does not make a state safe, because a branch that was created and deleted during a
-    single mark was not seen by any mark. This costs one listing if no collector is running.
+    Being a branch's head does not make a state safe, because a branch that was created and deleted during a single mark
+    phase was not seen by any mark phase. This takes one list request if no collector is running.
     """
     queued_names = list_queued_names(store)
     if queued_names:
@@ -88,9 +88,9 @@ def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> No
 
 
 def check_state_retained(store: Store, state: GraphState, commit_id: str) -> None:
-    """Refuse to reference a past state that is gone or that a collector may be removing.
+    """Reject a reference to a past state that was removed or that a collector may be removing.
 
-    The caller's intent must already be armed, so that every later mark sees it.
+    The caller's intent must already be armed, so that every later mark phase sees it.
     """
     check_versions_retained(store, state.tables.values(), commit_id, state.schema.location)
 

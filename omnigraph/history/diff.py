@@ -50,7 +50,7 @@ def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[T
 
 
 def content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
-    """Return whether a table, by its key in the new snapshot, differs in content or exists in only one snapshot."""
+    """Return whether a table (by its key in the new snapshot) differs in content or exists in only one snapshot."""
     old_entry, new_entry = (
         old_snapshot.tables.get(find_old_key(old_snapshot, new_snapshot, table_key)),
         new_snapshot.tables.get(table_key),
@@ -89,10 +89,10 @@ def diff_table(
 ) -> TableChanges:
     """Return the changes to one table.
 
-    `compare_all_rows` compares every row by id, as a check on the shortcut. Nullable properties that
-    the type gained are null in the old rows; any other difference between its properties raises
-    `ChangeSchemaBoundary`. With `column_defaults`, the old rows instead get the new
-    columns, filled with these values where a row had none.
+    `compare_all_rows` compares every row by id instead of using shortcuts, as a check. Nullable
+    properties that the type gained are null in the old rows; any other difference between its
+    properties raises `ChangeSchemaBoundary`. With `column_defaults`, the old rows instead get the
+    new columns, filled with these values where a row had no value.
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
         return _diff_table(
@@ -136,7 +136,7 @@ def _diff_table(
 def _diff_around_maintenance(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
-    """Diff a table step by step, skipping maintenance; return None if this would not read fewer rows."""
+    """Diff a table step by step, skipping maintenance steps; return None if this would not read fewer rows."""
     old_table, new_table = table_pair
     if old_table.location != new_table.location or old_table.schema.names != new_table.schema.names:
         return None
@@ -287,7 +287,7 @@ def snapshot_at(context_snapshot: Snapshot, log: HistoryLog, commit_id: str) -> 
 
 
 def _can_express_rows(new_snapshot: Snapshot, table_key: TableKey, old_table: Table, new_table: Table) -> bool:
-    """Return whether old rows fit the new columns: only nullable properties were added; names may differ."""
+    """Return whether old rows fit the new columns, that is, only nullable properties were added; names may differ."""
     old_types, new_types = _property_types(old_table.schema), _property_types(new_table.schema)
     if len(old_types) == len(new_types):
         return old_types == new_types

@@ -1,10 +1,10 @@
 """History of one entity: its versions, and the commit that set each property value.
 
-This module owns the walk over the commit graph. A version belongs to the commit that created it, on
+This module walks the commit graph. A version belongs to the commit that created it, on
 any branch. A merge that only carried a version over did not create it; a merge that decided between
-the two sides did. Likewise, a merge sets the properties about which it decided, whichever side it
-chose. Each distinct table content is read once, for a single row. Commits that did not touch the
-table cost nothing.
+the two sides did create it. Likewise, a merge sets the properties that it made a decision about,
+regardless of the side that it chose. Each distinct table content is read once, for a single row.
+Commits that did not touch the table cost nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ class EntityHistory(list[EntityVersion]):
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """A property with its current value and the commit that set it; `commit` is None if it was cleaned up."""
+    """A property with its current value and the commit that set it; `commit` is None if a cleanup removed it."""
 
     name: str
     value: Any
@@ -145,7 +145,8 @@ class EntityTracer:
     ) -> None:
         """Attribute values that a parent already had to that parent, and all others to this commit.
 
-        Values about which a merge decided are attributed to the merge, even if a parent had them.
+        Values that a merge made a decision about are attributed to the merge, even if a parent
+        already had them.
         """
         decided = self._decided_properties(commit, properties, current_row)
         blamed_commits.update(dict.fromkeys(decided, commit))
@@ -164,7 +165,7 @@ class EntityTracer:
         blamed_commits.update(dict.fromkeys(properties, commit))
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: _EntityRow) -> set[str]:
-        """Return the properties about which a merge decided; none if its merge base was cleaned up."""
+        """Return the properties that a merge made a decision about, or nothing if its merge base was cleaned up."""
         if len(commit.parents) < 2:
             return set()
         differing_ids = [parent_id for parent_id in commit.parents if self._table_differs(commit, parent_id)]
@@ -183,7 +184,7 @@ class EntityTracer:
         }
 
     def _may_have_decided(self, differing_ids: Sequence[str], base_ids: Sequence[str]) -> bool:
-        """Return whether a parent that differs from its merge had changed the table, comparing ids only."""
+        """Return whether a parent that differs from its merge had changed the table, comparing only content ids."""
         return any(
             all(self._content_id(base_id) != self._content_id(parent_id) for base_id in base_ids)
             for parent_id in differing_ids
@@ -216,7 +217,7 @@ class EntityTracer:
         }
 
     def _table_differs(self, commit: Commit, parent_id: str) -> bool:
-        """Return whether the table differs between a commit and a parent, comparing ids only."""
+        """Return whether the table differs between a commit and a parent, comparing only content ids."""
         return self._content_id(commit.id) != self._content_id(parent_id)
 
     def _content_id(self, commit_id: str) -> str | None:
@@ -226,7 +227,7 @@ class EntityTracer:
     def _find_change(self, commit: Commit) -> EntityChange | None:
         """Return a commit's change to the entity, or None if a parent already had that value.
 
-        A merge also counts if it took one side's value over a change made on the other side.
+        A merge counts as a change if it took one side's value over a change made on the other side.
         """
         commit_row = self._row_at_commit(commit.id)
         changes = [self._compare_with_parent(parent_id, commit_row) for parent_id in commit.parents or ("",)]

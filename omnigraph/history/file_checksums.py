@@ -2,7 +2,7 @@
 
 A commit records the checksums of the files that it added to each table. A bulk load records its checksums in a
 separate object to keep the state small, because every publish rewrites the state. Files that were written before
-checksums were introduced have none.
+checksums were introduced have no recorded checksum.
 """
 
 from collections.abc import Iterable, Mapping, Set

@@ -1,6 +1,6 @@
 """The registry of storage format upgrades: how the manifest rows of one format become those of the next.
 
-This module owns which formats can be upgraded in place. A step converts rows and may create new
+This module defines which formats can be upgraded in place. A step converts rows and may create new
 objects, but never changes or removes an existing one, because the upgrade may be interrupted and
 readers of the older format may still be active.
 """
@@ -20,7 +20,7 @@ class FormatUpgrade:
     """One step between two formats; `convert_rows` converts all rows of one manifest version.
 
     The checksum row is verified before the first step and written again after the last one, so no
-    step sees it. A step that raises leaves the manifest as it was.
+    step sees it. If a step raises an error, the manifest is left unchanged.
     """
 
     from_stamp: int
@@ -29,13 +29,13 @@ class FormatUpgrade:
     convert_rows: Callable[[Store, ManifestRows], ManifestRows]
 
 
-# Format 100 is the first one. Whoever raises `layout.STAMP` adds a step here, or states in the
+# Format 100 is the first format. When you raise `layout.STAMP`, add a step here, or state in the
 # changelog why the older format cannot be upgraded in place.
 UPGRADES: tuple[FormatUpgrade, ...] = ()
 
 
 def find_upgrades(stamp: int) -> tuple[FormatUpgrade, ...] | None:
-    """Return the steps from a format to the current one, in order; None if there is no such path.
+    """Return the steps from a format to the current format, in order, or None if there is no such path.
 
     >>> find_upgrades(layout.STAMP), find_upgrades(3)
     ((), None)

@@ -1,9 +1,9 @@
-"""Turns of the processes on one machine that update the same branch.
+"""Fair turns for the processes on one machine that write to the same branch.
 
-Without turns, the process that has just published has the newest state in memory and wins again and
-again, and the others starve. Turns are byte-range locks on one file in the temporary directory: the
-system releases them when a process ends, and nothing in the root changes. Only speed depends on
-turns, never correctness, so a process that has waited long enough writes without one.
+Without turns, the process that published last has the newest state in memory, so it keeps winning
+and the other processes starve. Turns are byte-range locks on one file in the temporary directory:
+the system releases them when a process ends, and nothing in the root changes. Only speed depends on
+turns, never correctness, so a process that has waited long enough writes without a turn.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ _open_guard = threading.Lock()
 class MachineQueue:
     """The queue of one branch, shared by all processes of a user on this machine.
 
-    Two locks form a turnstile. The next process in line holds the first one while it waits for the
-    second one, so the process that gives up the second one cannot take it again at once.
+    Two locks form a turnstile. The next process in line holds the first lock while it waits for the
+    second, so the process that releases the second lock cannot immediately reacquire it.
     """
 
     def __init__(self, root_identity: str, branch_ulid: str) -> None:
@@ -47,7 +47,7 @@ class MachineQueue:
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
-        """Wait for a turn, and end it afterwards; yields whether there was a wait, so others may have written."""
+        """Wait for a turn and end it afterwards; yield True after a wait, during which others may have written."""
         file_descriptor = _open_lock_file() if clock_and_ids.monotonic() >= self._skip_until else None
         if file_descriptor is None:
             yield False
@@ -81,7 +81,7 @@ def _open_lock_file() -> int | None:
 
 
 def _wait_for_lock(file_descriptor: int, offset: int, max_seconds: float) -> tuple[bool, bool]:
-    """Lock one byte, or give up after some time; return whether it is locked, and whether there was a wait."""
+    """Try to lock one byte until a timeout; return whether it was locked, and whether the call had to wait."""
     deadline = clock_and_ids.monotonic() + max_seconds
     poll_seconds, waited = _SHORTEST_POLL, False
     while not _try_lock(file_descriptor, offset):

@@ -1,6 +1,6 @@
-"""The manifest of one branch: reading its state and swapping it for the next.
+"""The manifest of one branch: reading its state and swapping it for the next state.
 
-This module owns the check of the format stamp and the verification before an acknowledgement.
+This module checks the format stamp and verifies a swap before it is acknowledged.
 `publish` decides when to swap a manifest, and with which state.
 """
 
@@ -39,16 +39,16 @@ def create_manifest(store: Store, branch_ulid: str, state: GraphState) -> Loaded
 
 
 def manifest_exists(store: Store, branch_ulid: str = layout.MAIN) -> bool:
-    """Return whether a branch has a manifest; this costs one listing."""
+    """Return whether a branch has a manifest, with one list request."""
     return bool(store.objects.list(f"{layout.manifest_directory(branch_ulid)}/_versions"))
 
 
 def read_manifest(
     store: Store, branch_ulid: str = layout.MAIN, version: int | None = None, *, unreadable_version: int | None = None
 ) -> LoadedManifest:
-    """Load a branch's newest state, or its state at a manifest version, with one listing and two reads.
+    """Load a branch's newest state, or its state at a manifest version, with one list request and two reads.
 
-    `unreadable_version` is a version that failed to load before; if it is still the newest, that is an error.
+    `unreadable_version` is a version that failed to load before; if it is still the newest, an error is raised.
     """
     location = layout.manifest_directory(branch_ulid)
     try:
@@ -110,7 +110,7 @@ def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphSta
 
 
 def is_newest(manifest: LoadedManifest) -> bool:
-    """Return whether no newer version exists; used before an acknowledgement, and costs one listing.
+    """Return whether no newer version exists; this runs before an acknowledgement and takes one list request.
 
     Also return False if the root has been re-created; a swap that landed in the new root is withdrawn.
     """
@@ -118,7 +118,7 @@ def is_newest(manifest: LoadedManifest) -> bool:
     newest_version = cells.newest_version(cell)
     if cell.base is None or newest_version not in (0, manifest.version):
         return newest_version == manifest.version
-    # The predecessor was cleaned up, or is in a different root, in which case required files are missing here.
+    # The predecessor was cleaned up, or is in a different root, in which case required files are missing in this root.
     if not _all_files_exist(manifest):
         cells.remove_foreign_swap(cell)
         return False
@@ -132,7 +132,7 @@ def change_token(manifest: LoadedManifest) -> object | None:
 
 
 def is_from_replaced_graph(manifest: LoadedManifest) -> bool:
-    """Return whether a different graph now exists where a state was read; this costs one listing."""
+    """Return whether a different graph now exists where a state was read, with one list request."""
     return cells.newest_version(manifest.cell) == 0 and not _all_files_exist(manifest)
 
 
@@ -150,7 +150,7 @@ def sync_manifest(manifest: LoadedManifest) -> None:
 
 
 def check_format_stamp(stamp: str | None, root_uri: str) -> None:
-    """Refuse a graph that uses a different storage format; nothing is changed."""
+    """Raise an error if the graph uses a different storage format; nothing is changed."""
     if stamp == str(layout.STAMP):
         return
     if stamp is None:

@@ -24,8 +24,8 @@ def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tu
     """Return the ids of the best common ancestors, and the commits that only the source reaches.
 
     Both histories are walked side by side until they meet. Below a common commit, nothing is read beyond the point
-    that the walk has already reached, so the cost depends only on what is new on the two sides. The list of commits
-    may therefore contain a few that the target reaches, too.
+    that the walk has already reached, so the cost depends only on what is new on the two sides. The list of commits may
+    therefore include a few that the target also reaches.
     """
     marks = _mark_reachable(target_snapshot, source_snapshot)
     base_ids = sorted(commit_id for commit_id, mark in marks.items() if mark == _FROM_BOTH)

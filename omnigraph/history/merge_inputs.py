@@ -1,7 +1,7 @@
 """The inputs of a merge: both sides as captured, their best common ancestors, and the outcome.
 
-This module owns the capture of both sides. Ancestry is determined over the whole commit graph, never from version
-numbers. Changes made to a branch after the capture do not affect what is merged.
+This module captures both sides. Ancestry is determined over the whole commit graph, never from version numbers. Changes
+made to a branch after the capture do not affect what is merged.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class MergeInputs:
 
 
 def capture_merge_inputs(source_branch: BranchState, target_branch: BranchState) -> MergeInputs:
-    """Capture both branches as they are now, along with their relationship."""
+    """Capture both branches as they are now, and determine how they are related."""
     source_snapshot = manifest_snapshot(source_branch.store, source_branch, source_branch.refresh())
     return _relate_sides(source_branch, target_branch, source_snapshot)
 

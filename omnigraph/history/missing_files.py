@@ -45,7 +45,7 @@ def explain_missing_batches(snapshot: Snapshot, batches: Iterable[BatchItem]) ->
 
 
 def _find_missing_error(snapshot: Snapshot, error: Exception) -> OmnigraphError | None:
-    """Return an error saying whether files were removed by a cleanup or lost, or None if none are missing.
+    """Return an error saying whether files were removed by a cleanup or lost, or None if no files are missing.
 
     A cleanup never removes what the newest state of a branch refers to.
     """

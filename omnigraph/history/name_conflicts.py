@@ -1,8 +1,8 @@
-"""Conflicts between branch names: determine which names cannot coexist with the existing ones.
+"""Conflicts between branch names: determine which names cannot coexist with existing names.
 
-`omnigraph.values.name_rules` validates a single name. This module does no I/O. Open names never overlap as
-paths and never differ only in case: `review` and `review/a` cannot both exist, and neither can
-`review` and `Review`, which would share a directory on a case-insensitive file system.
+`omnigraph.values.name_rules` validates a single name. This module does no I/O. Names in use never overlap as paths and
+never differ only in case: `review` and `review/a` cannot both exist, and neither can `review` and `Review`, which would
+share a directory on a case-insensitive file system.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ __all__ = ["check_disjoint", "check_new_ref_name", "find_case_variant", "find_ov
 
 
 def find_overlapping_names(new_name: str, existing_names: Iterable[str]) -> list[str]:
-    """Return the existing names that conflict with a new one: the name itself, its ancestors and its descendants.
+    """Return the existing names that conflict with a new name: the name itself, its ancestors and its descendants.
 
     >>> find_overlapping_names("review", ["main", "review", "Review/a", "reviews"])
     ['review', 'Review/a']

@@ -15,7 +15,7 @@ RefKind = Literal["branch", "tag"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How a branch or tag was created.
+    """A record of how a branch or tag was created.
 
     `operation_id` is the id of the creation intent, `number` is the ref number that the creation was
     about to claim, and `parent_ulid` is the branch it was forked from. The field names are part of

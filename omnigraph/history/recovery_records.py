@@ -1,7 +1,7 @@
-"""Recovery records: the outcomes of operations whose owner died, one object per outcome.
+"""Recovery records: the outcomes of operations whose process died, one object per outcome.
 
-This module owns the list that `recovery list` shows. A record is written once, under the id of its
-operation, so resolving an operation twice leaves one record. An unreadable record never hides others.
+This module provides the list that `recovery list` shows. A record is written once, under the id of its operation, so
+resolving an operation twice leaves one record. An unreadable record does not prevent the others from being listed.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class RecoveryRecord:
     """The outcome of one recovered operation.
 
     `heads` maps table directories to the HEAD version up to which changes by external writers have been
-    reported. `error` says why an operation was set aside or could not be carried out, and `actor` is who
+    reported. `error` says why an operation was set aside or could not be carried out, and `actor` is the actor that
     resolved or dropped it. The kind `unreadable` marks a record that is itself damaged.
     """
 
@@ -103,7 +103,7 @@ def record_external_changes_seen(
 
 
 def list_recovery_records(store: Store) -> list[RecoveryRecord]:
-    """Return all records, starting with the oldest operation; unreadable ones are listed as such."""
+    """Return all records, starting with the oldest operation; unreadable records are marked as unreadable."""
     object_names = (
         stored_object.name.removeprefix(f"{layout.AUDIT}/") for stored_object in store.objects.list(layout.AUDIT)
     )

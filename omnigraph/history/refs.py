@@ -1,8 +1,8 @@
-"""Refs: the names of branches and tags as numbered objects, of which the highest number counts.
+"""Refs: the names of branches and tags as numbered objects, of which the one with the highest number is current.
 
-Odd numbers open a name, and even numbers close it. No object is ever overwritten, so a late request
-for a deleted branch can never affect its successor. The branch itself is its manifest, which is
-identified by a ULID.
+An object with an odd number puts a name into use, and an object with an even number releases it. No
+object is ever overwritten, so a late request for a deleted branch can never affect its successor.
+The branch itself is its manifest, which is identified by a ULID.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ from .origin_record import RefKind
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """The name of an open branch or tag, and what it was created from.
+    """The name of an existing branch or tag, and what it was created from.
 
-    `ulid` identifies its manifest, `parent` and `fork_commit` say what it was created from, `number` is
-    the number of its ref object (0 for main, which has none), and `directory` is where its ref objects are.
+    `ulid` identifies its manifest, `parent` and `fork_commit` identify what it was created from, `number` is the number
+    of its ref object (0 for main, which has none), and `directory` contains its ref objects.
     """
 
     name: str
@@ -42,7 +42,7 @@ MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 
 
 def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict[str, int]:
-    """Return the highest number of every name ever used; this costs one listing."""
+    """Return the highest number of every name ever used, with one list request."""
     highest: dict[str, int] = {}
     for name, number in _list_ref_objects(store, ref_directory, ref_directory):
         highest[name] = max(number, highest.get(name, 0))
@@ -50,12 +50,12 @@ def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict
 
 
 def open_names_with_main(highest_numbers: Mapping[str, int]) -> list[str]:
-    """Return the open names, sorted, including main."""
+    """Return the names in use, sorted, including main."""
     return sorted([layout.MAIN, *(name for name, number in highest_numbers.items() if number % 2)])
 
 
 def find_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref:
-    """Return the ref of an open name with one listing and one read; raise `NotFound` if it is not open."""
+    """Return the ref of a name, with one list request and one read; raise `NotFound` if the name is not in use."""
     open_ref = find_open_ref(store, name, ref_directory)
     if open_ref is None:
         raise name_not_found_error(store, name, ref_directory)
@@ -63,7 +63,7 @@ def find_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref:
 
 
 def find_open_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref | None:
-    """Return the ref of an open name, or None if it is not open."""
+    """Return the ref of a name, or None if the name is not in use."""
     if name == layout.MAIN and ref_directory == layout.REFS:
         return MAIN_REF
     number = find_highest_number(store, name, ref_directory)
@@ -98,7 +98,7 @@ def find_highest_number(store: Store, name: str, ref_directory: str = layout.REF
     if not layout.can_have_refs(name):
         return 0
     name_directory = layout.ref_name(name, 0, ref_directory).rpartition("/")[0]
-    # Names are compared too, because some stores normalize paths, so that "a/." lists the directory of "a".
+    # The names are compared as well, because some stores normalize paths, so that "a/." lists the directory of "a".
     numbers = (
         number for listed_name, number in _list_ref_objects(store, name_directory, ref_directory) if listed_name == name
     )
@@ -106,7 +106,7 @@ def find_highest_number(store: Store, name: str, ref_directory: str = layout.REF
 
 
 def is_ref_visible(store: Store, ref: Ref) -> bool:
-    """Return whether a name leads to its branch, both by lookup and in the listing of all names."""
+    """Return whether a name resolves to its branch, both by lookup and in the listing of all names."""
     visible_ref = find_open_ref(store, ref.name, ref.directory)
     if visible_ref is None or (visible_ref.ulid, visible_ref.number) != (ref.ulid, ref.number):
         return False
@@ -114,7 +114,7 @@ def is_ref_visible(store: Store, ref: Ref) -> bool:
 
 
 def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[str]:
-    """Return the open names for use in suggestions, or an empty list if the store does not respond."""
+    """Return the names in use, for suggestions, or an empty list if the store does not respond."""
     with suppress(StorageError):
         open_names = open_names_with_main(list_highest_numbers(store, ref_directory))
         return open_names if ref_directory == layout.REFS else [name for name in open_names if name != layout.MAIN]
@@ -122,7 +122,7 @@ def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[
 
 
 def name_not_found_error(store: Store, name: str, ref_directory: str = layout.REFS) -> NotFound:
-    """Return the error for a name that is not open, with a suggestion from the open names."""
+    """Return the error for a name that is not in use, with a suggestion from the names in use."""
     open_names = try_list_open_names(store, ref_directory)
     hint = did_you_mean(name, open_names, f"run `omnigraph {ref_kind_of(ref_directory)} list` to list existing names")
     if ref_directory == layout.REFS:
@@ -138,7 +138,7 @@ def _name_taken_error(name: str, ref_directory: str) -> AlreadyExists:
 
 
 def ref_kind_of(ref_directory: str) -> RefKind:
-    """Return whether the names in a directory of ref objects are branches or tags."""
+    """Return the kind of the names in a directory of ref objects, which is branch or tag."""
     return "branch" if ref_directory == layout.REFS else "tag"
 
 
@@ -151,9 +151,10 @@ def _list_ref_objects(store: Store, directory: str, ref_directory: str) -> list[
 
 
 def open_name(store: Store, ref: Ref) -> dict[str, int]:
-    """Open a name for a branch; if several processes try at once, all but one get `AlreadyExists`.
+    """Claim a name for a branch; if several processes try at once, all but one get `AlreadyExists`.
 
-    Return the highest numbers, read again after the claim, because the name may already be closed.
+    Return the highest numbers, read again after the claim, because the name may already be
+    released.
     """
     create_ref_object(store, ref)
     highest_numbers = list_highest_numbers(store)
@@ -163,7 +164,7 @@ def open_name(store: Store, ref: Ref) -> dict[str, int]:
 
 
 def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None) -> None:
-    """Create the object that opens a name, with `extra_members` in addition to the members of the ref.
+    """Create the object that puts a name into use, with `extra_members` in addition to the members of the ref.
 
     For an existing branch, the extra members must include a `nonce`, because several processes may name it at once
     and the nonce identifies which process created the object.
@@ -175,19 +176,19 @@ def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] |
 
 
 def close_renamed_name(store: Store, ref: Ref, new_name: str, nonce: str) -> bool:
-    """Close the old name of a renamed branch; return False if another process closed it."""
+    """Release the old name of a renamed branch; return False if another process released it."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     facts = {"deleted": ref.ulid, "renamed_to": new_name, "nonce": f"renamed-{nonce}"}
     return store.objects.create_json(object_name, facts)
 
 
 def withdraw_name(store: Store, ref: Ref, nonce: str) -> None:
-    """Close a name that was just opened; the branch or tag itself stays open."""
+    """Release a name that was just claimed; the branch or tag itself remains."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     store.objects.create_json(object_name, {"deleted": ref.ulid, "nonce": f"withdrawn-{nonce}"})
 
 
 def close_name(store: Store, ref: Ref) -> None:
-    """Close a name and record which branch it belonged to. Closing a name twice is harmless."""
+    """Release a name and record which branch it belonged to. Releasing a name twice is harmless."""
     object_name = layout.ref_name(ref.name, ref.number + 1, ref.directory)
     store.objects.create_json(object_name, {"deleted": ref.ulid, "nonce": f"deleted-{ref.ulid}"})

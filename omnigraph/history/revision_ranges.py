@@ -1,7 +1,7 @@
-"""Ranges of commits: `A..B` names the commits after A, up to and including B.
+"""Ranges of commits: Revision ranges: `A..B` denotes the commits after A, up to and including B.
 
-This module owns the text form of a range and the rule that A is an ancestor of B. It only resolves
-names; it opens no tables and changes nothing.
+This module defines the text form of a range and the rule that A is an ancestor of B. This module
+only resolves names; it opens no tables and changes nothing.
 """
 
 from omnigraph.errors import InputError

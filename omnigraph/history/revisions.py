@@ -1,6 +1,6 @@
 """Revisions: resolve a commit id, version, timestamp, tag, branch or `HEAD~n` to a snapshot.
 
-This module owns the precedence of names: a string that is not a commit id is looked up as a tag, then as a branch,
+This module defines the precedence of names: a string that is not a commit id is looked up as a tag, then as a branch,
 then as a timestamp or version number. This module only resolves names; it opens no tables and changes nothing.
 """
 
@@ -79,7 +79,7 @@ def _resolve_name(store: Store, branch_state: BranchState, revision_name: str) -
 def _resolve_tag_or_branch(
     store: Store, branch_state: BranchState, ref_name: str
 ) -> tuple[BranchState, Snapshot] | None:
-    """Return the snapshot of a tag or branch, or None if the name is not open or was just closed."""
+    """Return the snapshot of a tag or branch, or None if the name is not in use or was just released."""
     tag_ref = refs.find_open_ref(store, ref_name, layout.TAGS)
     if tag_ref is not None:
         with suppress(NotFound):
@@ -122,7 +122,7 @@ def _step_back(
     for _ in range(int(step_count)):
         parent_id = start_snapshot.log.get(commit_id).parent
         if parent_id is None:
-            raise SnapshotNotFound(f"there are fewer than {step_count} commits before this one")
+            raise SnapshotNotFound(f"there are fewer than {step_count} commits before this commit")
         commit_id = parent_id
     return (
         start_snapshot

@@ -61,7 +61,8 @@ def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
     """Store a schema and return the row that references it in the state."""
     digest = hash_ir(stored_schema.ir)
     object_name = layout.schema_name(digest.removeprefix("sha256:")[:24], clock_and_ids.new_ulid())
-    # Encoded as a string, because member order matters in a schema and control objects sort their members.
+    # The schema is encoded as a string, because member order matters in a schema and control objects sort their
+    # members.
     encoded_ir = json.dumps(stored_schema.ir.to_json(), ensure_ascii=False, separators=(",", ":"))
     erased_member = {"erased": list(stored_schema.erased_directories)} if stored_schema.erased_directories else {}
     retired_member = {"retired": sorted(stored_schema.retired_ids)} if stored_schema.retired_ids else {}

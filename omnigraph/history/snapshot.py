@@ -1,6 +1,6 @@
 """Snapshot of a graph: one commit, its schema, and its tables at exact versions.
 
-This module owns the selection of a commit by id, version or time. A snapshot never changes and never
+This module selects commits by id, version or time. A snapshot never changes and never
 follows its branch. The state of a past commit is read from the log, with that commit's schema.
 """
 
@@ -24,7 +24,7 @@ from .missing_table_files import missing_files_error
 from .schemas import StoredSchema, dropped_history_error, read_erased_directories, read_schema
 
 REVISION_HINT = (
-    "give a commit id, a tag, a branch, a version number, a timestamp such as"
+    "use a commit id, a tag, a branch, a version number, a timestamp such as"
     " 2024-01-31T12:00:00Z, HEAD, or an ancestor such as HEAD~3 or main~3"
 )
 
@@ -174,7 +174,7 @@ def _commit_snapshot(store: Store, branch_state: BranchState, log: HistoryLog, c
 def _commit_at_time(log: HistoryLog, manifest: LoadedManifest, timestamp: datetime) -> Commit:
     """Find the newest first-parent commit published at or before a given time."""
     if timestamp.tzinfo is None:
-        raise InputError("the timestamp has no time zone", reason="give an offset or UTC")
+        raise InputError("the timestamp has no time zone", reason="specify an offset or UTC")
     timestamp_micros = round((timestamp - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
     for commit in log.first_parents(manifest.state.head.commit_id):
         if commit.published_at <= timestamp_micros:
@@ -183,7 +183,7 @@ def _commit_at_time(log: HistoryLog, manifest: LoadedManifest, timestamp: dateti
 
 
 def _commit_at_version(log: HistoryLog, manifest: LoadedManifest, manifest_version: int) -> Commit:
-    """Find the commit that a manifest version showed, that is, the newest one published at or before it."""
+    """Find the commit that a manifest version showed, which is the newest commit published at or before it."""
     if manifest_version > manifest.version or manifest_version < 1:
         raise SnapshotNotFound(f"manifest version {manifest_version} does not exist", version=manifest_version)
     head = manifest.state.head

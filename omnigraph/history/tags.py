@@ -1,4 +1,4 @@
-"""Find and open tags, which name single commits and stay readable whatever happens to branches.
+"""Find and open tags, which name single commits and stay readable even if branches are deleted.
 
 A tag is stored like a branch, as a manifest behind a numbered name, but nothing is published to it
 after its creation. Creating and deleting tags is part of `publish`.
@@ -26,7 +26,7 @@ _log = logging.getLogger("omnigraph")
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A named commit, with the branch it was found on, and who created the tag, when and why."""
+    """A tag: a named commit, its branch, and the tag's creator, creation time and message."""
 
     name: str
     commit_id: str
@@ -38,7 +38,7 @@ class Tag:
 
 
 def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: str) -> BranchState:
-    """Find the branch (starting with this one) whose log contains a commit, or a tag that alone retains it.
+    """Find the branch (starting with this one) whose log contains a commit, or a tag if only a tag retains it.
 
     A tag's state carries the name of the branch it was created from; nothing publishes to that state.
     """
@@ -54,7 +54,7 @@ def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: 
 
 
 def list_tags(store: Store) -> list[Tag]:
-    """List all tags by name with one listing and one read each; damaged ref objects are only logged."""
+    """List all tags by name with one list request and one read per tag; damaged ref objects are only logged."""
     highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
     tags = [
         _read_tag_unless_damaged(store, tag_name, number) for tag_name, number in highest_numbers.items() if number % 2
@@ -71,7 +71,7 @@ def _read_tag_unless_damaged(store: Store, tag_name: str, number: int) -> Tag | 
 
 
 def find_tag(store: Store, name: str) -> Tag:
-    """Find a tag by name; raise `NotFound` if there is none."""
+    """Find a tag by name; raise `NotFound` if it does not exist."""
     tag_name = name_conflicts.strip_name(name, "tag")
     number = refs.find_highest_number(store, tag_name, layout.TAGS)
     tag = _read_tag(store, tag_name, number) if number % 2 else None
@@ -96,7 +96,7 @@ def tag_snapshot(store: Store, ref: Ref) -> Snapshot:
 
 
 def load_open_manifest(store: Store, ref: Ref) -> LoadedManifest:
-    """Load the manifest behind a ref, finishing a deletion that crashed before it closed the name."""
+    """Load the manifest behind a ref, finishing a deletion that crashed before it released the name."""
     try:
         manifest = read_manifest(store, ref.ulid)
     except GraphNotInitialized as error:

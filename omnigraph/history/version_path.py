@@ -18,7 +18,7 @@ VersionStep = tuple[TableEntry, TableEntry]
 
 
 def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> list[VersionStep] | None:
-    """Return version pairs that lead from the old content to the new one, or None if they save nothing.
+    """Return version pairs that lead from the old content to the new one, or None if they would save no reads.
 
     Each pair starts with the content that the previous pair ended with.
     """

@@ -40,7 +40,7 @@ def key_ids(ir: SchemaIR, node: NodeType, rows: pa.Table, report_fault: FaultCal
 
 
 def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return the canonical spelling of every value of a column."""
+    """Return the canonical spelling of every value in a column."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if property_type.scalar is ScalarType.STRING:
@@ -57,7 +57,7 @@ def spell_column(property_type: PropertyType, column: pa.ChunkedArray | pa.Array
 
 
 def given_or_new_ids(supplied_ids: Sequence[object] | pa.Array, report_fault: FaultCallback) -> pa.Array:
-    """Return the given ids, with missing ones generated; values that are not strings are reported."""
+    """Return the given ids and generate missing ids; values that are not strings are reported."""
     if isinstance(supplied_ids, pa.Array):
         if (
             _is_string_array(supplied_ids)

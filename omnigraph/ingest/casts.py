@@ -33,7 +33,7 @@ def cast_column(
 
 
 def _cast_directly(prop: PropertyDefinition, input_column: pa.Array) -> pa.Array | None:
-    """Cast the column in one step; None if it must be converted value by value."""
+    """Cast the column in one step; return None if it must be converted value by value."""
     is_blob = prop.type.scalar is ScalarType.BLOB
     target_type = pa.large_binary() if is_blob else arrow_type(prop.type)
     if input_column.type == target_type:
@@ -89,5 +89,5 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 
 def _is_zoned_timestamp(data_type: pa.DataType) -> bool:
-    """Return whether this is a timestamp with a time zone; without one, the instant is ambiguous."""
+    """Return whether this is a timestamp with a time zone; without a time zone, the instant is ambiguous."""
     return bool(kinds.is_timestamp(data_type) and data_type.tz is not None)

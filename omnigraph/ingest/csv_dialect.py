@@ -1,7 +1,7 @@
-"""Detection of a CSV file's delimiter and quote, and of the columns that its first line names.
+"""Detect a CSV file's delimiter and quote character, and the columns named in its first line.
 
-The schema decides: the delimiter is the one with which the first line names most columns of the
-type. A missing header is never assumed, because values would silently get into the wrong columns.
+The delimiter is the one with which the first line names the most columns of the type. A missing
+header is never assumed, because values would silently end up in the wrong columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,11 +54,11 @@ class ColumnNames:
         return mapped_name
 
     def is_known(self, column_name: str) -> bool:
-        """Return whether the type has a column of this name."""
+        """Return whether the type has a column with this name."""
         return self.stored_name(column_name) in {"id", *self.stored_names}
 
     def count_known(self, column_names: Sequence[str]) -> int:
-        """Return the number of columns that the type has."""
+        """Return how many of the given columns the type has."""
         return sum(map(self.is_known, column_names))
 
 
@@ -75,12 +75,12 @@ def find_layout(sample: bytes, options: CsvOptions, names: ColumnNames) -> CsvLa
 
 
 def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> CsvDialect:
-    """Return the dialect that fits the sample best; the first one wins a tie."""
+    """Return the dialect that fits the sample best; the first dialect wins a tie."""
     delimiters = DELIMITERS if options.delimiter is None else (options.delimiter,)
     quotes = _QUOTES if options.quote is None else (options.quote,)
     dialects = [CsvDialect(delimiter, quote) for quote, delimiter in product(quotes, delimiters) if quote != delimiter]
     samples = [(dialect, _read_sample(sample, dialect)) for dialect in dialects]
-    # Without this test, a double quote in the wrong place would speak for single quotes.
+    # Without this test, a misplaced double quote would count in favour of single quotes.
     likely_samples = [
         (dialect, records)
         for dialect, records in samples

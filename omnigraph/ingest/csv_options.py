@@ -1,6 +1,7 @@
-"""Options of CSV input: what a caller states about a file, instead of leaving it to detection.
+"""Options for CSV input that a caller sets instead of relying on detection.
 
-This module owns the options and their validity. `csv_dialect` detects what the caller leaves open.
+This module defines the options and their validation. `csv_dialect` detects the options that the
+caller does not set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,13 +16,12 @@ _NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "
 
 @dataclass(frozen=True, slots=True)
 class CsvOptions:
-    r"""How to read CSV files; the delimiter and the quote are detected for each file if they are None.
+    r"""Options for reading CSV files; `delimiter` and `quote` are detected for each file if they are None.
 
     `delimiter` and `quote` are single ASCII characters, or `quote=""` for files without quoting.
-    `null` is the text, or several texts, of cells without a value; a quoted cell of a String
-    property is never null. `columns` names the columns of files without a header line, for all
-    types or by type; with `header=True`, it replaces the names in the header line. `encoding` is a
-    Python codec name; a byte order mark takes precedence.
+    `null` is the string, or the strings, that represent a missing value; a quoted cell of a String property is never
+    null. `columns` names the columns of files without a header line, for all types or by type; with `header=True`, it
+    replaces the names in the header line. `encoding` is a Python codec name; a byte order mark takes precedence.
 
     >>> CsvOptions(delimiter="tab", null=["", "NA"]).delimiter
     '\t'
@@ -47,13 +47,13 @@ class CsvOptions:
         if isinstance(self.columns, str):
             raise UsageError(reason="columns must be a list of names, not a string")
         if self.header is False and self.columns is None:
-            raise UsageError(reason="header=False requires columns, because values must never be assigned by guess")
+            raise UsageError(reason="header=False requires columns, because column names are never guessed")
         if self.encoding is not None:
             check_encoding(self.encoding)
 
     @property
     def null_texts(self) -> tuple[str, ...]:
-        """The texts of cells without a value."""
+        """The strings that mark a cell without a value."""
         return (self.null,) if isinstance(self.null, str) else tuple(self.null)
 
     def columns_of(self, type_name: str) -> tuple[str, ...] | None:

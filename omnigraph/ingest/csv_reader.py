@@ -1,7 +1,8 @@
-"""CSV files of one type: their records become columns, parsed by the schema cell by cell.
+"""CSV files of one type: their records become columns, and each cell is parsed according to the schema.
 
 Arrow splits a block of regular records into cells. Any other block is split record by record, which
-finds the records that are malformed. Both ways produce the same columns; memory holds one block.
+finds the records that are malformed. Both ways produce the same columns, and only one block is in
+memory at a time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ _EMPTY_TEXT_HINT = 'an empty cell is null; write "" for an empty string'
 
 @dataclass(frozen=True, slots=True)
 class CsvSource:
-    """How to read a CSV file: the caller's options, the names of its columns, and its own name."""
+    """Settings for reading a CSV file: the caller's options, the column names, and the file name."""
 
     options: CsvOptions = field(default_factory=CsvOptions)
     column_mapping: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +46,7 @@ def read_csv(
     source: CsvSource,
     first_number: int = 1,
 ) -> Iterator[int]:
-    """Take the records of a file whose lines are numbered from `first_number`; yield the next number per block."""
+    """Read the records of a file whose lines are numbered from `first_number`; yield the next number per block."""
     buffer = intake.buffer_for(entity_type)
     sample, pieces = _take_sample(_with_newlines(pieces))
     if not sample.strip(b"\r\n"):
@@ -75,7 +76,7 @@ def _find_layout(sample: bytes, source: CsvSource, entity_type: NodeType | EdgeT
 
 
 def _take_sample(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """Return the beginning of a text, and all its pieces."""
+    """Return the beginning of a text, and an iterator over all of its pieces."""
     first_pieces: list[bytes] = []
     while sum(map(len, first_pieces)) < _SAMPLE_BYTES and (piece := next(pieces, b"")):
         first_pieces.append(piece)
@@ -86,7 +87,7 @@ def _take_sample(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
 
 
 def _with_newlines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Replace the line ends of files in which only carriage returns end lines."""
+    """Normalize line ends in files that use only carriage returns."""
     first_piece = next(pieces, b"")
     all_pieces = chain([first_piece], pieces)
     if b"\r" in first_piece and b"\n" not in first_piece:
@@ -112,7 +113,7 @@ def _take_block(
 
 
 def _name_renamed_columns(faults: RecordFaults, layout: CsvLayout) -> None:
-    """Name the column of the file in the hint of each fault whose property has another name."""
+    """Name the file's column in the hint of each fault whose property has a different name."""
     file_columns = dict(zip(layout.stored_columns, layout.file_columns, strict=True))
     for error in (error for errors in faults.values() for error in errors):
         property_name = getattr(error, "property", None)
@@ -138,7 +139,7 @@ def _property_column(
 
 
 def _split_with_arrow(records: CsvBlock, layout: CsvLayout, options: CsvOptions) -> dict[str, pa.Array] | None:
-    """Split all records with Arrow; return None unless Arrow is certain to split them as we do."""
+    """Split all records with Arrow; return None unless Arrow certainly splits them like `_split_one_by_one`."""
     import pyarrow.csv as arrow_csv
 
     if not records.is_regular or records.unterminated:
@@ -169,7 +170,7 @@ def _split_with_arrow(records: CsvBlock, layout: CsvLayout, options: CsvOptions)
 def _split_one_by_one(
     buffer: TypeBuffer, records: CsvBlock, layout: CsvLayout, options: CsvOptions, number_before: int
 ) -> tuple[dict[str, pa.Array], Positions]:
-    """Split each record; records that are malformed become problems."""
+    """Split the records one by one; malformed records are reported as problems."""
     rows, row_numbers = list[Sequence[str | None]](), list[int]()
     null_texts = frozenset(options.null_texts)
     for position, line_number in enumerate(records.line_numbers.tolist()):

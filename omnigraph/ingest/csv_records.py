@@ -24,7 +24,7 @@ _BLOCK_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """The characters that give a CSV text its structure; an empty quote means no quoting."""
+    """The characters that structure a CSV text; an empty quote disables quoting."""
 
     delimiter: str
     quote: str
@@ -34,8 +34,9 @@ class CsvDialect:
 class CsvBlock:
     """Complete records: their text, the offsets at which they begin and end, and their line numbers.
 
-    `is_regular` states that every quote opens or closes a cell. `end_line` is the line after the
-    last record. Only the last block of a text may be `unterminated`: a quoted cell is not closed.
+    `is_regular` is true if every quote opens or closes a cell. `end_line` is the line after the
+    last record. Only the last block of a text may be `unterminated`, which means that a quoted cell
+    is not closed.
     """
 
     text: bytes
@@ -137,7 +138,7 @@ def _find_records(text: bytes, dialect: CsvDialect, first_line: int, *, is_last:
 
 
 def _are_regular(text_bytes: np.ndarray, quotes: Positions, dialect: CsvDialect) -> bool:
-    """Return whether every quote opens or closes a cell, or is one of two inside a quoted cell.
+    """Return whether every quote opens or closes a cell, or is part of a doubled quote in a quoted cell.
 
     Quotes then alternate between opening and closing, where a doubled quote closes and opens again.
     """
@@ -155,7 +156,7 @@ def _are_regular(text_bytes: np.ndarray, quotes: Positions, dialect: CsvDialect)
 
 
 def _scan_record_ends(text: bytes, dialect: CsvDialect) -> tuple[Positions, bool]:
-    """Return the ends of all complete records, and whether the rest begins a cell that is not closed."""
+    """Return the ends of all complete records, and whether the remaining text has an unclosed cell."""
     record_pattern, ends, offset = _patterns(dialect)[0], list[int](), 0
     while offset < len(text):
         record_match = record_pattern.match(text, offset)
@@ -179,7 +180,7 @@ def first_records(sample: bytes, dialect: CsvDialect, record_count: int) -> list
 
 
 def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
-    r"""Return the cells of a record, each with whether it is quoted; raise `InputError` for a malformed cell.
+    r"""Return the cells of a record and whether each is quoted; raise `InputError` for a malformed cell.
 
     >>> split_cells(b'a,"b ""c"", d",', CsvDialect(",", '"'))
     [(b'a', False), (b'b "c", d', True), (b'', False)]
@@ -203,7 +204,7 @@ def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
 
 @lru_cache(maxsize=32)
 def _patterns(dialect: CsvDialect) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return the patterns of a record and of a cell; possessive, so that no text makes them slow."""
+    """Return the patterns for a record and a cell; they are possessive, so that no text can make them slow."""
     delimiter, quote = re.escape(dialect.delimiter.encode()), re.escape(dialect.quote.encode())
     quoted = rb'"(?:[^"]++|"")*+"'.replace(b'"', quote) if quote else rb"(?!)"
     opening = rb"(?!" + quote + rb")" if quote else b""

@@ -34,7 +34,7 @@ def defaults_of(entity_type: NodeType | EdgeType) -> dict[str, Any]:
 
 
 def backfill_value(prop: PropertyDefinition) -> pa.Scalar | None:
-    """Return the value of a new property for existing entities; None (null) unless it is required."""
+    """Return the value of a new property for existing entities, or None (null) unless the property is required."""
     if prop.type.nullable or prop.default is None:
         return None
     return stored_column(prop.type, [default_value(prop)])[0]

@@ -50,7 +50,7 @@ def _estimate_bytes(input_file: InputFile) -> float:
 
 
 def _estimate_rows(input_file: InputFile) -> int:
-    # An unreadable file is reported when it is loaded, not here.
+    # An unreadable file is skipped, because it is reported when it is loaded.
     with suppress(OmnigraphError, OSError, ValueError), open_input_file(input_file) as file:
         if input_file.file_format == "parquet":
             return count_rows(file)

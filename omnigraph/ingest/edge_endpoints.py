@@ -1,4 +1,4 @@
-"""The names of an edge's endpoints in input: `from` and `to`, or `src` and `dst`.
+"""The names of an edge's endpoints in input, which are `from` and `to`, or `src` and `dst`.
 
 Both spellings are accepted wherever a record, a column or a file names the endpoints of an edge.
 Naming the same endpoint twice is an error.
@@ -24,9 +24,9 @@ def reject_repeated_endpoints(names: Iterable[str]) -> None:
     for member_name, stored_name in ENDPOINT_COLUMNS.items():
         if {member_name, stored_name} <= given_names:
             raise InputError(
-                reason=f"'{member_name}' and '{stored_name}' name the same endpoint, and both are given",
+                reason=f"'{member_name}' and '{stored_name}' name the same endpoint, but both are present",
                 member=member_name,
-                hint=f"give either '{member_name}' or '{stored_name}'",
+                hint=f"specify either '{member_name}' or '{stored_name}'",
             )
 
 

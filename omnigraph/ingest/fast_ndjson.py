@@ -1,7 +1,8 @@
 """Fast path for NDJSON: convert a block of ordinary records to columns without Python objects.
 
 A record is ordinary if Arrow's JSON reader interprets it exactly as the strict line reader does.
-Every other block is rejected as a whole. This path must never report or hide a problem.
+A block with any other record is rejected as a whole. The fast path must never report or hide a
+problem.
 """
 
 import re
@@ -24,7 +25,7 @@ from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder
 _RECORD_START = re.compile(rb'\{\s*"(type|edge)"\s*:\s*"([^"\\]+)"')
 _NEWLINE, _OPEN_BRACE, _CLOSE_BRACE, _CARRIAGE_RETURN = b"\n{}\r"
 _TEMPORAL_TYPES = (ScalarType.DATE, ScalarType.DATETIME)
-# Integers beyond these limits may not be exact as floats, so the strict reader must decide.
+# Integers beyond these limits may not be exact as floats, so such values are left to the strict reader.
 _EXACT_INTEGER_MAX = {ScalarType.F32: 2.0**24, ScalarType.F64: 2.0**53}
 TypeLines = tuple[bytes, bytes, bytes, Positions]  # "type" or "edge", type name, lines, line numbers
 BuiltColumns = tuple[TypeBuffer, dict[str, pa.Array], Positions]  # columns and line numbers of a type
@@ -35,7 +36,7 @@ class UnusualBlockError(Exception):
 
 
 def take_block(intake: Intake, block: bytes, first_number: int, entity_type: NodeType | EdgeType | None = None) -> bool:
-    """Take all records of a block, numbered from `first_number`, or none; return whether they were taken.
+    """Add all records of a block (numbered from `first_number`) to the intake, or none; return whether they were added.
 
     With `entity_type`, the records have no envelope: they are properties and endpoints of this type.
     """
@@ -72,7 +73,7 @@ def _split_by_type(intake: Intake, block: bytes, first_number: int) -> list[Type
 
 
 def _number_lines(intake: Intake, block: bytes, first_number: int) -> Positions:
-    """Return the numbers of all lines; each line must consist of one object and respect the limits."""
+    """Return the line numbers; each line must consist of one object and respect the limits."""
     if not block.isascii():
         block.decode()
     block_bytes = np.frombuffer(block, np.uint8)
@@ -161,7 +162,7 @@ def _endpoint_names(buffer: TypeBuffer, json_text: bytes) -> tuple[str, ...]:
 
 
 def _buffer_for_type(intake: Intake, type_member: bytes, type_name: str) -> TypeBuffer:
-    """Return the buffer of a type; a new buffer joins the intake only when its records are taken."""
+    """Return the buffer of a type; a new buffer joins the intake only when its records are added."""
     catalog = intake.ir.catalog
     entity_type: NodeType | EdgeType | None = (
         catalog.node(type_name) if type_member == b"type" else catalog.edge_ignoring_case(type_name)

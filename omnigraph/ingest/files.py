@@ -1,4 +1,4 @@
-"""Text sources of a load: paths, file objects or bytes; plain, gzip or zstd.
+"""Text sources of a load: paths, file objects or bytes, which may be plain, gzip or zstd.
 
 This module reads a source in pieces and splits it into lines. Compression is detected from the
 first bytes, never from the name. Only a piece and a line are held in memory, never the whole file.
@@ -42,8 +42,8 @@ def split_block(block: bytes, max_line_bytes: int) -> Iterator[bytes]:
 def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 << 20) -> Iterator[bytes]:
     r"""Yield the lines of a source, many per block, verbatim except for the final newline.
 
-    Only the beginning of an overlong line is guaranteed. In a compressed source, an overlong line
-    is the last line: the rest is not decompressed.
+    For an overlong line, only its beginning is guaranteed to be returned. In a compressed source,
+    an overlong line is the last line: the rest is not decompressed.
 
     >>> list(iter_blocks(b"a\nb\n\nc", 100)), list(iter_blocks(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])
@@ -161,7 +161,7 @@ def _decompress(raw_reader: "io.BufferedReader[_RawBytes]", compression: str | N
 
 
 class _RawBytes(io.RawIOBase):
-    """The bytes of any file object, including text files."""
+    """A binary reader for any file object, including text files."""
 
     def __init__(self, file: IO[Any]) -> None:
         self._file = file

@@ -27,7 +27,7 @@ FILE_HINT = "pass a CSV or Parquet file as Type=file"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecordType:
-    """The type of records that do not name it themselves, and new names for their members."""
+    """The type of records that do not name their own type, and new names for their members."""
 
     entity_type: NodeType | EdgeType
     column_mapping: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -54,18 +54,18 @@ def is_text_source(source: Any) -> bool:
 
 
 def take_table(intake: Intake, entity_type: NodeType | EdgeType, table: pa.Table, first_row_number: int = 1) -> None:
-    """Take a table whose rows are numbered from `first_row_number`."""
+    """Add a table, whose rows are numbered from `first_row_number`, to the intake."""
     _take_table_columns(intake.buffer_for(entity_type), table, first_row_number)
 
 
 def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
-    """Take tables by type name, or an iterable of records that name their types."""
+    """Add tables by type name, or an iterable of records that name their types, to the intake."""
     if isinstance(data, Mapping):
         for type_name, type_data in data.items():
             entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
             take_type_data(intake, entity_type, type_data)
     elif _is_frame(data):
-        raise InputError("a table needs the name of its type", reason='pass {"Type": table}')
+        raise InputError("a table must be passed with the name of its type", reason='pass {"Type": table}')
     elif isinstance(data, Iterable):
         for record_number, record in enumerate(data, 1):
             take_record(intake, record_number, _wrap_dataclass(intake, record), allow_truncate=allow_truncate)
@@ -75,7 +75,7 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
 
 
 def take_type_data(intake: Intake, entity_type: NodeType | EdgeType, type_data: Any, first_number: int = 1) -> None:
-    """Take a table, or records without an envelope, of one type, numbered from `first_number`."""
+    """Add a table or records without an envelope, all of one type and numbered from `first_number`."""
     if _is_frame(type_data):
         _take_table_columns(intake.buffer_for(entity_type), _to_arrow_table(type_data), first_number)
         return
@@ -84,7 +84,7 @@ def take_type_data(intake: Intake, entity_type: NodeType | EdgeType, type_data: 
 
 
 def take_typed_record(intake: Intake, entity_type: NodeType | EdgeType, record_number: int, record: Any) -> None:
-    """Take a record without an envelope, or record why it is invalid."""
+    """Add a record without an envelope, or record why it is invalid."""
     try:
         _add_typed_record(intake.buffer_for(entity_type), record_number, _record_fields(record))
     except ClientError as error:
@@ -147,7 +147,7 @@ def _to_arrow_table(frame: Any) -> pa.Table:
 
 
 def _take_table_columns(buffer: TypeBuffer, table: pa.Table, first_row_number: int = 1) -> None:
-    """Take columns unchanged where they fit, and cast them where the cast is lossless."""
+    """Add columns unchanged where they fit, and cast them where the cast is lossless."""
     table = _rename_columns(buffer, table)
     row_count, given_columns = table.num_rows, {name: table[name].combine_chunks() for name in table.column_names}
     faults: RecordFaults = {}
@@ -167,7 +167,7 @@ def take_columns(
     faults: RecordFaults,
     row_numbers: Positions,
 ) -> None:
-    """Take converted property columns, with the endpoints and ids among the given columns."""
+    """Add converted property columns, with the endpoints and ids among the given columns."""
     columns, row_count = dict(property_columns), len(row_numbers)
     if isinstance(buffer.entity_type, EdgeType):
         for member_name, stored_name in ENDPOINT_COLUMNS.items():
@@ -197,7 +197,7 @@ def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
 
 
 def column_or_default(column: pa.Array | None, row_count: int, default: Any = None) -> pa.Array:
-    """Return a column, or one of the default value if the input lacks it."""
+    """Return a column, or a column of default values if the input lacks it."""
     if column is not None:
         return column
     return pa.nulls(row_count) if default is None else pa.array([default] * row_count)

@@ -1,4 +1,4 @@
-"""Input files of a load: NDJSON, Parquet and CSV, given as paths, folders, patterns or `s3://` URIs.
+"""The NDJSON, Parquet and CSV input files of a load, given as paths, folders, patterns or `s3://` URIs.
 
 This module finds and opens input files. `input_parts` decides which inputs are files.
 """
@@ -54,7 +54,7 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """How the files of a load are read: one format for all, new column names by type, and CSV options."""
+    """Settings for reading the files of a load: one format for all files, new column names by type, and CSV options."""
 
     file_format: str | None = None
     column_mappings: ColumnMappings = field(default_factory=dict)
@@ -62,7 +62,7 @@ class FileOptions:
 
 
 def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iterator[InputFile]:
-    """Yield the files of a path, in order; without a type, Parquet and CSV files are named after theirs."""
+    """Yield the files of a path, in order; without a type, Parquet and CSV files are named after their type."""
     store_options = s3_options(os.environ) if path.startswith("s3://") else {}
     matched_files = list(_list_files(path, options.file_format))
     if not matched_files:
@@ -72,7 +72,7 @@ def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iter
     for file_path, size in matched_files:
         file_format = options.file_format or format_of_name(file_path) or ("ndjson" if type_name is None else None)
         if file_format is None:
-            hint = "pass --format or format=, or name the file .ndjson, .csv, .tsv or .parquet"
+            hint = "pass --format or format=, or use the suffix .ndjson, .csv, .tsv or .parquet"
             raise InputError(f"{file_path}: unknown format", reason="unknown format", hint=hint)
         file_type = type_name
         if file_type is None and file_format != "ndjson":
@@ -158,7 +158,7 @@ def _without_compression(path: str) -> Path:
 
 
 def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
-    """Return the name of the type of a file's rows: the file's stem, or the name of its folder."""
+    """Return the type name of a file's rows, which is the file's stem or the name of its folder."""
     file_name = _without_compression(path)
     stem, folder = file_name.stem, file_name.parent.name
     if folder in column_mappings or stem.startswith("part-"):
@@ -198,7 +198,7 @@ def open_input_file(input_file: InputFile) -> IO[bytes]:
 
 
 class _KeepOpen:
-    """A file of the caller, which leaving a `with` block does not close."""
+    """A wrapper for a caller's file that does not close the file at the end of a `with` block."""
 
     def __init__(self, file: IO[Any]) -> None:
         self._file = file

@@ -2,7 +2,7 @@
 
 This module decides whether an input contains files, and lists its parts in order. A list holds
 untyped paths and mappings by type; a mapping assigns files, tables or records to a type. A list of
-records is not an input of files, and is left to `frames`.
+records contains no files and is handled by `frames`.
 """
 
 import os
@@ -54,7 +54,7 @@ def _is_list_part(item: Any) -> bool:
 
 
 def _is_file_list(type_input: Any) -> bool:
-    """Return whether an input of a type lists files; a mapping is a record, after which there are no files."""
+    """Return whether an input of one type is a list of files; a list that begins with a mapping holds records."""
     if not isinstance(type_input, list | tuple):
         return False
     return any(map(is_text_source, takewhile(lambda item: not isinstance(item, Mapping), type_input)))

@@ -115,7 +115,7 @@ def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def read_piece(intake: Intake, piece: InputPiece, *, allow_truncate: bool, report_all: bool) -> Iterator[int]:
-    """Take the records of a piece in blocks; yield the position after each block."""
+    """Add the records of a piece to the intake in blocks; yield the position after each block."""
     input_file, first_number = piece.input_file, first_position(piece.number)
     if input_file.file_format == "ndjson":
         yield from read_blocks(
@@ -176,7 +176,7 @@ class RecordPositions:
     lines_before_piece: Mapping[int, int]
 
     def line_number(self, position: int) -> int | None:
-        """Return the line number of a record in its file; None for rows of a DataFrame."""
+        """Return the line number of a record in its file, or None for rows of a DataFrame."""
         piece_number = position >> RECORD_BITS
         return (
             (position & _RECORD_MASK) + self.lines_before_piece[piece_number]
@@ -212,7 +212,7 @@ def first_position(piece_number: int) -> int:
 
 
 class InputFiles:
-    """The parts of an input as one input of a load in this process, with one piece per part."""
+    """All parts of an input combined into one input for a load in this process, with one piece per part."""
 
     def __init__(self, input_files: Sequence[InputFile]) -> None:
         self.pieces = [InputPiece(number, input_file) for number, input_file in enumerate(input_files)]

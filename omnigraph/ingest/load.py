@@ -1,7 +1,7 @@
-"""Loads: records of many types become one commit, or none.
+"""Loads: records of many types become one commit, or no commit at all.
 
-This module owns the load modes. The input is read once, before any decision that depends on the
-branch head; such decisions are repeated on every newer head, from the same rows.
+This module implements the load modes. The input is read once, before any decision that depends on
+the branch head; such decisions are repeated on every newer head, from the same rows.
 """
 
 import os
@@ -82,7 +82,7 @@ class ParsedLoad:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How a load treats its input: error handling, size limits, and whether it is only validated."""
+    """Settings for a load: error handling, size limits, and whether the input is only validated."""
 
     on_error: OnError = "raise"
     limits: LoadLimits = field(default_factory=LoadLimits)

@@ -38,7 +38,7 @@ def read_blocks(
     first_number: int = 1,
     record_type: RecordType | None = None,
 ) -> Iterator[int]:
-    """Take blocks of lines numbered from `first_number`; yield the next number after each block.
+    """Add blocks of lines, numbered from `first_number`, to the intake; yield the next number after each block.
 
     A block of ordinary records is processed as a whole, and any other block line by line. Without
     `report_all`, the first problem is raised. Records of a given type have no envelope.
@@ -69,7 +69,7 @@ def read_lines(  # noqa: PLR0913 - the last three are keywords
     report_all: bool,
     record_type: RecordType | None = None,
 ) -> None:
-    """Take lines numbered from `first_number`; `opening_number` is the first line of the input."""
+    """Add lines, numbered from `first_number`, to the intake; `opening_number` is the input's first line."""
     for line_number, line in enumerate(lines, first_number):
         try:
             record = parse_line(line, intake.limits)
@@ -94,13 +94,13 @@ def _take_whole_block(intake: Intake, block: bytes, first_number: int, record_ty
 
 
 def _take_typed(intake: Intake, record_type: RecordType, line_number: int, record: Any) -> None:
-    """Take a record without an envelope; a record with one gets a hint."""
+    """Add a record without an envelope; a record that has an envelope is reported with a hint."""
     entity_type = record_type.entity_type
     if type(record) is not dict:
         error = InputError(reason=f"expected one JSON object, got {json_type_name(record)}")
     elif record_type.is_envelope(record):
-        hint = "give the file without a type, or its records without 'type', 'edge' and 'data'"
-        reason = f"the file is given as {entity_type.name}, but the record names its own type"
+        hint = "pass the file without a type, or remove 'type', 'edge' and 'data' from its records"
+        reason = f"the file was passed as {entity_type.name}, but the record names its own type"
         error = InputError(reason=reason, hint=hint)
     else:
         take_typed_record(intake, entity_type, line_number, record_type.with_stored_names(record))

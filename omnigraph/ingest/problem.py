@@ -1,6 +1,6 @@
 """Problems with the input of a load, record by record.
 
-This module owns the problem type, its collector, and the rule for violations that merely follow
+This module defines the problem type, its collector, and the rule for violations that merely follow
 from invalid lines. A load raises the first problem in input order, or reports all of them; either
 way, it writes nothing.
 """
@@ -18,7 +18,7 @@ class LoadProblem:
     """An invalid record: its line, its intended type and id, and the error.
 
     `record_values` are the values of the record. `unreadable_line` is the raw line if it could not
-    be parsed; it may contain a node that an edge elsewhere needs.
+    be parsed; it may contain a node that an edge in another line needs.
     """
 
     line: int | None

@@ -1,6 +1,6 @@
-"""One record of a load: `{"type": ...}` for a node, `{"edge": ...}` for an edge.
+"""One record of a load, written as `{"type": ...}` for a node or `{"edge": ...}` for an edge.
 
-This module owns the rules of the envelope, for JSON lines and dicts alike. This module checks only the member names
+This module defines the rules of the envelope, for JSON lines and dicts alike. This module checks only the member names
 inside `data`; `columns` checks their values.
 """
 

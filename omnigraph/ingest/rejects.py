@@ -1,6 +1,6 @@
 """Rejects: every record that a load rejected, as Parquet and NDJSON in a folder chosen by the caller.
 
-This module owns the columns of a reject. Only the id of a record is written, never its values; a
+This module defines the columns of a reject. Only the id of a record is written, never its values; a
 reject names the record's file and line.
 """
 

@@ -25,7 +25,7 @@ from omnigraph.values.table_key import TableKey
 
 
 def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()) -> PublishPlan | None:
-    """Return the plan for a delta whose stored rows are resolved; None if nothing would change."""
+    """Return the plan for a delta whose stored rows are resolved, or None if nothing would change."""
     writes = stage_tables(txn, delta)
     if not writes:
         return None

@@ -1,7 +1,7 @@
-"""Cells of text as property values: each cell is read by the type of its property.
+"""Text cells as property values: each cell is parsed according to the type of its property.
 
 A whole column is converted at once if every cell has the plain form of its type. Otherwise, each
-cell becomes the value that JSON would hold, so `columns` finds the cells that do not fit.
+cell becomes the value that it would have in JSON, so `columns` finds the cells that do not fit.
 """
 
 import re
@@ -42,8 +42,9 @@ def parse_cells(
 ) -> pa.Array:
     """Convert a column of cells to the column of a property; report cells that do not fit to `report_fault`.
 
-    A cell of a String property is its value, even if it is empty. For any other type, surrounding
-    spaces are ignored, and an empty cell or a null text means null even if it is quoted.
+    The value of a String property is the cell itself, even if it is empty. For any other type,
+    surrounding spaces are ignored, and an empty cell or a null string means null even if it is
+    quoted.
     """
     if not _is_text(prop.type):
         cells = _normalize_cells(cells, (*null_texts, ""))
@@ -56,7 +57,7 @@ def parse_cells(
 
 
 def read_cell(property_type: PropertyType, cell: str) -> Any:
-    """Return the value that a cell holds, in the form that it would have in JSON, or else the cell itself.
+    """Return the value of a cell in the form that it would have in JSON, or the cell itself if there is none.
 
     >>> read_cell(PropertyType(ScalarType.I32), "7"), read_cell(PropertyType(ScalarType.I32), "x")
     (7, 'x')
@@ -110,7 +111,7 @@ def _parse_plain_cells(
 
 
 def _has_only(cells: pa.Array, allowed_bytes: bytes) -> bool:
-    """Return whether no cell contains any other byte."""
+    """Return whether all cells consist only of the allowed bytes."""
     if len(cells) == cells.null_count:
         return True
     _, offsets, text_buffer = cells.buffers()
@@ -149,7 +150,7 @@ def _parse_instants(cells: pa.Array, stored_type: pa.DataType) -> pa.Array | Non
 
 
 def _parse_distinct(prop: PropertyDefinition, cells: pa.Array, type_name: str, limits: LoadLimits) -> pa.Array | None:
-    """Convert every distinct cell once; return None if one does not fit."""
+    """Convert every distinct cell once; return None if any cell does not fit."""
     encoded = cells.dictionary_encode()
     faults: RecordFaults = {}
     values = [read_cell(prop.type, cell) for cell in encoded.dictionary.to_pylist()]

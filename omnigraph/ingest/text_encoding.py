@@ -32,7 +32,7 @@ def to_utf8(pieces: Iterator[bytes], encoding: str | None = None, source_name: s
 
 
 def check_encoding(encoding: str) -> str:
-    """Return the name of a text encoding; raise `UsageError` for an unknown one.
+    """Return the name of a text encoding; raise `UsageError` for an unknown encoding.
 
     >>> check_encoding("latin1")
     'latin1'

@@ -1,7 +1,7 @@
 """Scan text coarsely, in linear time, for words, strings, comments and brackets.
 
-This module splits a file into declarations, so that a broken one does not hide the next, and limits nesting. The
-scan does not depend on the grammar: the parser decides what a declaration means.
+This module splits a file into declarations, so that a broken declaration does not hide the next, and limits nesting.
+The scan does not depend on the grammar: the parser decides what a declaration means.
 """
 
 import re
@@ -24,13 +24,13 @@ _COMMON_PATTERN = r"""
 """
 # An unterminated string or comment extends to the end of the text, which keeps the scan linear.
 _STRICT_LEXEMES = re.compile(_COMMON_PATTERN + r'| (?P<broken>"(?s:.*) | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
-# Quotes in a broken declaration cannot be trusted, so here a string ends at the end of its line.
+# Quotes in a broken declaration cannot be trusted, so a string ends at the end of its line.
 _ONE_LINE_PATTERN = _COMMON_PATTERN.replace(r'[^"\\]', r'[^"\\\n]').replace(r"\\(?s:.)", r"\\.")
 _RECOVERY_LEXEMES = re.compile(_ONE_LINE_PATTERN + r'| (?P<broken>"[^\n]* | /\*(?s:.*)) | (?P<other>(?s:.))', re.X)
 
 
 class Lexeme(NamedTuple):
-    """A coarse piece of text: its kind and position."""
+    """A lexeme found by the coarse scan: its kind and position."""
 
     kind: str
     start: int
@@ -39,14 +39,14 @@ class Lexeme(NamedTuple):
 
 @record
 class DeclarationOpening:
-    """How a declaration begins: one of `keywords`, then lexemes of the `following_kinds`."""
+    """The beginning of a declaration: one of `keywords`, then lexemes of the `following_kinds`."""
 
     keywords: frozenset[str]
     following_kinds: tuple[str, ...]
 
 
 def lexemes(text: str, start_offset: int, end_offset: int, *, recovering: bool = False) -> Iterator[Lexeme]:
-    """Yield the coarse pieces of a range of `text`, excluding white space.
+    """Yield the lexemes in a range of `text`, excluding white space.
 
     >>> [x.kind for x in lexemes('node A { } // end', 0, 17)]
     ['word', 'word', 'open', 'close', 'comment']
@@ -63,7 +63,7 @@ def split_declarations(
     r"""Split a range of text where declarations begin, and return the (start, end) of each piece.
 
     The first piece may contain text before the first declaration. A declaration cannot begin inside
-    brackets, except when `recovering`, because brackets cannot be trusted then either.
+    brackets, except when `recovering`, because brackets cannot be trusted then.
 
     >>> opening = DeclarationOpening(frozenset({"node"}), ("word",))
     >>> split_declarations("// x\nnode A {} node B {}", opening, 0, 24)

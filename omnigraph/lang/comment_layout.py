@@ -40,7 +40,7 @@ class Layout:
         blank_line: BlankLinePolicy = "keep",
         closes_block: bool = False,
     ) -> None:
-        """Add one item that came from `source_span`, after the comments before and inside it.
+        """Add one item that came from `source_span`, preceded by the comments before and inside the span.
 
         With `closes_block`, comments before the item stay inside the block that it closes.
         """

@@ -1,9 +1,9 @@
 """A contextual lexer with almost no start-up cost.
 
 Lark compiles one large pattern for every set of terminals that a parser state accepts. For our grammars, this means
-more than a hundred patterns, and compiling them takes most of the start-up time. Here, each terminal is compiled
-once, when it is first tried, and a keyword is tried only where its word occurs. Order and meaning must be the same
-as in lark: of the matching terminals, the one with the highest rank wins.
+more than a hundred patterns, and compiling them takes most of the start-up time. This lexer compiles each terminal
+once, when it is first tried, and tries a keyword only where its word occurs. Order and meaning must be the same as in
+lark: of the matching terminals, the one with the highest rank wins.
 """
 
 import re
@@ -14,7 +14,7 @@ from lark.exceptions import UnexpectedCharacters
 from lark.lexer import BasicLexer, ContextualLexer, TerminalDef, Token
 
 _WORD_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# `and(?!..)`, `(?:asc|desc)(?!..)`, `count(?=..)`: keywords, each with a lookahead.
+# Matches keywords with a lookahead, such as `and(?!..)`, `(?:asc|desc)(?!..)` and `count(?=..)`.
 _KEYWORD_PATTERN = re.compile(r"(?:\(\?:)?([A-Za-z0-9_|]+)\)?\(\?[!=]")
 
 
@@ -50,7 +50,7 @@ class TerminalMatcher:
 
 
 class QuickLexer(BasicLexer):
-    """The lexer of one parser state. Tokens have offsets; line numbers are not needed here."""
+    """The lexer of one parser state. Tokens have offsets; line numbers are not needed."""
 
     def __init__(self, conf: Any, comparator: Any = None) -> None:
         self.terminals = conf.terminals

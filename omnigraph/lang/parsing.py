@@ -1,7 +1,7 @@
 """Parse text into trees, for both languages: split it into declarations, parse each, and collect diagnostics.
 
-This module owns the decoding of source bytes, recovery at the next declaration, and the wording of syntax
-errors. The shared code must not depend on any grammar rule: each language passes in its builder and its names.
+This module decodes source bytes, recovers at the next declaration, and words the syntax errors. The shared code must
+not depend on any grammar rule: each language passes in its builder and its names.
 """
 
 import re
@@ -23,7 +23,7 @@ HintProvider = Callable[[SourceText, Span, frozenset[str]], str | None]
 
 
 class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
-    """Raised by a builder for text that the grammar accepts but the language does not."""
+    """Raised by a builder for text that the grammar accepts but the language rejects."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
         super().__init__(message)
@@ -32,13 +32,12 @@ class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
 
 @record
 class Language:
-    """What the shared parsing code needs for one language.
+    """The language-specific inputs of the shared parsing code.
 
-    `build_declaration` converts the syntax tree of one declaration into a node of our own; its second
-    argument is the offset of the declaration in the file, which it adds to every position.
-    `terminal_names` maps terminals to the words used in messages. `terminal_groups` maps a set of
-    terminals that are allowed together to one phrase (the first matching group wins).
-    `suggest_hint` returns a hint for the unexpected text at a span.
+    `build_declaration` converts the parser's tree of one declaration into a syntax tree node; its second argument is
+    the offset of the declaration in the file, which it adds to every position. `terminal_names` maps terminals to the
+    words used in messages. `terminal_groups` maps a set of terminals that are allowed together to one phrase (the first
+    matching group wins). `suggest_hint` returns a hint for the unexpected text at a span.
     """
 
     name: str
@@ -63,7 +62,7 @@ class ParsedDeclarations:
 
 
 def decode_source(encoded: bytes, source_name: str) -> SourceText:
-    """Return the source text in the bytes of a file; raise `ParseError` unless it is Unicode text.
+    """Decode the bytes of a file as source text; raise `ParseError` unless they are Unicode text.
 
     The text is UTF-8, or UTF-16 or UTF-32 with a byte order mark.
 

@@ -1,8 +1,8 @@
-"""Parsers restored from saved tables.
+"""Restore parsers from saved LALR tables.
 
-This module owns the `grammar.json` file next to each `grammar.lark`. The file contains the LALR tables written by
-`make tables`, so that start-up can load them instead of computing them. Tables whose stamp does not match the
-grammar, the lark version and the options must never be used.
+This module owns the `grammar.json` file next to each `grammar.lark`. The file contains the LALR tables that `make
+tables` writes, so they are loaded instead of being computed at start-up. Tables whose stamp does not match the grammar,
+the lark version and the options must never be used.
 """
 
 import json
@@ -45,7 +45,7 @@ def tables_are_fresh(language: str) -> bool:
 
 
 def write_tables(language: str) -> Path:
-    """Compute the tables of a language, save them, and return their path."""
+    """Compute and save the tables of a language, and return the path of the saved file."""
     tables_path = _LANG_DIRECTORY / language / "grammar.json"
     tables_path.write_text(_serialize_tables(language), "utf-8")
     return tables_path
@@ -84,7 +84,7 @@ def _serialize_tables(language: str) -> str:
 
 
 def _renumber_states(parse_table: Any) -> Any:
-    """Number the states in the order in which they are reached, because lark takes them from an unordered set."""
+    """Number the states in the order in which they are reached, because lark iterates over an unordered set."""
     new_numbers: dict[int, int] = {}
     pending_states = sorted(parse_table.start_states.values())
     while pending_states:
@@ -110,7 +110,7 @@ def _renumber_targets(actions: dict[str, Any], new_numbers: dict[int, int]) -> d
 
 
 def _restore_parser(saved_tables: dict[str, Any]) -> Lark:
-    # Lark's stand-alone parsers are loaded in the same way; a test compares the result with the grammar.
+    # Lark's stand-alone parsers are loaded in the same way, and a test compares the result with the grammar.
     load_from_dict: Any = Lark._load_from_dict
     restored_parser: Lark = load_from_dict(saved_tables["data"], saved_tables["memo"], _plugins=_LARK_PLUGINS)
     return restored_parser

@@ -1,6 +1,6 @@
-"""Keep a graph healthy: compaction, indexes, retention, check, repair, status and copies.
+"""Graph maintenance: compaction, indexes, retention, check, repair, status and copies.
 
-Maintenance never changes what a graph contains, except that `repair` publishes rows if confirmed.
-Long work runs in an executor that the caller chooses (this process or Spark). Read first:
-`check.py`, `optimize.py`, then `retention/`.
+Maintenance never changes the contents of a graph, except that `repair` publishes rows if confirmed.
+Long-running work runs in an executor that the caller chooses (this process or Spark). Read
+`check.py` and `optimize.py` first, then `retention/`.
 """

@@ -1,7 +1,7 @@
-"""Every branch and tag with its newest readable state.
+"""Read the newest readable state of every branch and tag.
 
 This module owns the findings about refs and manifests. A state that cannot be read is reported, and
-the newest readable older state is used instead.
+the newest readable state before it is used instead.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class RefHead:
 
     @property
     def label(self) -> str:
-        """The name of the branch or tag, as findings show it."""
+        """The name of the branch or tag, as shown in findings."""
         return ref_label(self.ref)
 
 
@@ -47,7 +47,7 @@ def is_tag_label(label: str) -> bool:
 
 
 def read_heads(store: Store, findings: list[IntegrityFinding]) -> list[RefHead]:
-    """Read every branch and tag; append faults to `findings`."""
+    """Read every branch and tag, and append all faults to `findings`."""
     if not manifest_exists(store) and find_graph_evidence(store) is None:
         raise GraphNotInitialized(f"no graph at {store.root.uri}")
     heads = [_read_head(store, ref, findings) for ref in _list_refs(store, findings)]
@@ -55,7 +55,7 @@ def read_heads(store: Store, findings: list[IntegrityFinding]) -> list[RefHead]:
 
 
 def reread_head(store: Store, head: RefHead) -> RefHead | None:
-    """Read a head again; return None if the ref was deleted, and the old head if it cannot be read."""
+    """Read a head again; return None if the ref was deleted, or the old head if the new one cannot be read."""
     ref = head.ref
     is_current = ref == refs.MAIN_REF or refs.find_highest_number(store, ref.name, ref.directory) == ref.number
     if not is_current:
@@ -98,7 +98,7 @@ def _read_head(store: Store, ref: Ref, findings: list[IntegrityFinding]) -> RefH
 
 
 def _read_older_head(store: Store, ref: Ref) -> RefHead | None:
-    """Return the newest state of a branch that is still readable."""
+    """Return the newest readable state of a branch."""
     manifest_path = layout.manifest_directory(ref.ulid)
     for version in reversed(list_attached_versions(store, manifest_path)):
         try:

@@ -1,7 +1,7 @@
-"""Consistency of a branch's log, and how far back its history is readable.
+"""Check that a branch's log is consistent, and determine how far back its history is readable.
 
 This module owns the rules of a log: every commit occurs once, every parent exists, every chunk
-matches the digest in its name, and the state shows the tables of the head commit.
+matches the digest in its name, and the state contains the tables of the head commit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ class BranchLog:
 
     @property
     def state(self) -> GraphState:
-        """The state that the log belongs to."""
+        """The branch state to which the log belongs."""
         return self.head.manifest.state
 
 
@@ -77,7 +77,7 @@ def _add_commits(branch_log: BranchLog, commits: Iterable[Commit], chunk_name: s
 
 
 def _find_missing_parents(branch_log: BranchLog) -> Iterator[IntegrityFinding]:
-    """Report missing parents, unless a chunk is missing, which explains them."""
+    """Report missing parents, unless a missing chunk explains them."""
     if not branch_log.complete:
         return
     for commit in branch_log.commits.values():
@@ -108,7 +108,7 @@ def _version_of(entry: TableEntry | None) -> TableVersion | None:
 
 
 def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
-    """Read the schema of the newest state, and report it if it is missing or damaged."""
+    """Read the schema of the newest state; report a missing or damaged schema."""
     schema_row = branch_log.state.schema
     try:
         return read_schema_uncached(store, schema_row)
@@ -122,7 +122,7 @@ def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
 
 
 def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:
-    """Check every table version that the branch shows, and past versions that no cleanup removed."""
+    """Check every table version in the branch's state, and past versions that no cleanup removed."""
     branch, tables = branch_log.head.label, branch_log.state.tables
     for type_key, entry in sorted(tables.items()):
         for file_name, reason in integrity.faults((entry.location, entry.lance_version)):
@@ -162,7 +162,7 @@ def _check_past_versions(
     for version, type_key in sorted(_logged_versions(branch_log).items()):
         if version not in current_versions and integrity.classify_version(version) == condition:
             for file_name, reason in integrity.faults(version):
-                description = f"{reason}, but the history needs it: {file_name}"
+                description = f"{reason}: {file_name}, which the history needs"
                 yield IntegrityFinding("file", description, "warning", branch, type_key, None, file_name, RESTORE_HINT)
 
 

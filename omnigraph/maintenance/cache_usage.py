@@ -1,4 +1,4 @@
-"""Usage of the local cache directory; this module never contacts a store and never writes."""
+"""Measure how much space the local cache directory uses, without contacting a store or writing anything."""
 
 from pathlib import Path
 

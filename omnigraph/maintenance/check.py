@@ -1,6 +1,6 @@
-"""Integrity check of a whole graph: refs, manifests, logs, files, rules, indexes, external commits.
+"""Check the integrity of a whole graph: refs, manifests, logs, files, rules, indexes and external commits.
 
-The check reads everything that branches and tags show, and checks every file of their history. The check never
+The check reads all data that is visible on branches and tags, and checks every file in their history. The check never
 writes, and it continues after each finding, so one run reports all faults.
 """
 
@@ -49,7 +49,7 @@ CheckProgress = Callable[[str], object]
 
 @dataclass(slots=True)
 class _CheckRun:
-    """State of a running check."""
+    """The state of a running check."""
 
     store: Store
     quick: bool
@@ -84,7 +84,7 @@ class _CheckRun:
         self.add_findings(iter(name_findings))
 
     def count_reads(self, named_logs: Sequence[BranchLog]) -> dict[str, int]:
-        """Return how much the check has read, by kind."""
+        """Return the number of items that the check has read, by kind."""
         directories = [branch_log.head.ref.directory for branch_log in named_logs]
         return {
             "branches": directories.count(layout.REFS),
@@ -97,7 +97,7 @@ class _CheckRun:
         }
 
     def checkpoint(self) -> tuple[dict[object, IntegrityFinding], int]:
-        """Return the findings so far, for `restore_checkpoint`."""
+        """Return a checkpoint of the findings, for `restore_checkpoint`."""
         return dict(self.findings), self.omitted_findings
 
     def restore_checkpoint(self, checkpoint: tuple[dict[object, IntegrityFinding], int]) -> None:
@@ -120,7 +120,7 @@ def check_graph(
     The `executor` verifies files; the default uses threads of this process.
     """
     if sample is not None and not 0 < sample <= 1:
-        message = f"sample is {sample}; expected a fraction above 0 and up to 1"
+        message = f"sample must be greater than 0 and at most 1, not {sample}"
         raise InputError(message, reason="out of range")
     store = without_caches(store)
     quick = quick or sample is not None
@@ -165,7 +165,7 @@ def measure_table_files(store: Store) -> int:
 
 
 def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
-    """Check one branch; if it has moved, check it again, since a cleanup may have removed its old state.
+    """Check one branch; check it again if it has moved, since a cleanup may have removed its old state.
 
     Return None if the branch was deleted.
     """
@@ -221,7 +221,7 @@ def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[I
 def _check_type(
     check_run: _CheckRun, validator: TableValidator, schema_type: NodeType | EdgeType, branch: str
 ) -> Iterator[IntegrityFinding]:
-    """Check the rules and indexes of one table; a table that cannot be scanned counts as damaged."""
+    """Check the rules and indexes of one table; report a table that cannot be scanned as damaged."""
     type_key = table_key(schema_type)
     table_entry = validator.tables.get(type_key)
     table_version = (table_entry.location, table_entry.lance_version) if table_entry is not None else None
@@ -255,7 +255,7 @@ def _has_index_faults(integrity: FileIntegrity, table_version: TableVersion) -> 
 def _table_fingerprint(
     contract: StoredSchema, validator: TableValidator, schema_type: NodeType | EdgeType
 ) -> tuple[object, ...]:
-    """Return the inputs that determine the result: the schema and the versions of a table and its endpoints."""
+    """Return the inputs that determine a table's result: the schema and the versions of the table and its endpoints."""
     type_keys = [table_key(schema_type)]
     type_keys += (
         [TableKey.node(schema_type.source), TableKey.node(schema_type.target)]
@@ -307,9 +307,9 @@ def _check_missing_history(check_run: _CheckRun, branch_logs: list[BranchLog]) -
 
 
 def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
-    """Report commits that external writers made to tables; no branch shows these commits.
+    """Report commits that external writers made to tables and that are not visible on any branch.
 
-    Drift that an earlier repair reported but could not repair is not reported again.
+    Drift that an earlier repair reported as not repairable is not reported again.
     """
     adopted_by_location = adopted_versions(
         commit for branch_log in branch_logs for commit in branch_log.commits.values()
@@ -329,7 +329,7 @@ def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator
         if drift.head_version <= reported_by_location.get(drift.location, 0):
             continue  # already reported, or all files of the table are missing and reported as such
         reason = (
-            f"another program has written to this table (version {drift.head_version} of its HEAD,"
+            f"another program has written to this table (version {drift.head_version} at its HEAD,"
             f" {drift.classification}); the graph does not show the change"
         )
         hint = "run `omnigraph repair` to see what was written and what can be done"

@@ -1,7 +1,7 @@
-"""Warnings about the tables that a commit has just written, computed without any request.
+"""Warnings about the tables that a commit has just written, computed without any storage requests.
 
-This module is kept small, because the first write of every process imports it. A handle does not
-repeat a warning about the same table.
+This module is kept small, because the first write of every process imports it. A graph handle does
+not repeat a warning about the same table.
 """
 
 from collections.abc import Sequence
@@ -41,14 +41,14 @@ def commit_warnings(store: Store, state: GraphState, commit: Commit) -> list[Lim
 
 
 def count_log_commits(state: GraphState) -> int:
-    """Return the number of commits in the log of a state."""
+    """Return the number of commits in a state's log."""
     return len(state.tail) + sum(chunk.commit_count for chunk in state.chunks)
 
 
 def count_unindexed_rows(
     store: Store, state: GraphState, type_key: TableKey, table: Table, fragments: Sequence[Any]
 ) -> int:
-    """Return the number of rows not covered by the least complete index that the schema requires."""
+    """Return the number of rows that are not covered by the least complete of the declared indexes."""
     catalog = read_schema(store, state.schema).ir.catalog
     coverage = index_coverage(table)
     schema_type = type_for_key(catalog, type_key)

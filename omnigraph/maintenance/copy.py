@@ -1,8 +1,8 @@
-"""Copy a whole graph, with the history of every branch and tag, while it is being written to.
+"""Copy a whole graph, including the history of every branch and tag, even while it is being written to.
 
 Each branch is copied as of one point in time. Manifests are read first and data files are listed
 afterwards; then the copy is verified to contain everything that the manifests reference. The
-manifest of main, which makes the copy readable, is written last.
+manifest of the main branch, which makes the copy readable, is written last.
 """
 
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -34,7 +34,7 @@ from .copy_verification import find_missing_objects
 if TYPE_CHECKING:
     from omnigraph.storage.checksums import FileChecksum
 
-# Immutable objects that states reference. Intents, leases and claims belong to running processes and are not
+# The immutable objects that states reference. Intents, leases and claims belong to running processes and are not
 # copied, except for operations that were set aside and await a decision.
 _DATA_PREFIXES = ("nodes", "edges", layout.SCHEMAS, layout.COMMITS, layout.CHECKSUMS, layout.AUDIT)
 _MAX_ATTEMPTS = 10
@@ -44,7 +44,7 @@ CopyProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class CopySummary:
-    """The contents of a copy."""
+    """The contents of a copied graph."""
 
     branches: tuple[str, ...]
     objects: int
@@ -53,7 +53,7 @@ class CopySummary:
 
 @dataclass(frozen=True, slots=True)
 class _CapturedBranch:
-    """A branch or tag at one point in time, with the ref object that names it; main has none."""
+    """A branch or tag at one point in time, with its ref object; main has no ref object."""
 
     name: str
     manifest: LoadedManifest
@@ -102,11 +102,11 @@ def _check_target(source: Store, target: Store) -> None:
     if source_path.startswith(target_path) or target_path.startswith(source_path):
         raise InputError("a graph cannot be copied into itself", reason="overlapping locations")
     if any(True for _ in target.objects.backend.list("")):
-        raise AlreadyExists(f"{target.root.uri} is not empty", hint="choose another location, or empty this one")
+        raise AlreadyExists(f"{target.root.uri} is not empty", hint="choose a different location, or empty this one")
 
 
 def _capture_branches(source: Store) -> list[_CapturedBranch]:
-    """Capture every tag and live branch as it is now, with main last."""
+    """Capture the current state of every tag and live branch, with main last."""
     captured_branches: list[_CapturedBranch] = []
     for ref_directory in (layout.TAGS, layout.REFS):
         for branch_name, ref_number in refs.list_highest_numbers(source, ref_directory).items():
@@ -139,7 +139,7 @@ def _missing_files_error(source: Store, missing_names: Sequence[str]) -> Storage
 
 
 class _CopyTransfer:
-    """A copy in progress: the files transferred so far, with their sizes."""
+    """A copy in progress, with the names and sizes of the files transferred so far."""
 
     def __init__(self, source: Store, target: Store, progress: CopyProgress) -> None:
         self.source, self.target, self.progress = source, target, progress
@@ -155,7 +155,7 @@ class _CopyTransfer:
                 self._remove_copied(ref_object)
 
     def load_checksums(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
-        """Read the checksums recorded in the logs; return False if part of a log has vanished."""
+        """Read the checksums recorded in the logs; return False if part of a log no longer exists."""
         try:
             recorded_checksums = collect_checksums(
                 self.source, (captured.manifest.state for captured in captured_branches)
@@ -166,7 +166,7 @@ class _CopyTransfer:
         return True
 
     def copy_data(self) -> bool:
-        """Copy all data files that states may reference; return False if a file has vanished."""
+        """Copy all data files that states may reference; return False if a file no longer exists."""
         data_files = [stored_file for prefix in _DATA_PREFIXES for stored_file in self.source.objects.list(prefix)]
         data_files += set_aside_files(self.source)
         # If the size changed, the file was still being written when it was copied.
@@ -181,8 +181,9 @@ class _CopyTransfer:
     def verify_copied_data(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
         """Return whether everything that the states reference was copied; remove incomplete past versions.
 
-        If a file of a head is missing, it was removed after the head was read, and a newer head
-        does not need it. If the same head still lacks the same file, the source itself has lost it.
+        A head's file may be missing because it was removed after the head was read; a newer head
+        does not need it. If the head has not changed and the file is still missing, the source
+        itself has lost the file.
         """
         existing_names = {
             stored_file.name for kind in ("nodes", "edges") for stored_file in self.source.objects.list(kind)
@@ -203,7 +204,7 @@ class _CopyTransfer:
         return not missing_now
 
     def copy_manifests(self, captured_branches: Iterable[_CapturedBranch]) -> bool:
-        """Copy the manifests, each before the ref that points to it, and the manifest of main last."""
+        """Copy each manifest before the ref that points to it, and the manifest of the main branch last."""
         for captured in captured_branches:
             for object_name in (
                 *cell_files(captured.manifest.cell),

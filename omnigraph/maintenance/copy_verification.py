@@ -1,6 +1,6 @@
 """Verify that a copied graph contains everything that its states reference, before it can be opened.
 
-This module defines what a state references: the table versions of its head and its past, log chunks and schemas.
+This module defines what a state references: current and past table versions, log chunks and schemas.
 Only the copy is read, never the source. Missing objects are reported, and the caller decides what to do about them.
 """
 
@@ -18,7 +18,7 @@ CopiedVersion = tuple[str, int]
 
 @dataclass(slots=True)
 class ReferencedObjects:
-    """The objects that states reference; head versions must exist, past ones may have been cleaned up."""
+    """The objects that states reference; head versions must exist, but past versions may have been cleaned up."""
 
     head_versions: set[CopiedVersion] = field(default_factory=set)
     past_versions: set[CopiedVersion] = field(default_factory=set)
@@ -27,7 +27,7 @@ class ReferencedObjects:
 
 @dataclass(frozen=True, slots=True)
 class MissingObjects:
-    """The missing objects: names that heads need, and past versions with missing files."""
+    """The missing objects: those that heads need, and past versions with missing files."""
 
     head_names: tuple[str, ...]
     past_versions: tuple[CopiedVersion, ...]
@@ -40,7 +40,7 @@ def find_missing_objects(
 
     `source_data_files` are the data files that the source still has after the copy. A sweep removes
     a data file before its blobs, so a data file that still exists in the source had all its blobs
-    when it was copied. Without this check a copy could lack blobs, which no version lists.
+    when it was copied. Without this check, a copy could lack blobs, because no version lists them.
     """
     states = list(states)
     chunk_names = {chunk.name for state in states for chunk in state.chunks}
@@ -93,7 +93,7 @@ class _VersionChecker:
         self.present_directories = {file_name.rpartition("/")[0] for file_name in present_files}
 
     def missing_names(self, table_version: CopiedVersion) -> list[str]:
-        """Return the names that a version needs but that are missing."""
+        """Return the names of the missing files of a version."""
         version_files_present = version_file_names(*table_version) & self.present_files.keys()
         if not version_files_present:
             return [f"{table_version[0]}/_versions/d{table_version[1]}.manifest"]

@@ -1,7 +1,7 @@
 """Diagnose whether this machine and a store can run Omnigraph.
 
-The diagnosis covers package versions, the requirements of Spark and the cache directory, and for a
-store its guarantees and its clock. Failures are reported, never raised: the command must work when
+The diagnosis covers package versions, the Spark requirements, the cache directory and, for a store,
+its guarantees and its clock. Failures are reported, never raised: the command must work when
 nothing else does.
 """
 
@@ -34,7 +34,7 @@ _OLDEST_PYTHON = (3, 11)
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentDiagnosis:
-    """The result of one check: the outcome, the details, and what to do about it."""
+    """The result of one check: the outcome, the details and the recommended action."""
 
     name: str
     outcome: DiagnosisOutcome
@@ -42,7 +42,7 @@ class EnvironmentDiagnosis:
     hint: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the diagnosis as plain data."""
+        """Return the diagnosis as JSON-compatible data."""
         members = {"name": self.name, "outcome": self.outcome, "found": self.found}
         return {**members, "hint": self.hint}
 
@@ -55,9 +55,9 @@ def diagnose_environment(
 ) -> list[EnvironmentDiagnosis]:
     """Diagnose this machine, and a store if `uri` is given.
 
-    `spark_probe` diagnoses the requirements of Spark; the caller passes it, because nothing here may depend on
-    Spark. `probe` writes one small object to the store and removes it again. Without `probe`, nothing is written
-    and the guarantees of the store are not verified.
+    `spark_probe` diagnoses the Spark requirements; it is passed in because this module must not depend on Spark.
+    `probe` writes one small object to the store and removes it again. Without `probe`, nothing is written and the
+    guarantees of the store are not verified.
     """
     diagnoses = [
         _check_python(),
@@ -106,7 +106,7 @@ def _check_temp_space() -> EnvironmentDiagnosis:
     free_bytes = filesystem.f_bavail * filesystem.f_frsize if filesystem is not None else None
     description = f"{temp_directory}, {free_bytes:,} bytes free" if free_bytes is not None else str(temp_directory)
     is_low = free_bytes is not None and free_bytes < 1 << 30
-    hint = "free some space, or set TMPDIR: bulk work on Spark spills to this directory" if is_low else None
+    hint = "free disk space, or set TMPDIR: bulk work on Spark spills to this directory" if is_low else None
     return EnvironmentDiagnosis("temporary files", "warning" if is_low else "ok", description, hint)
 
 
@@ -151,5 +151,5 @@ def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
     difference = f"{skew.total_seconds():+.1f} s compared with this machine"
     if abs(skew) <= MAX_CLOCK_SKEW:
         return EnvironmentDiagnosis("store clock", "ok", difference)
-    hint = "commit times come from this machine: correct its clock"
+    hint = "commit times are taken from this machine: correct its clock"
     return EnvironmentDiagnosis("store clock", "warning", difference, hint)

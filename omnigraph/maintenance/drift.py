@@ -1,7 +1,7 @@
-"""Drift: commits that external writers made to the HEAD of tables, and how they can be handled.
+"""Classify drift: commits that external writers made to the HEAD of tables.
 
-This module owns the classification. HEAD is never published: `repair` can adopt appended rows,
-external maintenance has no effect on a graph, and everything else is rejected.
+The HEAD of a table is never published. `repair` can adopt appended rows, external maintenance has
+no effect on a graph, and all other changes are rejected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ REBASED_DETAIL = "rebased"  # member of a commit's details that lists the adopte
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The state of one table's HEAD above the last adopted version."""
+    """The external changes at one table's HEAD since the last adopted version."""
 
     location: str
     head_version: int
@@ -29,7 +29,7 @@ class Drift:
 
     @property
     def classification(self) -> DriftClassification:
-        """The class of the drift, determined by the worst of its steps."""
+        """The class of the drift, which is that of its most severe step."""
         effects = {step.row_effect for step in self.steps}
         if self.head_version < FIRST_VERSION:
             return "unverifiable"
@@ -52,7 +52,7 @@ class Drift:
 
 
 def read_drift(store: Store, location: str, adopted_version: int = FIRST_VERSION) -> Drift:
-    """Read the changes that external writers made to a table above the last adopted version."""
+    """Read the changes that external writers have made to a table since the last adopted version."""
     attached = list_attached_versions(store, location)
     head_version = max(attached, default=0)
     adopted_version = max(adopted_version, FIRST_VERSION)

@@ -1,8 +1,9 @@
-"""Integrity of table versions: their own manifest files, and all files that they reference.
+"""Check the integrity of table versions: their manifest files and all files that they reference.
 
-This module records the state of each file. Each file is checked once: its size always, its content
-against the checksum that a commit recorded. Files that a cleanup removed from the history can be
-distinguished from lost ones, because a cleanup removes a version before the files it references.
+This module records the state of each file. Each file is checked once. The size of a file is always
+checked; its content is compared with the checksum that a commit recorded. Files that a cleanup
+removed can be distinguished from lost files, because a cleanup removes a version before the files
+that it references.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +36,7 @@ VersionCondition = Literal["whole", "reclaimed", "broken"]
 
 @dataclass(slots=True)
 class FileIntegrity:
-    """The known state of a root's versions and files; `open_files` also opens the files."""
+    """The known state of a root's versions and files; if `open_files` is true, files are also opened."""
 
     store: Store
     open_files: bool = True
@@ -61,7 +62,7 @@ class FileIntegrity:
     def verify_checksums(self, executor: Executor, share: float = 1.0) -> None:
         """Compare the content of existing files with their recorded checksums.
 
-        A `share` below 1 verifies only this fraction of the files, chosen at random.
+        If `share` is below 1, only this fraction of the files, chosen at random, is verified.
         """
         directories = {owning_directory(file_name) for file_name in self.checksums}
         existing_files = {file_name for directory in directories for file_name in self._list_table(directory)}
@@ -80,7 +81,7 @@ class FileIntegrity:
         return len(self._intact_files) + len(self.damaged_files) + len(self.version_faults)
 
     def reset(self) -> None:
-        """Forget which files exist, because other processes have written or cleaned up since."""
+        """Discard the file listings, because other processes may have written or removed files since."""
         for cached in (
             self.version_faults,
             self.damaged_files,
@@ -104,7 +105,7 @@ class FileIntegrity:
         return tuple(dict.fromkeys((*self.version_faults[version], *later_faults)))
 
     def lost_indexes(self, version: TableVersion) -> list[str]:
-        """Return index directories with a missing file; rows can be read without the index."""
+        """Return the index directories with missing files; rows remain readable without the index."""
         self.faults(version)
         table_files, file_sizes = self._files_by_version.get(version), self._list_table(version[0])
         if table_files is None or not table_files.index_directories:
@@ -120,12 +121,12 @@ class FileIntegrity:
         ]
 
     def index_names(self, version: TableVersion, type_key: TableKey) -> dict[str, IndexName]:
-        """Return which index each index directory of a version belongs to."""
+        """Map each index directory of a version to the index it belongs to."""
         table = open_unchecked_version(self.store, *version)
         return {f"{version[0]}/_indices/{uuid}": index for uuid, index in names_by_segment(table, type_key).items()}
 
     def damaged_indexes(self, version: TableVersion) -> list[str]:
-        """Return index directories that are complete but contain a file that cannot be opened."""
+        """Return the index directories that are complete but contain a file that cannot be opened."""
         incomplete, file_sizes = self.lost_indexes(version), self._list_table(version[0])
         table_files = self._files_by_version.get(version)
         complete = [
@@ -202,13 +203,13 @@ class FileIntegrity:
         yield from (fault for file_name in file_names for fault in self._file_faults(file_name, file_sizes))
 
     def _with_blobs(self, table_files: VersionFiles) -> Iterator[str]:
-        """Return the files that a version references, with the recorded blobs of its data files."""
+        """Return the files that a version references, including the recorded blobs of its data files."""
         yield from table_files.named_files
         for data_file in table_files.data_files:
             yield from self._blobs_by_file.get(data_file, ())
 
     def _checksum_mismatch(self, file_name: str, file_sizes: Mapping[str, int]) -> str | None:
-        """Return how a file differs from its checksum, in size or, if verified, in content."""
+        """Return a description of how a file differs from its checksum in size or, if verified, in content."""
         expected = self.checksums.get(file_name)
         if expected is None:
             self.unrecorded_files.add(file_name)
@@ -230,7 +231,7 @@ class FileIntegrity:
                     self.damaged_files[file_name] = "the list of deleted rows cannot be read"
 
     def mark_unreadable(self, version: TableVersion, reason: str) -> None:
-        """Record that a version cannot be read although none of its files is known to be bad."""
+        """Record that a version cannot be read although none of its files is known to be damaged."""
         version_path = f"{version[0]}/_versions/d{version[1]}.manifest"
         self.version_faults[version] = (*self.version_faults.get(version, ()), (version_path, reason))
 

@@ -13,14 +13,14 @@ FindingSeverity = Literal["error", "warning"]
 UnreadableKind = Literal["manifest", "ref", "log", "schema", "version", "file"]
 BrokenRuleKind = Literal["field", "count", "value", "key", "unique", "endpoint", "cardinality"]
 FindingKind = UnreadableKind | BrokenRuleKind | Literal["index", "drift", "intent", "record"]
-# Kinds of findings where data cannot be read, at least in part, as opposed to a broken rule.
+# Kinds of findings about data that cannot be read completely, as opposed to broken rules.
 _FILE_KINDS = frozenset({"version", "file", "index"})
 DAMAGE_KINDS = frozenset({"manifest", "ref", "log", "schema", "version", "file"})
 
 
 @dataclass(frozen=True, slots=True)
 class IntegrityFinding:
-    """One fault and its location: branch, type, entity, file."""
+    """A fault and its location: branch, type, entity or file."""
 
     kind: FindingKind
     reason: str
@@ -36,11 +36,11 @@ class IntegrityFinding:
 
     @property
     def merge_key(self) -> object:
-        """The key that findings about the same file share, whichever branch needs the file."""
+        """The key that is shared by all findings about the same file, regardless of the branch."""
         return ("file", self.name) if self.name and self.kind in _FILE_KINDS else self
 
     def merged_with(self, duplicate: "IntegrityFinding") -> "IntegrityFinding":
-        """Merge two findings about the same file: keep the more severe one, with the branches of both.
+        """Merge two findings about the same file: keep the more severe finding, with the branches of both.
 
         >>> on_main = IntegrityFinding("file", "lost", branch="main", name="f")
         >>> on_side = IntegrityFinding("file", "lost", "warning", branch="side", name="f")
@@ -67,7 +67,7 @@ class IntegrityFinding:
         return f"{description} [{self.name}]" if self.name and self.name not in self.reason else description
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as JSON-compatible data; only findings about an index name a column."""
+        """Return the finding as JSON-compatible data; only findings about an index include a column."""
         return {
             "kind": self.kind,
             "severity": self.severity,
@@ -84,10 +84,11 @@ class IntegrityFinding:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """The result of a check; true if there are no errors, regardless of warnings.
+    """The result of a check; truthy if there are no errors, regardless of warnings.
 
-    `readable` maps each branch and tag to its newest commit that is completely readable, or None.
-    `read` holds the number of items checked. `more` counts findings that were not kept.
+    `readable` maps each branch and tag to its newest completely readable commit, or to None.
+    `read` contains the number of checked items of each kind. `more` counts the findings beyond the maximum, which are
+    omitted.
     """
 
     findings: tuple[IntegrityFinding, ...] = ()

@@ -1,6 +1,6 @@
-"""Thresholds of the health warnings, and the command to run for each.
+"""The thresholds for health warnings, and the command that each warning recommends.
 
-This module owns the numbers and the message texts. Nothing else depends on these thresholds: a graph beyond a
+This module owns the threshold values and the messages. Nothing else depends on these thresholds: a graph beyond a
 threshold is slower or larger than necessary, never incorrect.
 """
 
@@ -23,7 +23,7 @@ _CLEANUP_COMMAND = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confir
 
 @dataclass(frozen=True, slots=True)
 class LimitWarning:
-    """A quantity that exceeds its limit: its name, its value, and the command to run."""
+    """A quantity that exceeds its limit, and the command to run."""
 
     what: str
     found: int
@@ -77,7 +77,7 @@ def damage_warnings(uri: str, type_key: TableKey) -> Iterator[LimitWarning]:
 def log_warnings(uri: str, commit_count: int) -> Iterator[LimitWarning]:
     """Return warnings about the log of a branch."""
     if commit_count > COMMITS:
-        command = f"write larger batches; to start over, load `omnigraph export {uri}` into a new graph"
+        command = f"write larger batches; to start over, load the output of `omnigraph export {uri}` into a new graph"
         yield LimitWarning("commits in the log", commit_count, COMMITS, command)
 
 

@@ -1,4 +1,4 @@
-"""Index check: an index must return the same rows as a scan.
+"""Check that an index returns the same rows as a scan.
 
 The check looks up a sample of values or tokens through the index and by a scan of the column, and
 compares the rows. Indexes are derived data: a fault here never means that data was lost.
@@ -42,7 +42,7 @@ _NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # neighbours requested; distance th
 
 
 def check_indexes(store: Store, table: Table, type_key: TableKey, branch: str) -> Iterator[IntegrityFinding]:
-    """Check every index of a table with the lookups that its kind supports."""
+    """Check every index of a table with the lookups that the kind of index supports."""
     for index_key, index_kind in sorted(kinds_by_index_key(table).items()):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IndexUnreadable)  # reported as a finding
@@ -52,7 +52,7 @@ def check_indexes(store: Store, table: Table, type_key: TableKey, branch: str) -
 
 
 def _index_fault(store: Store, table: Table, column: str, index_kind: str) -> str | None:
-    """Return what is wrong with an index; None if it agrees with the rows."""
+    """Return a description of the fault in an index, or None if it agrees with the rows."""
     if is_vector_kind(index_kind):
         return _vector_index_fault(table, column, METRICS_BY_KIND[index_kind])
     if index_kind == fulltext.TEXT_INDEX_KIND:
@@ -73,7 +73,7 @@ def _scalar_index_fault(table: Table, column: str) -> str | None:
     missing_count, extra_count = (len(difference) for difference in _row_differences(expected_rows, indexed_rows))
     if not missing_count and not extra_count:
         return None
-    return f"does not agree with the rows: {missing_count} missing, {extra_count} extra"
+    return f"does not match the rows: {missing_count} missing, {extra_count} extra"
 
 
 def _ngram_index_fault(table: Table, column: str) -> str | None:
@@ -89,11 +89,11 @@ def _ngram_index_fault(table: Table, column: str) -> str | None:
             return f"cannot be read: {error.message}"
         expected_rows = scanned_rows.filter(pc.match_substring(scanned_rows[column], substring))
         missing_count += len(_row_differences(expected_rows, indexed_rows)[0])
-    return f"does not agree with the rows: {missing_count} missing" if missing_count else None
+    return f"does not match the rows: {missing_count} missing" if missing_count else None
 
 
 def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
-    """Check that a search near a stored vector finds that vector; by dot product, others may be nearer."""
+    """Check that a search for a stored vector finds it; for the dot product, other vectors may be nearer."""
     covered_fragments = index_coverage(table)[column]
     batches = vector_batches(table, column, sorted(covered_fragments & set(list_fragment_ids(table))))
     missing_count = 0
@@ -108,11 +108,11 @@ def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
             or (len(neighbour_ids) == _NEIGHBOUR_COUNT and distances[-1] <= _ZERO_DISTANCE)
         )
         missing_count += not is_found
-    return f"does not agree with the rows: {missing_count} missing" if missing_count else None
+    return f"does not match the rows: {missing_count} missing" if missing_count else None
 
 
 def _query_vectors(batches: Iterable[pa.RecordBatch], column: str, metric: str) -> Iterator[tuple[int, Floats]]:
-    """Return row ids and vectors that are valid queries for the index."""
+    """Return row ids and vectors that can be used as queries on the index."""
     for batch in batches:
         for row_id, vector in zip(batch_row_ids(batch), batch.column(column).to_pylist(), strict=True):
             query_vector = np.asarray(vector, np.float64) if vector is not None else None
@@ -121,7 +121,7 @@ def _query_vectors(batches: Iterable[pa.RecordBatch], column: str, metric: str) 
 
 
 def _text_index_fault(store: Store, table: Table, column: str) -> str | None:
-    """Check a full-text index; extra candidates are allowed, missing rows or tokens are not."""
+    """Check a full-text index; extra candidates are allowed, but missing rows or tokens are not."""
     token_lists = [fulltext.read_tokens(store, table, segment) for segment in fulltext.text_segments(table, column)]
     listed_tokens = [token_list["word"].combine_chunks() for token_list in token_lists if token_list is not None]
     if len(listed_tokens) < len(token_lists):
@@ -136,7 +136,7 @@ def _text_index_fault(store: Store, table: Table, column: str) -> str | None:
     known_tokens = pa.concat_arrays([*listed_tokens, pa.array([""])])
     missing_tokens = len(tokens.filter(pc.invert(pc.is_in(tokens, value_set=known_tokens))).unique())
     if missing_tokens:
-        return f"does not list {missing_tokens} of the tokens in the rows"
+        return f"is missing {missing_tokens} of the tokens in the rows"
     sampled_tokens = _sample_evenly(
         tokens.filter(pc.match_substring_regex(tokens, fulltext.INDEXED_CHARACTERS)).unique()
     )
@@ -146,7 +146,7 @@ def _text_index_fault(store: Store, table: Table, column: str) -> str | None:
     matching_rows = pc.list_parent_indices(tokens_by_row).filter(pc.is_in(tokens, value_set=sampled_tokens)).unique()
     expected_ids = scanned_rows[ROW_ID].combine_chunks().take(matching_rows).to_numpy().astype(np.int64)
     missing_count = len(np.setdiff1d(expected_ids, candidate_ids))
-    return f"does not agree with the rows: {missing_count} missing" if missing_count else None
+    return f"does not match the rows: {missing_count} missing" if missing_count else None
 
 
 def _sample_evenly(values: pa.Array, limit: int = SAMPLE_SIZE) -> pa.Array:

@@ -1,7 +1,7 @@
 """Findings about indexes: which index is damaged, and the command that repairs it.
 
-This module owns how an index is named to users (type, column, kind) and how the command is spelled.
-It reads nothing but the metadata of a table version.
+This module owns how an index is presented to users (type, column, kind) and how the command is written.
+Only the metadata of a table version is read.
 """
 
 import shlex
@@ -19,14 +19,14 @@ from .finding import IntegrityFinding
 
 @dataclass(frozen=True, slots=True)
 class IndexName:
-    """An index as users know it."""
+    """An index, identified by its type, column and kind."""
 
     type_key: TableKey
     column: str
     kind: str
 
     def __str__(self) -> str:
-        """Return the index as a noun phrase.
+        """Return a noun phrase that describes the index.
 
         >>> print(IndexName(TableKey("node:Doc"), "kind", "btree"))
         the btree index on column 'kind' of node type 'Doc'
@@ -47,7 +47,7 @@ def name_index(type_key: TableKey, index_key: str, stored_kind: str) -> IndexNam
 
 
 def names_by_segment(table: Table, type_key: TableKey) -> dict[str, IndexName]:
-    """Return the index that each segment of a table belongs to, by the UUID of the segment."""
+    """Map the UUID of each index segment of a table to the index it belongs to."""
     return {uuid: name_index(type_key, index_key, kind) for uuid, index_key, kind in list_segments(table)}
 
 
@@ -60,9 +60,9 @@ def index_finding(
     index_directory: str | None = None,
     rebuild: bool = True,
 ) -> IntegrityFinding:
-    """Return the finding for an index with a fault, with the command that repairs it on a branch.
+    """Return the finding for a faulty index, with the command that repairs it on a branch.
 
-    With `rebuild=False`, the files are missing, and `ensure-indices` detects this by itself.
+    `rebuild=False` means that files are missing, which `ensure-indices` detects without being told to rebuild.
     """
     reason = f"{index} {fault}" if index_directory is None else f"{index} {fault}: {index_directory}"
     return IntegrityFinding(
@@ -79,7 +79,7 @@ def index_finding(
 
 def _repair_hint(index: IndexName, branch: str, root_uri: str, *, rebuild: bool) -> str:
     if is_tag_label(branch):
-        return f"{branch}: restore the files of the index from a copy; a tag is never rewritten"
+        return f"{branch}: restore the index files from a copy, because a tag is never rewritten"
     words = ["omnigraph", "ensure-indices", root_uri]
     words += ["--rebuild", "--index", _spell_column(index)] if rebuild else []
     words += ["--branch", branch] if branch != "main" else []
@@ -87,6 +87,6 @@ def _repair_hint(index: IndexName, branch: str, root_uri: str, *, rebuild: bool)
 
 
 def _spell_column(index: IndexName) -> str:
-    """Return the column as `ensure-indices` accepts it; node types need no prefix."""
+    """Return the column in the form that `ensure-indices` accepts; node types need no prefix."""
     type_key = index.type_key
     return f"{type_key.type_name if type_key.kind == 'node' else type_key}.{index.column}"

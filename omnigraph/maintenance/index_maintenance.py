@@ -1,7 +1,7 @@
-"""Index maintenance: builds the indexes that the schema declares, and never changes content.
+"""Build the indexes that the schema declares, without changing any content.
 
-Index files are built before the writer slot is taken, so a long build does not block writers. Files that have
-become outdated by the time the slot is taken are built again.
+Index files are built before the writer slot is taken, so a long build does not block writers. Files that are outdated
+by the time the slot is taken are built again.
 """
 
 from collections.abc import Collection, Mapping
@@ -49,7 +49,7 @@ def ensure_indices(
     """Build the indexes that the schema declares over all rows that are not covered yet.
 
     If files of an index are missing, the indexes of that table are rebuilt, and so are the indexes
-    selected by `rebuild`. `types` are table keys. Return the commit, or None if every row is already
+    selected by `rebuild`. `types` contains table keys. Return the commit, or None if every row is already
     covered and nothing was rebuilt.
     """
     executor = executor or LocalExecutor()
@@ -60,7 +60,7 @@ def ensure_indices(
 
     def plan_publish(txn: WriteTxn) -> PublishPlan | None:
         gc_epoch = txn.base.state.head.gc_epoch
-        # A garbage collection since then may have deleted the files.
+        # A garbage collection may have deleted the files in the meantime.
         earlier_staged = staged_indexes if gc_epoch == base_epoch else {}
         staged_writes = _stage_indexes(txn, earlier_staged, types, executor, rebuild)
         if not staged_writes:

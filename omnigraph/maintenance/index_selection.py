@@ -1,8 +1,8 @@
-"""Which indexes a rebuild covers: all of them, or those that a caller names.
+"""Select the indexes to rebuild: all indexes, or those that a caller names.
 
-This module owns the names that callers pass: `Doc` stands for all indexes of a type, and `Doc.age`
-for those on one column; `edge:Knows` distinguishes an edge type from a node type with the same
-name.
+This module owns the syntax of the names that callers pass. `Doc` stands for all indexes of a type,
+and `Doc.age` for the indexes on one column. `edge:Knows` distinguishes an edge type from a node
+type with the same name.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,7 +20,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class IndexSelection:
-    """Columns by table; an empty set of columns stands for the whole table."""
+    """The selected columns of each table; an empty set selects all indexes of the table."""
 
     everything: bool = False
     columns_by_table: Mapping[TableKey, frozenset[str]] = field(default_factory=dict)
@@ -43,8 +43,10 @@ def select_indexes(catalog: Catalog, rebuild: bool | Collection[str]) -> IndexSe
     if isinstance(rebuild, bool):
         return IndexSelection(everything=rebuild)
     if isinstance(rebuild, str):
-        message = f"rebuild is {quote_name(rebuild)}, which is not a list of names"
-        raise InputError(message, reason="one string", hint=f"pass rebuild=[{rebuild!r}], or rebuild=True for all")
+        message = f"rebuild must be a list of names or a Boolean, not the string {quote_name(rebuild)}"
+        raise InputError(
+            message, reason="one string", hint=f"pass rebuild=[{rebuild!r}], or rebuild=True to rebuild all indexes"
+        )
     columns_by_table: dict[TableKey, frozenset[str]] = {}
     for name in rebuild:
         entity_type, column = _resolve_name(catalog, require_text(name, "index"))

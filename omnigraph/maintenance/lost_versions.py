@@ -1,7 +1,7 @@
-"""Deleted manifest versions: what proves that newer versions existed, and what only suggests it.
+"""Find evidence that manifest versions were deleted, and classify it as proof or suspicion.
 
-Nothing in a manifest shows that a newer version existed. Proof comes from elsewhere: commits in
-other logs, swaps based on a missing version, states based on a lost version, and intents. This
+A manifest does not record whether a newer version existed. Proof comes from other records: commits
+in other logs, swaps based on a missing version, states based on a lost version, and intents. This
 module only reads. Each proof is confirmed by a second read, since other processes may publish
 during a check.
 """
@@ -28,13 +28,13 @@ from .retention.version_gaps import parse_torn_version
 
 _RESTORE_HINT = "run `omnigraph repair --confirm` to restore the commits on top of the branch"
 _DIVERGED_HINT = (
-    "the branch has been written to since: merge or cherry-pick the commits from the branches that"
+    "the branch has changed since then: merge or cherry-pick the commits from the branches that"
     " have them, or restore the files from a backup"
 )
 _UNKNOWN_HINT = "restore the manifest from a backup; do not run cleanup before that"
 _SUSPICION_HINT = (
     "if you know that this commit was acknowledged, run `omnigraph repair --confirm --commit ID`"
-    " to publish it again; otherwise the next write or cleanup resolves this"
+    " to publish it again; otherwise this warning disappears after the next write or cleanup"
 )
 
 
@@ -42,9 +42,10 @@ _SUSPICION_HINT = (
 class LostVersionEvidence:
     """Evidence that versions of one branch were lost.
 
-    `proofs` are sentences, each of them sufficient proof. `proved_commits` were provably published;
-    they are keyed by id, each with a state whose log contains it. `suspicions` may also be
-    explained by interrupted writes, and `candidate_commits` are the commits of those writes.
+    `proofs` are sentences, each of which is sufficient proof. `proved_commits` maps the ids of
+    provably published commits to the commits, each with a state whose log contains it. `suspicions`
+    may also be caused by interrupted writes, and `candidate_commits` are the commits of those
+    writes.
     """
 
     branch_log: BranchLog
@@ -56,7 +57,7 @@ class LostVersionEvidence:
     missing_versions: list[int] = field(default_factory=list)
 
     def accept_commit(self, commit_id: str | None) -> bool:
-        """Treat a candidate as published, as asserted by the caller; return False if it is not a candidate."""
+        """Treat a candidate commit as published, as the caller asserts; return False if it is not a candidate."""
         if commit_id is None or commit_id not in self.candidate_commits:
             return False
         self.proved_commits[commit_id] = self.candidate_commits[commit_id]
@@ -65,7 +66,7 @@ class LostVersionEvidence:
 
     @property
     def restorable_commits(self) -> list[tuple[Commit, GraphState]]:
-        """The proved commits above the head, oldest first; these can be published again."""
+        """The proved commits above the head, oldest first, which can be published again."""
         ordered: list[tuple[Commit, GraphState]] = []
         parent_id: str | None = self.manifest.state.head.commit_id
         commits_by_parent = {commit.parent: (commit, state) for commit, state in self.proved_commits.values()}
@@ -114,7 +115,7 @@ def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterato
                 else f"{evidence.missing_versions[0]}"
             )
             reason = f"versions {version_range} of the manifest are missing; no other version needs them"
-            hint = "another program removed them; restore them from a backup, or ignore this warning"
+            hint = "another program removed these versions; restore them from a backup, or ignore this warning"
             yield IntegrityFinding("manifest", reason, "warning", branch=branch, name=manifest_path, hint=hint)
 
 
@@ -129,7 +130,7 @@ def _describe_lost(evidence: LostVersionEvidence) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ExternalRecords:
-    """Commits named in intents and audit records, by manifest ULID and by branch name."""
+    """Commit ids from intents, by manifest ULID, and from audit records, by branch name."""
 
     intent_bases: Mapping[str, Mapping[str, str]]
     audited_commits: Mapping[str, Mapping[str, str]]
@@ -158,7 +159,7 @@ def _read_external_records(store: Store) -> _ExternalRecords:
 def _examine_branch(
     store: Store, branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
 ) -> LostVersionEvidence | None:
-    """Collect all evidence about one branch, relative to its newest state as of now."""
+    """Collect all evidence about one branch, compared with its current newest state."""
     ref = branch_log.head.ref
     claims = dict(_collect_claims(branch_log, branch_logs, records))
     manifest_files = list_manifest_files(store, ref.ulid)
@@ -189,14 +190,14 @@ def _examine_branch(
 
 
 def _has_torn_version(manifest_ulid: str, newest_version: int, operation_ids: Set[str]) -> bool:
-    """Return whether newer versions were torn by a power loss: visible, but never acknowledged."""
+    """Return whether newer versions were torn by a power loss; such versions were never acknowledged."""
     manifest_path = layout.manifest_directory(manifest_ulid)
     return any(parse_torn_version(operation_id, manifest_path) > newest_version for operation_id in operation_ids)
 
 
 @dataclass(frozen=True, slots=True)
 class _CommitClaim:
-    """A record elsewhere that refers to a commit of the branch."""
+    """A record outside the branch that refers to one of the branch's commits."""
 
     description: str
     commit: Commit | None = None
@@ -207,7 +208,7 @@ class _CommitClaim:
 def _collect_claims(
     branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
 ) -> Iterator[tuple[str, _CommitClaim]]:
-    """Return commits that, according to other records, belong to the branch; stronger claims come last."""
+    """Yield the commits that belong to the branch according to other records, with stronger claims last."""
     ref = branch_log.head.ref
     is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # no other branch ever used this name
     for commit_id, operation in records.audited_commits.get(ref.name, {}).items() if is_name_unique else ():
@@ -230,9 +231,9 @@ def _collect_claims(
 
 
 def _find_anchor(commit: Commit, branch_log: BranchLog, other_log: BranchLog) -> Literal["own", "fork"] | None:
-    """Follow first parents to a commit published on this very manifest ("own"), or to its fork.
+    """Follow first parents to a commit published on this manifest ("own") or to its fork point ("fork").
 
-    A fork proves little: the name may have belonged to a different branch that was lost earlier.
+    A fork point is weak evidence, because the name may have belonged to a different branch that was lost earlier.
     """
     head = branch_log.state.head
     own_commits, own_commit = set[str](), branch_log.commits.get(head.commit_id)
@@ -249,7 +250,7 @@ def _find_anchor(commit: Commit, branch_log: BranchLog, other_log: BranchLog) ->
 
 def _weigh_claim(evidence: LostVersionEvidence, branch_log: BranchLog, commit_id: str, claim: _CommitClaim) -> None:
     if not claim.certain:
-        evidence.suspicions.append(f"{claim.description}, which the branch does not have")
+        evidence.suspicions.append(f"{claim.description}, which is missing from the branch")
         return
     evidence.proofs.append(claim.description)
     if claim.commit is not None and claim.state is not None:
@@ -259,7 +260,7 @@ def _weigh_claim(evidence: LostVersionEvidence, branch_log: BranchLog, commit_id
 def _weigh_manifest_files(
     evidence: LostVersionEvidence, manifest_files: ManifestFiles, fragments: list[OrphanFragment], log: HistoryLog
 ) -> None:
-    """Evaluate swaps and fragments above the newest version; one based on another is proof of a loss."""
+    """Evaluate the swaps and fragments above the newest version; a fragment based on another one proves a loss."""
     highest_base = max(manifest_files.swap_bases, default=0)
     if highest_base > manifest_files.newest_version:
         evidence.proofs.append(f"a swap was based on version {highest_base}")
@@ -276,7 +277,7 @@ def _weigh_manifest_files(
                 evidence.proved_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
         if head.commit_id not in evidence.proved_commits:
             evidence.candidate_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
-            swap_note = ", although its swap was begun" if fragment.version - 1 in manifest_files.swap_bases else ""
+            swap_note = ", although its swap was started" if fragment.version - 1 in manifest_files.swap_bases else ""
             evidence.suspicions.append(
                 f"the rows of version {fragment.version} with commit {head.commit_id}"
                 f" exist, but the version does not{swap_note}: a write was interrupted or is still"
@@ -285,7 +286,7 @@ def _weigh_manifest_files(
 
 
 def _is_based_on(state: GraphState, commit_id: str) -> bool:
-    """Return whether a state builds on a commit; the state that the commit itself wrote does not count."""
+    """Return whether a state is based on a commit; the state that the commit itself wrote does not count."""
     if state.head.commit_id == commit_id:
         return state.head.nonce is not None
     return any(commit.id == commit_id for commit in state.tail)

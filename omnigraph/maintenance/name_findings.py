@@ -1,6 +1,6 @@
-"""Findings about lost names: missing or damaged ref objects, and manifests that no ref names.
+"""Findings about lost names: missing or damaged ref objects, and manifests that no ref points to.
 
-This module owns the messages; `history.unnamed` determines which manifests lost their names.
+This module owns the messages; `publish.unnamed_manifests` determines which manifests lost their names.
 """
 
 from collections.abc import Iterator
@@ -16,18 +16,18 @@ from omnigraph.storage.store import Store
 from .branch_heads import RESTORE_HINT, RefHead
 from .finding import FindingSeverity, IntegrityFinding
 
-_RESTORE_HINT = "run `omnigraph repair --confirm` to restore it; until then cleanup keeps its data"
+_RESTORE_HINT = "run `omnigraph repair --confirm` to restore the name; until then cleanup keeps its data"
 _CHOOSE_NAME_HINT = (
-    "run `omnigraph repair --confirm --restore {ulid} --name NAME` to restore it, or use"
-    " `--drop {ulid}` instead to drop it; until then cleanup keeps its data"
+    "run `omnigraph repair --confirm --restore {ulid} --name NAME` to restore the branch or tag, or"
+    " `omnigraph repair --confirm --drop {ulid}` to drop it; until then cleanup keeps its data"
 )
-_CLOSE_HINT = "run `omnigraph repair --confirm` to close it again; until then cleanup keeps its data"
+_CLOSE_HINT = "run `omnigraph repair --confirm` to delete the branch or tag again; until then cleanup keeps its data"
 
 
 def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
-    """Return manifests that lost their names, or none while operation records are unreadable.
+    """Return the manifests that lost their names, or an empty result if operation records are unreadable.
 
-    A manifest whose ref object is damaged has the path of that object as its `reason`.
+    If a manifest's ref object is damaged, `reason` is the path of that object.
     """
     try:
         manifests, ref_names = find_manifests_without_ref(store)
@@ -85,7 +85,7 @@ def _describe_unnamed(manifest: UnnamedManifest) -> str:
     subject = f"{manifest.kind or 'branch or tag'}{f' {manifest.name!r}' if manifest.name else ''}"
     location = f"{manifest.directory}, head commit {manifest.commit_id}"
     if manifest.status == "closing_lost":
-        return f"{subject} was deleted, and the version that closed it is missing ({location})"
+        return f"{subject} was deleted, and the manifest version that marks it as deleted is missing ({location})"
     if manifest.status == "unknown":
         return (
             f"no ref object names this {subject} ({location}): either its ref object was lost,"

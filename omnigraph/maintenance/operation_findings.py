@@ -19,7 +19,7 @@ _IGNORED_FILE_HINT = "the file is ignored; remove it if you do not need it"
 
 
 def check_operations(store: Store) -> Iterator[IntegrityFinding]:
-    """Report what needs attention in `__recovery`, `_audit` and `__gc`."""
+    """Report the records in `__recovery`, `_audit` and `__gc` that need attention."""
     for set_aside in list_set_aside_operations(store):
         yield _set_aside_finding(store.root.uri, set_aside)
     for stray in list_intents(store).foreign_files:
@@ -41,7 +41,7 @@ def _set_aside_finding(uri: str, operation: SetAsideIntent) -> IntegrityFinding:
         hint = "open the graph for writing with a release that supports the operation"
     else:
         command = f"`omnigraph recovery retry {operation.id} --store {uri}`"
-        hint = f"fix the cause, then run {command}; or give up the operation with `omnigraph recovery drop`"
+        hint = f"fix the cause, then run {command}; or drop the operation with `omnigraph recovery drop`"
     branch = intent.branch if intent is not None else None
     reason = f"{subject} is unfinished and was set aside: {operation.error}"
     return IntegrityFinding("intent", reason, "warning", branch, name=intent_path, hint=hint)

@@ -1,9 +1,9 @@
 """Compaction and index builds over whole tables, published as a commit that changes no content.
 
 The expensive work runs on an executor, in this process or on a cluster. All files are prepared
-before the writer slot is taken. If another writer has changed a table since then, its prepared
-version is discarded, a bounded number of small fragments is compacted instead, and the indexes
-follow in a separate commit. Writers never wait for this work and never fail because of it.
+before the writer slot is taken. If another writer changes a table in the meantime, its prepared
+version is discarded, a bounded number of small fragments is compacted instead, and the indexes are
+built in a separate commit. Writers never wait for this work and never fail because of it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -47,12 +47,12 @@ from .optimize_report import OptimizeReport, TableMaintenance, measure_table
 
 _DELETED_ROWS_THRESHOLD = 0.1  # share of deleted rows above which a fragment is rewritten
 _MAX_BASE_VERSIONS = 5  # base versions tried before giving up on a branch that keeps changing
-_REMOVED_MEANWHILE = "another process changed and cleaned up the table in the meantime"
+_REMOVED_MEANWHILE = "another process changed the table and cleaned up its old versions in the meantime"
 
 
 @dataclass(slots=True)
 class _PreparedTable:
-    """A prepared table: the entry it is based on and the version that replaces it.
+    """A prepared table: the table entry it is based on and the version that replaces it.
 
     `new_checksums` are the checksums of the files written for the new version.
     """
@@ -80,7 +80,7 @@ def optimize(
 ) -> OptimizeReport:
     """Compact small fragments and extend indexes to all rows, in all tables or in `types`.
 
-    A damaged table is left unchanged, and its report entry says why.
+    A damaged table is left unchanged, and its report entry gives the reason.
     """
     executor = executor or LocalExecutor()
     optimize_run, base_txn = _prepare_run(branch, types, executor)
@@ -99,13 +99,13 @@ def optimize(
 
 
 class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, never by a caller
-    """Raised if files of the base are missing and the branch advanced, so a cleanup may have removed them."""
+    """Raised if files of the base are missing and the branch has advanced, so a cleanup may have removed the files."""
 
 
 def _prepare_run(
     branch: BranchState, types: Collection[str] | None, executor: Executor
 ) -> tuple[_OptimizeRun, WriteTxn]:
-    """Prepare a run; return it with its table versions and the base that they were built from."""
+    """Prepare a run; return the run, its table versions, and the base they were built from."""
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
         optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch)
@@ -122,7 +122,7 @@ def _prepare_run(
 
 
 def estimate_read_bytes(branch: BranchState, types: Collection[str] | None = None) -> int:
-    """Estimate how many bytes `optimize` would read now."""
+    """Estimate how many bytes `optimize` would read."""
     base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
     return sum(_estimate_table_bytes(base_txn, table_key) for table_key in _select_keys(base_txn, types))
 
@@ -189,7 +189,7 @@ def _maintain_undamaged(optimize_run: _OptimizeRun, txn: WriteTxn, executor: Exe
 def _find_damage(
     txn: WriteTxn, entries: Mapping[TableKey, TableEntry], executor: Executor
 ) -> dict[TableKey, DamagedError]:
-    """Return the tables that cannot be rewritten, trying the cheapest check first."""
+    """Return the tables that cannot be rewritten, running the cheapest check first."""
     store = txn.store
     if missing := find_damaged_tables(store, entries, read_rows=False):
         return missing
@@ -210,7 +210,7 @@ def _find_damage(
 def _maintain_tables(txn: WriteTxn, table_keys: Iterable[TableKey], executor: Executor) -> dict[TableKey, Table]:
     """Compact and index tables as unpublished versions; return only the tables that changed.
 
-    Each step covers all tables before the next one starts, so that parallel executors stay busy.
+    Each step covers all tables before the next step starts, so parallel executors stay busy.
     """
     tables = original_tables = _open_nonempty_tables(txn, table_keys)
     for stage_step in (_stage_compaction, stage_missing_indexes):
@@ -248,10 +248,10 @@ def _stage_compaction(
 
 
 def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
-    """Publish the prepared versions of unchanged tables, and a bounded compaction of the others."""
+    """Publish the prepared versions of unchanged tables, and bounded compactions of the other tables."""
     optimize_run.attempts += 1
     manifest = txn.base.state
-    # After a garbage collection the prepared files may have been deleted.
+    # After a garbage collection, the prepared files may no longer exist.
     epoch_unchanged = optimize_run.gc_epoch == manifest.head.gc_epoch
     reusable = {
         table_key: prepared_table
@@ -314,7 +314,7 @@ def _next_entry(prepared_table: _PreparedTable, txn: WriteTxn) -> TableEntry:
 
 
 def _has_outdated_tables(optimize_run: _OptimizeRun, table_commit: Commit | None) -> bool:
-    """Return whether a prepared table could not be published unchanged, so its indexes lag behind."""
+    """Return whether a prepared table could not be published unchanged, so its indexes are not up to date."""
     published_entries = table_commit.tables if table_commit is not None else {}
     return any(
         published_entry is None or published_entry.lance_version != prepared_table.lance_version

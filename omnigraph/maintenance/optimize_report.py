@@ -1,4 +1,4 @@
-"""Reports of a compaction and index run: one entry per table, and the commits that it made."""
+"""The report of a compaction and index run: one entry per table, and the commits that the run created."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from .index_maintenance import unbuilt_indexes
 
 @dataclass(frozen=True, slots=True)
 class TableMaintenance:
-    """The result for one table; `skipped` or `error` says why the table was not maintained.
+    """The result for one table; `skipped` or `error` gives the reason why the table was not maintained.
 
     `version_after` is the last published version; the byte counts cover its data files.
     """
@@ -57,7 +57,7 @@ class TableMaintenance:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OptimizeReport:
-    """The report of a run: one entry per table, and the commits that it made (usually one or none).
+    """The report of a run: one entry per table, and the commits that the run created (usually one or none).
 
     `retries` is the number of times another writer published first.
     """
@@ -78,12 +78,12 @@ class OptimizeReport:
 
     @property
     def damaged(self) -> tuple[TableMaintenance, ...]:
-        """Tables that could not be maintained; their `error` says why."""
+        """The tables that could not be maintained; their `error` gives the reason."""
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
 
 def measure_table(base_txn: WriteTxn, entry: TableEntry, published: TableEntry | None) -> TableMaintenance:
-    """Measure what a run did to one table, which a schema change may have moved to a new directory."""
+    """Compare one table before and after a run; a schema change may have moved it to a new directory."""
     table_key, store = entry.key, base_txn.store
     catalog = read_schema(store, base_txn.base.state.schema).ir.catalog
     latest_entry = published or entry

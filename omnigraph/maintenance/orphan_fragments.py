@@ -1,6 +1,6 @@
-"""Manifest fragments above the newest version: left by an interrupted write, or proof of a loss.
+"""Find manifest fragments above the newest version, which an interrupted write or a lost version leaves behind.
 
-Every swap writes the rows of the next state as a fragment before it writes the version that
+Every swap writes the rows of the next state to a fragment, and then writes the version that
 references the fragment. A fragment records the version it was written for; `lost_versions`
 determines whether that version was ever published. This module only reads.
 """
@@ -20,7 +20,7 @@ from omnigraph.storage.object_backend import ListedObject
 from omnigraph.storage.raw_files import read_raw_batches
 from omnigraph.storage.store import Store
 
-# Maximum number of versions that are read to determine which fragments they reference.
+# The maximum number of versions to read when determining which fragments are referenced.
 _MAX_EXACT_VERSIONS = 256
 _TIMESTAMP_MARGIN = timedelta(seconds=2)  # more than the timestamp resolution of any store
 _MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after one with a commit
@@ -28,7 +28,7 @@ _MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after on
 
 @dataclass(frozen=True, slots=True)
 class OrphanFragment:
-    """The rows of a state that no version references, and the version they were written for."""
+    """A fragment that no version references, with its state and the version for which it was written."""
 
     state: GraphState
     version: int
@@ -44,18 +44,18 @@ class ManifestFiles:
 
     @property
     def newest_version(self) -> int:
-        """The newest version; 0 if there is none."""
+        """The newest version, or 0 if there is no version."""
         return max(self.version_files, default=0)
 
     @property
     def missing_versions(self) -> list[int]:
-        """Versions that are missing between existing ones."""
+        """The missing versions between existing versions."""
         oldest_version = min(self.version_files, default=0)
         return [version for version in range(oldest_version, self.newest_version) if version not in self.version_files]
 
 
 def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
-    """List the files, versions last, so that a concurrent swap leaves no base above the newest version."""
+    """List the files, with versions last, so that a concurrent swap never shows a base above the newest version."""
     directory = layout.manifest_directory(manifest_ulid)
     data_files = {listed_object.name: listed_object for listed_object in store.objects.list(f"{directory}/data")}
     swap_names = [
@@ -72,7 +72,7 @@ def list_manifest_files(store: Store, manifest_ulid: str) -> ManifestFiles:
 
 
 def read_newer_fragments(store: Store, manifest_ulid: str, manifest_files: ManifestFiles) -> list[OrphanFragment]:
-    """Return fragments written for a version above the newest one, lowest version first."""
+    """Return the fragments written for versions above the newest version, lowest version first."""
     fragments = (
         _read_fragment(store, manifest_ulid, file_name) for file_name in sorted(_candidate_names(store, manifest_files))
     )
@@ -83,7 +83,7 @@ def read_newer_fragments(store: Store, manifest_ulid: str, manifest_files: Manif
 
 
 def _candidate_names(store: Store, manifest_files: ManifestFiles) -> set[str]:
-    """Return unreferenced fragments; if there are many versions, omit those older than the newest version."""
+    """Return unreferenced fragments; if there are many versions, omit fragments older than the newest version."""
     if len(manifest_files.version_files) > _MAX_EXACT_VERSIONS:
         cutoff = manifest_files.version_files[manifest_files.newest_version].modified - _TIMESTAMP_MARGIN
         return {
@@ -122,7 +122,7 @@ def _parse_fragment(rows: Sequence[Mapping[str, Any]], manifest_ulid: str) -> It
 
 
 def _possible_versions(head_row: Mapping[str, Any], versions_by_object: Mapping[str, int | None]) -> Sequence[int]:
-    """Return the versions a state can have: that of its commit, or a later version without a commit."""
+    """Return the possible versions of a state: the version of its commit, or a later version without a commit."""
     metadata = json.loads(head_row["metadata"])
     commit_version = (
         1 if metadata["commit_id"] == metadata["fork"] else versions_by_object.get(metadata["commit_id"]) or 1

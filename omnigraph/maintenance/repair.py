@@ -1,7 +1,7 @@
-"""Repair: restores lost names and versions, reports external commits, and adopts appended rows.
+"""Repair a graph: restore lost names and versions, report external commits, and adopt appended rows.
 
-A HEAD is never published. Rows appended to a HEAD are checked by the same rules as a load and become an ordinary
-commit on top of the branch. That commit records the HEAD version that the rows came from, so no row is adopted
+The HEAD of a table is never published. Rows appended to a HEAD are checked by the same rules as a load and become an
+ordinary commit on top of the branch. That commit records the HEAD version that the rows came from, so no row is adopted
 twice, even if a repair is interrupted.
 """
 
@@ -61,10 +61,9 @@ def repair_graph(
 ) -> Repair:
     """Report changes made by external writers; with `force` and `confirm`, adopt appended rows.
 
-    With `confirm`, lost names and manifest versions are restored and `name_choice` is carried out;
-    `acknowledged_commit` is a commit that is published again because the caller knows it was
-    acknowledged. If the branch cannot be opened, there is no `branch_state`, and rows are not
-    adopted.
+    With `confirm`, lost names and manifest versions are restored and `name_choice` is applied.
+    `acknowledged_commit` is a commit that the caller knows was acknowledged; it is published again.
+    If the branch cannot be opened, `branch_state` is None and rows are not adopted.
     """
     if force and not confirm:
         raise UsageError(reason="force needs confirm: review the preview first")
@@ -105,7 +104,7 @@ def repair_manifests(
 ) -> tuple[VersionRepair, ...]:
     """Restore manifest versions that are provably lost, where possible.
 
-    `acknowledged_commit` is a commit that the caller knows to have been acknowledged.
+    `acknowledged_commit` is a commit that the caller knows was acknowledged.
     """
     manifest_repairs = repair_missing_manifests(store, confirm=confirm, actor=REPAIR_ACTOR)
     fresh_store = without_caches(store)
@@ -119,7 +118,7 @@ def repair_manifests(
 
 @dataclass(frozen=True, slots=True)
 class _TableDrift:
-    """A table of this branch or of a different one, and the drift at its HEAD.
+    """A table of this or a different branch, and the drift at its HEAD.
 
     `already_reported` means that an earlier repair reported this drift as not repairable.
     """
@@ -132,12 +131,12 @@ class _TableDrift:
 
     @property
     def label(self) -> str:
-        """The name of the table in reports, followed by its branch if that is not the repaired branch."""
+        """The name of the table in reports, followed by its branch unless it is the repaired branch."""
         return f"{self.table_key}@{self.other_branch}" if self.other_branch else self.table_key
 
 
 def _read_table_drifts(branch_state: BranchState, store: Store) -> Iterator[_TableDrift]:
-    """Return the tables that the branch shows, then those that only other branches show."""
+    """Return the tables in the branch's state, followed by tables that only other branches contain."""
     own_state = branch_state.refresh().state
     yield from _read_state_drifts(store, own_state)
     seen_locations = {entry.location for entry in own_state.tables.values()}
@@ -154,7 +153,7 @@ def _read_table_drifts(branch_state: BranchState, store: Store) -> Iterator[_Tab
 
 
 def _read_state_drifts(store: Store, state: GraphState) -> Iterator[_TableDrift]:
-    """Return the tables of a state, each with the drift above the version that its log records as adopted."""
+    """Return the tables of a state, each with the drift since the version that the log records as adopted."""
     adopted_heads, fresh_store = _read_adopted_heads(store, state), without_caches(store)
     reported_heads: Mapping[str, int] | None = None
     for type_key, entry in sorted(state.tables.items()):
@@ -219,7 +218,7 @@ def _choose_action(table_drift: _TableDrift, confirm: bool, force: bool) -> tupl
 
 
 def _adopt_rows(branch_state: BranchState, *, is_forced: bool) -> tuple[Commit | None, dict[TableKey, str]]:
-    """Adopt appended rows in one commit, leaving out tables whose rows break a rule."""
+    """Adopt appended rows in one commit, omitting tables whose rows break a rule."""
     errors_by_type: dict[TableKey, str] = {}
     if not is_forced:
         return None, errors_by_type
@@ -270,7 +269,7 @@ def _appended_delta(txn: WriteTxn, contract: StoredSchema, table_drift: _TableDr
 
 
 def _mask_additional_ids(entity_ids: list[str], adopted_ids: list[str]) -> pa.Array:
-    """Return a mask of the ids that were not adopted before; a further repetition of an id counts as new."""
+    """Return a mask of the ids that were not adopted before; an additional occurrence of an id counts as new."""
     remaining = Counter(adopted_ids)
     mask = []
     for entity_id in entity_ids:
@@ -312,7 +311,7 @@ def _plan_valid_tables(
     adopted_heads: dict[str, int],
     errors_by_type: dict[TableKey, str],
 ) -> PublishPlan | None:
-    """Plan all tables that satisfy the rules together; leave out and report the others."""
+    """Plan the adoption of all tables that satisfy the rules together; omit and report the other tables."""
     state = txn.base.state
     while deltas:
         lookup = RecordingLookup(txn)
@@ -341,7 +340,7 @@ def _plan_valid_tables(
 def _record_refused(
     branch_state: BranchState, table_drifts: Iterable[_TableDrift], table_reports: Iterable[DatasetRepair]
 ) -> None:
-    """Record drift that cannot be repaired, so that it is reported again only if it grows."""
+    """Record drift that cannot be repaired, so it is reported again only if it grows."""
     refused_heads = {
         table_drift.drift.location: table_drift.drift.head_version
         for table_drift, table_report in zip(table_drifts, table_reports, strict=True)

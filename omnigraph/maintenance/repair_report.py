@@ -17,11 +17,10 @@ RepairAction = Literal["no_op", "no_effect", "preview", "refused", "forced"]
 
 @dataclass(frozen=True, slots=True)
 class DatasetRepair:
-    """A table: the drift at its HEAD, and what was done about it.
+    """A report entry for a table: the drift at its HEAD and the action that was taken.
 
-    `manifest_version` is the version that the branch shows, and `lance_head_version` is the one
-    that plain Lance tools see. `skipped` says why nothing was done, and `error` why nothing can be
-    done.
+    `manifest_version` is the version that is visible on the branch, and `lance_head_version` is the version that plain
+    Lance tools see. `skipped` is the reason why nothing was done, and `error` the reason why nothing can be done.
     """
 
     type_key: str
@@ -35,7 +34,7 @@ class DatasetRepair:
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as JSON-compatible data."""
+        """Return the report entry as JSON-compatible data."""
         return {
             "type_key": self.type_key,
             "classification": self.classification,
@@ -51,7 +50,7 @@ class DatasetRepair:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """The report of a run: every table, what is damaged, and what is still readable."""
+    """The report of a repair: all tables, the damage, and what is still readable."""
 
     preview: bool
     datasets: tuple[DatasetRepair, ...]

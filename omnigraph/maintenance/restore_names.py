@@ -1,6 +1,6 @@
-"""Repair of names: lost or damaged ref objects are rewritten or dropped.
+"""Restore names: rewrite or drop lost or damaged ref objects.
 
-Names that are known are restored, and the others are left to the caller. Without `confirm`, the
+Known names are restored; for all other manifests, the caller decides. Without `confirm`, the
 repair is only previewed. The ref numbers of a name are never reused: a restored ref object gets the
 next odd number.
 """
@@ -38,9 +38,9 @@ NameAction = Literal["preview", "restored", "closed", "dropped", "refused", "no_
 
 @dataclass(frozen=True, slots=True)
 class NameChoice:
-    """The caller's decision: a manifest to restore, and under which name, or one to drop.
+    """The caller's decision: a manifest to restore and its name, or a manifest to drop.
 
-    `drop` is the ULID of a manifest, or a name whose ref object points to no manifest.
+    `drop` is the ULID of a manifest, or a name whose ref object does not point to a manifest.
     """
 
     restore: str | None = None
@@ -58,7 +58,7 @@ class NameChoice:
 
 @dataclass(frozen=True, slots=True)
 class NameRepair:
-    """A branch or tag without a usable name, and what was done about it."""
+    """A branch or tag without a usable name, and the action that was taken."""
 
     target: str
     status: str
@@ -74,7 +74,7 @@ class NameRepair:
         return f"{description}: {self.reason}" if self.reason else description
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as JSON-compatible data."""
+        """Return the report entry as JSON-compatible data."""
         return {
             "target": self.target,
             "status": self.status,
@@ -89,7 +89,7 @@ class NameRepair:
 def repair_names(
     store: Store, choice: NameChoice, *, confirm: bool, actor: str | None = None
 ) -> tuple[NameRepair, ...]:
-    """Restore every known name, and carry out the caller's choice for the others."""
+    """Restore every known name, and apply the caller's choice for other manifests."""
     choice.check()
     all_unnamed, ref_names = find_manifests_without_ref(store)
     repairable = [manifest for manifest in all_unnamed if manifest.status not in ("never_named", "unreadable")]
@@ -108,7 +108,7 @@ def _is_name_unique(manifest: UnnamedManifest, manifests: list[UnnamedManifest])
 
 @dataclass(slots=True)
 class _NameRepairRun:
-    """State of one name repair."""
+    """The state of one name repair."""
 
     store: Store
     choice: NameChoice
@@ -146,7 +146,7 @@ class _NameRepairRun:
         )
 
     def repair_refs(self, repaired_names: set[tuple[RefKind | None, str | None]]) -> Iterator[NameRepair]:
-        """Repair refs that lead to no manifest, because they are damaged or the manifest is missing."""
+        """Repair refs that do not lead to a manifest, because the ref is damaged or the manifest is missing."""
         for damaged_ref in self.ref_names.damaged_refs:
             kind = refs.ref_kind_of(damaged_ref.ref_directory)
             if (kind, damaged_ref.name) in repaired_names and self.choice.drop != damaged_ref.name:
@@ -188,7 +188,7 @@ class _NameRepairRun:
             raise InputError(
                 f"'{target}' does not need a name repair",
                 reason="unknown manifest",
-                hint="run `omnigraph repair` to list what needs one",
+                hint="run `omnigraph repair` to list the names that need a repair",
             )
 
     def _apply_action(self, name_repair: NameRepair, action: NameAction, apply_change: Any) -> NameRepair:
@@ -205,7 +205,7 @@ class _NameRepairRun:
     def _restore_name(self, manifest: UnnamedManifest, name: str | None, kind: RefKind | None) -> None:
         if name is None or kind is None or manifest.manifest is None:
             raise InputError(f"{manifest.directory} needs a name", reason="unknown name")
-        # A name that the manifest had before stays valid, whatever the rules for new names are.
+        # A name that the manifest had before remains valid, even if it violates the rules for new names.
         valid_name = name if name == manifest.name else name_conflicts.check_new_ref_name(name, kind)
         ref = self._next_ref(manifest, valid_name, kind)
         check_head_not_queued(self.store, manifest.manifest.state, manifest.manifest.state.head.commit_id)
@@ -234,7 +234,7 @@ class _NameRepairRun:
         return Ref(name, manifest.ulid, number, origin.parent if origin is not None else None, fork, ref_directory)
 
     def _check_name_conflicts(self, ref: Ref) -> None:
-        """Withdraw the ref if its name overlaps with another, or if the manifest got a second name."""
+        """Withdraw the ref if its name overlaps with another name, or if the manifest was given a second name."""
         current_names = list_refs_consistently(self.store)
         try:
             if ref.directory == layout.REFS:
@@ -268,7 +268,7 @@ class _NameRepairRun:
 
 
 def record_repair_event(store: Store, operation: str, branch: str, commit_id: str | None, actor: str | None) -> None:
-    """Write the audit object of a repair that makes no commit."""
+    """Write the audit object for a repair that creates no commit."""
     event_id, created_at = clock_and_ids.new_ulid(), clock_and_ids.now_micros()
     outcome = RecoveryRecord(event_id, "repaired", operation, branch, actor, commit_id, created_at)
     store.objects.create_json(f"{layout.AUDIT}/{event_id}.json", outcome.to_json())

@@ -1,8 +1,8 @@
-"""Repair of manifests: missing versions that were provably published are published again.
+"""Restore manifests by publishing provably lost versions again.
 
-Commits keep their ids, parents and version numbers; nothing is invented. Anything that may be an
-interrupted write is left unchanged. Each version goes through the ordinary swap, so the repair
-loses to a live writer or a running cleanup, never the other way round.
+Commits keep their ids, parents and version numbers; no data is made up. Anything that may be an
+interrupted write is left unchanged. Each version is published by an ordinary swap, so a live writer
+or a running cleanup wins over the repair, never the other way round.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ VersionAction = Literal["preview", "restored", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class VersionRepair:
-    """A branch or tag that lost its newest manifest versions, and what was done about it."""
+    """A branch or tag that lost its newest manifest versions, and the action that was taken."""
 
     branch: str
     manifest: str
@@ -49,7 +49,7 @@ class VersionRepair:
         return f"{description}: {self.reason}" if self.reason else description
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as JSON-compatible data."""
+        """Return the report entry as JSON-compatible data."""
         return {
             "branch": self.branch,
             "manifest": self.manifest,
@@ -70,7 +70,7 @@ def repair_versions(
 ) -> tuple[VersionRepair, ...]:
     """Publish provably lost commits again, if the branch has not advanced since.
 
-    `acknowledged_commit` is a commit that the caller knows to have been acknowledged.
+    `acknowledged_commit` is a commit that the caller knows was acknowledged.
     """
     accepted = [evidence.accept_commit(acknowledged_commit) for evidence in lost_versions]
     if acknowledged_commit is not None and not any(accepted):
@@ -89,7 +89,9 @@ def repair_versions(
             [commit.id for commit, _ in evidence.restorable_commits],
         )
         if not evidence.restorable_commits or len(evidence.restorable_commits) < len(evidence.proved_commits):
-            version_repairs.append(_refuse_repair(version_repair, confirm, "the lost commits do not follow the head"))
+            version_repairs.append(
+                _refuse_repair(version_repair, confirm, "the lost commits do not follow the branch head")
+            )
             continue
         version_repairs.append(
             _apply_repair(version_repair, confirm, lambda evidence=evidence: _republish_commits(store, evidence, actor))
@@ -164,7 +166,7 @@ def _republish_commits(store: Store, evidence: LostVersionEvidence, actor: str |
 
 
 def _republish_commit(store: Store, base: LoadedManifest, commit: Commit, state: GraphState) -> LoadedManifest:
-    """Publish a commit under its own version, after repeating any versions without a commit before it."""
+    """Publish a commit as its original version, first repeating any versions without a commit that preceded it."""
     commit_state = state_at_commit(store, state, commit.id)
     check_state_retained(store, commit_state, commit.id)
     while base.version + 1 < commit.manifest_version:
@@ -189,7 +191,7 @@ def _concurrent_write_error() -> ConcurrentCommit:
 
 
 def _proved_fragments(fragments: list[OrphanFragment]) -> list[OrphanFragment]:
-    """Return consecutive states from version 1; the last of several may be an interrupted write."""
+    """Return the consecutive states from version 1; if there are several, the last may be an interrupted write."""
     consecutive: list[OrphanFragment] = []
     for fragment in fragments:
         if fragment.version == len(consecutive) + 1:

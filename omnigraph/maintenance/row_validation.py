@@ -1,4 +1,4 @@
-"""Validation of a branch's rows against its schema, with the same rules as every write.
+"""Validate a branch's rows against its schema, with the same rules as for every write.
 
 Each table is read once, batch by batch; only ids, endpoints, and the columns of keys and unique
 constraints are kept in memory. The rules themselves are defined in `rules`.
@@ -41,7 +41,7 @@ _CORRECTION_HINT = "correct the entity with an update or a load; Omnigraph itsel
 
 @dataclass(slots=True)
 class TableValidator:
-    """Validates the tables of one state; `node_ids` holds the ids of the node tables read so far."""
+    """Validates the tables of one state; `node_ids` contains the ids from the node tables read so far."""
 
     store: Store
     contract: StoredSchema
@@ -50,7 +50,7 @@ class TableValidator:
     row_count: int = 0
 
     def check_type(self, schema_type: NodeType | EdgeType) -> Iterator[IntegrityFinding]:
-        """Report what is wrong in one table and, for edges, with their endpoints."""
+        """Report the faults in one table and, for an edge table, in the endpoints of its edges."""
         type_key = table_key(schema_type)
         entry = self.tables.get(type_key)
         if entry is None:
@@ -119,7 +119,7 @@ def _describe_duplicate(violation: Violation) -> str:
 def _check_columns(
     contract: StoredSchema, schema_type: NodeType | EdgeType, table: Table, entry: TableEntry
 ) -> Iterator[IntegrityFinding]:
-    """Check that the columns match the schema, and that no unrecorded field id is in use."""
+    """Check that the columns match the schema, and that all field ids in use are recorded."""
     expected_schema = table_schema(contract.ir, schema_type)
     for expected_field in expected_schema:
         position = table.schema.get_field_index(expected_field.name)
@@ -167,7 +167,7 @@ def _find_repeated_ids(type_key: TableKey, rows: pa.Table) -> Iterator[Integrity
 
 
 def _find_repeated_values(schema_type: NodeType | EdgeType, rows: pa.Table) -> Iterator[Violation]:
-    """Report entities that share a unique value; keys need no check here, because ids are checked already."""
+    """Report entities that share a unique value; keys are not checked here, because ids have already been checked."""
     unique_rules = tuple(rule for rule in schema_type.constraints if isinstance(rule, Unique))
     if unique_rules:
         unique_only = replace(schema_type, constraints=unique_rules)
@@ -191,7 +191,7 @@ def _to_numpy_mask(mask: pa.Array) -> Any:
 
 
 def _find_miscounted_sources(edge_type: EdgeType, edge_rows: pa.Table) -> Iterator[Violation]:
-    """Report sources with too few or too many edges; a node without edges is never counted."""
+    """Report source nodes with too few or too many edges; nodes without edges are not checked."""
     if (edge_type.min_cardinality == 0 and edge_type.max_cardinality is None) or not edge_rows.num_rows:
         return
     edge_counts = pc.value_counts(edge_rows["src"])

@@ -1,4 +1,4 @@
-"""Status of a graph: fragments, versions, bytes, index coverage, and unfinished operations.
+"""The status of a graph: fragments, versions, bytes, index coverage and unfinished operations.
 
 Only names, sizes and the metadata of the newest table versions are read, never rows. Every value
 that exceeds its limit is reported with the command to run.
@@ -42,10 +42,10 @@ from .health_thresholds import (
 
 @dataclass(frozen=True, slots=True)
 class DatasetStatus:
-    """A table of a branch; `versions` and `bytes` include its retained history.
+    """The status of a table on a branch; `versions` and `bytes` include its retained history.
 
-    `error` says why a damaged table could not be examined; `rows` is the count recorded by the
-    branch.
+    `error` is the reason why a damaged table could not be examined; `rows` is the row count that
+    the branch records.
     """
 
     type_key: TableKey
@@ -58,13 +58,13 @@ class DatasetStatus:
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as JSON-compatible data."""
+        """Return the table status as JSON-compatible data."""
         return {field_name: getattr(self, field_name) for field_name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The contents of a graph, as seen from one branch."""
+    """The size and condition of a graph, as seen from one branch."""
 
     branch: str
     commit_id: str
@@ -161,7 +161,7 @@ def _read_datasets(
 def _table_error(
     store: Store, type_key: TableKey, entry: TableEntry, files_by_name: Mapping[str, ListedObject]
 ) -> str | None:
-    """Return why a table cannot be examined, for example a missing file; None if it can."""
+    """Return the reason why a table cannot be examined, such as a missing file, or None if it can."""
     version_path = f"{entry.location}/_versions/d{entry.lance_version}.manifest"
     try:
         with panics_as_errors():

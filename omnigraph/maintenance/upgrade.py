@@ -1,8 +1,8 @@
-"""Upgrade a root to the current storage format, in place, one manifest after the other.
+"""Upgrade a root to the current storage format, in place, one manifest after another.
 
-Each manifest is converted by one swap, so it is always completely in one format. Main comes last:
-until then, the older release can still open the graph, and an interrupted upgrade is resumed by the
-next one. Table files are never touched, and a format without a registered step is refused.
+Each manifest is converted by one swap, so it is always completely in one format. Main is converted
+last: until then, the older release can still open the graph, and the next upgrade resumes an
+interrupted one. Table files are never changed, and a format without a registered upgrade step is refused.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ UpgradeOutcome = Literal["current", "preview", "upgraded"]
 
 @dataclass(frozen=True, slots=True)
 class ManifestFormat:
-    """The manifest of a branch or tag, by name, and the format that it was found in.
+    """The manifest of a branch or tag, and the format in which it was found.
 
     `label` is None for a deleted branch or tag, whose last manifest version is kept.
     """
@@ -49,9 +49,9 @@ class ManifestFormat:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeReport:
-    """What an upgrade did, or would do: `outcome` is `current`, `preview` or `upgraded`.
+    """The result of an upgrade or its preview: `outcome` is `current`, `preview` or `upgraded`.
 
-    `storage_format` is the oldest format that was found; `manifests` are those in an older format.
+    `storage_format` is the oldest format that was found; `manifests` are the manifests in an older format.
     """
 
     outcome: UpgradeOutcome
@@ -78,7 +78,7 @@ def upgrade_graph(store: Store, *, dry_run: bool = False) -> UpgradeReport:
     """Upgrade every manifest of a graph, or only report what would be done.
 
     Raises `InputError` for a format that cannot be upgraded, `Conflict` if operations are unfinished,
-    and `StorageError`. After a failure, run the upgrade again.
+    and `StorageError` if the store fails. After a failure, the upgrade can be run again.
     """
     with as_storage_errors("none"):
         outdated = _find_outdated(store)
@@ -99,7 +99,7 @@ def upgrade_graph(store: Store, *, dry_run: bool = False) -> UpgradeReport:
 
 
 def _find_outdated(store: Store) -> list[ManifestFormat]:
-    """Return the manifests in an older format, main last; raise if one of them cannot be upgraded."""
+    """Return the manifests in an older format, main last; raise an error if any of them cannot be upgraded."""
     labels = {layout.manifest_directory(ref.ulid): ref_label(ref) for ref in list_refs(store)}
     formats = [
         ManifestFormat(location, labels.get(location), _read_format(store, location))
@@ -118,7 +118,7 @@ def _manifest_locations(store: Store) -> list[str]:
 
 
 def _read_format(store: Store, location: str) -> int:
-    """Return the format of a manifest; raise if it is neither current nor upgradable."""
+    """Return the format of a manifest; raise an error if it is neither current nor upgradable."""
     stamp = cells.open_cell(store, location).stamp
     if stamp is None or not stamp.isdecimal() or find_upgrades(int(stamp)) is None:
         check_format_stamp(stamp, store.root.uri)
@@ -149,13 +149,13 @@ def _require_finished_operations(store: Store) -> None:
     if count:
         raise Conflict(
             f"the graph has {count} unfinished operation{'s' if count > 1 else ''}; nothing was changed",
-            hint="stop all writers, open the graph for writing with the release that wrote the graph, which finishes"
-            " them, and run the upgrade again",
+            hint="stop all writers, open the graph for writing with the release that wrote it to finish these"
+            " operations, and run the upgrade again",
         )
 
 
 def _upgrade_manifest(store: Store, location: str) -> None:
-    """Swap one manifest to the current format; what another process has done meanwhile is accepted."""
+    """Swap one manifest to the current format; if another process has already done so, its result is accepted."""
     for _ in range(_MAX_ATTEMPTS):
         with as_storage_errors("none"):
             cell = cells.open_cell(store, location, reused=location == layout.MANIFEST)
@@ -170,7 +170,7 @@ def _upgrade_manifest(store: Store, location: str) -> None:
 
 
 def _swap_rows(store: Store, cell: ManifestCell, rows: pa.Table) -> bool:
-    """Swap in the converted rows; return False if the manifest must be read again, whatever the outcome was."""
+    """Swap in the converted rows; return False if the manifest must be read again, regardless of the outcome."""
     try:
         swapped = cells.swap(store, cell, rows, stamp=layout.STAMP)
     except SwapConflict:
@@ -197,13 +197,13 @@ def _convert_rows(store: Store, cell: ManifestCell) -> pa.Table:
         message = f"{cell.location} cannot be converted to storage format {layout.STAMP}; nothing was changed"
         hint = "check the graph with the release that wrote it, and report a bug"
         raise StorageError(message, kind="permanent", reason=str(error), effect="none", hint=hint) from error
-    # The nonce distinguishes this version, which has no commit of its own; that of a closing version is kept.
+    # The nonce distinguishes this version, which has no commit of its own; the nonce of a closing version is kept.
     head = state.head if state.head.closed else replace(state.head, nonce=clock_and_ids.new_nonce())
     return to_rows(replace(state, head=head), cell.version + 1)
 
 
 def count_names(report: UpgradeReport) -> Iterator[tuple[int, str]]:
-    """Yield how many manifests of each kind a report lists, except for main."""
+    """Yield the number of manifests of each kind in a report, excluding main."""
     labels = [manifest.label for manifest in report.manifests if manifest.location != layout.MANIFEST]
     tags = sum(label is not None and is_tag_label(label) for label in labels)
     deleted = labels.count(None)

@@ -1,8 +1,8 @@
-"""Warnings that only some writes compute: the size of the local cache, and unreferenced bytes.
+"""Warnings that only some writes compute: the local cache size and the number of unreferenced bytes.
 
-The cache check costs no request. The table check costs one listing per written table, once every
-`TABLE_CHECK_INTERVAL` manifest versions, and more only if there may be something to report. A
-failed check never makes the write fail.
+The cache check needs no storage request. The table check needs one listing per written table, once every
+`TABLE_CHECK_INTERVAL` manifest versions, and further requests only if there may be something to report. A failed check
+never causes the write to fail.
 """
 
 import logging
@@ -21,7 +21,7 @@ from . import health_thresholds
 from .health_thresholds import LimitWarning, cache_warnings
 
 CACHE_CHECK_INTERVAL = 64  # writes of this process between two cache checks
-# Manifest versions of a branch, by any writer, between two checks of its tables.
+# The number of manifest versions of a branch, by any writer, between two checks of its tables.
 TABLE_CHECK_INTERVAL = 256
 _MAX_LISTED_FILES = 1_000  # maximum files examined per table: the result of one request
 _logger = logging.getLogger("omnigraph")

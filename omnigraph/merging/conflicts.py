@@ -1,7 +1,8 @@
-"""Descriptions of conflicts: the entity, its properties, and their values on each side and in the base.
+"""Describe conflicts: the entity, its properties, and their values on each side and in the base.
 
-This module converts contested entities and rule violations into the records that callers see. It
-also determines which entities a conflict involves; all of them take the chosen side's state.
+This module converts contested entities and rule violations into the records that callers see. This
+module also determines which entities a conflict involves; all of these entities take the chosen
+side's state.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ _MAX_VALUE_LENGTH = 60  # maximum number of characters of a value in a message
 class DetectedConflict:
     """A conflict and the entities that are affected when it is resolved in favour of one side.
 
-    `columns` are the columns that the conflict is about in its own table.
+    `columns` are the columns in the conflict's own table that are in conflict.
     """
 
     conflict: EntityConflict
@@ -34,12 +35,12 @@ class DetectedConflict:
     columns: tuple[str, ...] = ()
 
     def columns_of(self, entity_key: EntityKey) -> tuple[str, ...]:
-        """Return the columns of an involved entity that the conflict is about; none if it is about the entity."""
+        """Return the columns of an involved entity that are in conflict, or none if the whole entity is in conflict."""
         return self.columns if entity_key[0] == self.table_key else ()
 
     @property
     def sort_key(self) -> tuple[Any, ...]:
-        """A sort key that puts nodes before edges, then orders by type, id and kind."""
+        """A sort key that places nodes before edges and then orders by type, id and kind."""
         conflict = self.conflict
         is_edge = conflict.entity_kind != "node"
         return (is_edge, conflict.type_name, conflict.entity_id or "", conflict.kind, conflict.message)
@@ -78,7 +79,7 @@ def conflict_of_violation(
     our_branch: str,
     their_branch: str,
 ) -> DetectedConflict:
-    """Return the conflict for a rule that the merged graph would break although neither side does."""
+    """Return the conflict for a rule that the merged graph would break although neither side breaks it."""
     involved_entities = _involved_entities(violation, entity_type, sides_of)
     table_sides = sides_of(violation.type_key)
     entity_id = violation.entity_id or ""

@@ -1,8 +1,7 @@
-"""Decisions about conflicts, and what an entity becomes under one.
+"""Decisions about conflicts, and their effect on an entity.
 
-A decision is a side for the whole entity, sides for single properties, or the row that replaces both
-sides. Properties without a decision are merged, so a decision never undoes an edit that is not in
-conflict. This module reads no tables.
+A decision is a side for the whole entity, sides for single properties, or a row that replaces both sides. Properties
+without a decision are merged, so a decision never undoes an edit that is not in conflict. This module reads no tables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,16 +18,16 @@ from .table_merge import Choice, ContestedEntity, MergedRow, TableSides
 
 @dataclass(frozen=True, slots=True)
 class PropertyChoices:
-    """The sides chosen for single properties of an entity; its other properties are merged."""
+    """The sides chosen for individual properties of an entity; its other properties are merged."""
 
     side_by_column: Mapping[str, Choice]
 
     def with_columns(self, columns: Iterable[str], side: Choice) -> "PropertyChoices":
-        """Return choices that also cover more columns; columns that have a side keep it."""
+        """Return choices that cover additional columns; columns that already have a side keep it."""
         return PropertyChoices({**dict.fromkeys(columns, side), **self.side_by_column})
 
     def without_columns(self, columns: Iterable[str]) -> "PropertyChoices | None":
-        """Return choices that leave some columns open, or None if no choice remains."""
+        """Return the choices without those for some columns, or None if no choice remains."""
         remaining = {column: side for column, side in self.side_by_column.items() if column not in columns}
         return PropertyChoices(remaining) if remaining else None
 
@@ -38,9 +37,9 @@ Decisions: TypeAlias = Mapping[EntityKey, Decision]
 
 
 class DecidedEntity(NamedTuple):
-    """An entity with a decision: its rows in all versions and in the result; None where it is absent.
+    """An entity with a decision: its rows in all versions and in the result, or None where it is absent.
 
-    `changes_target` tells whether the result may differ from our row.
+    `changes_target` is true if the result may differ from our row.
     """
 
     id: str
@@ -73,14 +72,14 @@ def _decide_entity(
         return DecidedEntity(entity_id, base_row, our_row, their_row, *merged_row)
     if isinstance(decision, pa.Table):
         return DecidedEntity(entity_id, base_row, our_row, their_row, decision, True)
-    # An entity that neither side changed is identical on both.
+    # An entity that neither side changed is identical on both sides.
     takes_theirs = decision == "theirs" and table_sides.is_changed(entity_id)
     result_row = their_row if decision == "theirs" else our_row
     return DecidedEntity(entity_id, base_row, our_row, their_row, result_row, takes_theirs)
 
 
 def decisions_by_table(decisions: Decisions) -> dict[TableKey, dict[str, Decision]]:
-    """Return the decisions of each table, by entity id."""
+    """Return the decisions for each table, by entity id."""
     choices_by_table: dict[TableKey, dict[str, Decision]] = {}
     for (table_key, entity_id), decision in decisions.items():
         choices_by_table.setdefault(table_key, {})[entity_id] = decision
@@ -99,8 +98,8 @@ def extend_decision(
 ) -> Decision:
     """Return the decision about an entity after a side is chosen for a conflict about some columns.
 
-    Earlier decisions are kept. The whole entity is decided where its properties cannot be merged one
-    by one, or where the conflict is not about single properties.
+    Earlier decisions are kept. The whole entity is decided if its properties cannot be merged one by one, or if the
+    conflict is not about individual properties.
     """
     if isinstance(earlier, PropertyChoices):
         return earlier.with_columns(columns, side)

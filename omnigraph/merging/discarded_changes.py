@@ -1,6 +1,6 @@
-"""The changes that decisions about conflicts discard.
+"""Find the changes that decisions about conflicts discard.
 
-A side's change is discarded if the decided entity does not have it. Changes to properties are listed
+A side's change is discarded if the decided entity does not contain it. Changes to properties are listed
 one by one; an entity that a decision removes, and a deletion that a decision undoes, are listed as a
 whole. Merges without decisions discard nothing. This module reads no tables.
 """
@@ -27,9 +27,9 @@ _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 @dataclass(frozen=True, slots=True)
 class DiscardedChange:
-    """A change of one side that a merge did not keep, because a conflict was decided otherwise.
+    """A change that a merge dropped because a conflict was resolved in favour of the other side.
 
-    `part` is `property` (then `property_name` and `value` are what the side had set), `entity` (the
+    `part` is `property` (`property_name` and `value` are what the side had set), `entity` (the
     side added or changed an entity that the merge removes; `value` holds its properties) or `deletion`
     (the side deleted an entity that the merge keeps). `side` is `ours` (the target) or `theirs` (the source).
 
@@ -55,7 +55,7 @@ class DiscardedChange:
 def find_discarded_changes(
     sides_of: Callable[[TableKey], TableSides], decided_entities: Mapping[TableKey, Sequence[DecidedEntity]]
 ) -> tuple[DiscardedChange, ...]:
-    """Return the changes that decisions discard: nodes before edges, then by type and id."""
+    """Return the changes that decisions discard, with nodes before edges, then by type and id."""
     ordered_keys = sorted(decided_entities, key=lambda table_key: (table_key.is_edge, table_key))
     return tuple(
         DiscardedChange(table_key.kind, table_key.type_name, entity_id, side, *part)
@@ -104,7 +104,7 @@ def _property_parts(decided_entities: Sequence[DecidedEntity]) -> dict[tuple[str
 def _compare_properties(
     entities: Sequence[DecidedEntity], side: Choice, *, has_base: bool
 ) -> Iterator[tuple[str, _Part]]:
-    """Yield the values that a side changed since the base and that the result does not have."""
+    """Yield the values that a side changed since the base and that are not in the result."""
     if not entities:
         return
     result_rows = _concat_rows(entity.result for entity in entities)

@@ -1,7 +1,7 @@
-"""Edges that were deleted together with a node that the merge keeps.
+"""Find edges that were deleted together with a node that the merge keeps.
 
-Deleting a node also deletes its edges, and these deletions are changes like any others, so keeping
-the node when resolving a conflict does not restore them. This module finds such edges to report them.
+Deleting a node also deletes its edges. These deletions are ordinary changes, so resolving a conflict in favour of the
+node does not restore its edges. This module finds such edges so that they can be reported.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -52,7 +52,7 @@ def find_lost_edges(
 def _decided_deletions(
     side: Choice, sides_of: Callable[[TableKey], TableSides], decisions: Decisions
 ) -> dict[TableKey, dict[str, bool]]:
-    """Return the nodes that a side deleted and that have a decision, and whether the merge keeps each one."""
+    """Return the nodes that a side deleted and that have a decision, and whether the merge keeps each node."""
     stays_by_node: dict[TableKey, dict[str, bool]] = {}
     for (table_key, node_id), decision in decisions.items():
         if table_key.is_edge or isinstance(decision, PropertyChoices):  # both sides have such a node

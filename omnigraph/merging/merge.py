@@ -1,7 +1,7 @@
 """Merge one branch into another: capture, plan, resolve conflicts, and publish.
 
-This module owns the order of the merge steps. A merge that was already done is detected before
-anything is read. A fast-forward adopts the source's tables and reads no rows at all.
+This module owns the order of the merge steps. A merge that has already been done is detected before
+any data is read. A fast-forward adopts the source's tables and reads no rows.
 """
 
 from contextlib import nullcontext
@@ -49,17 +49,17 @@ class MergeReport:
 
     @property
     def conflicts(self) -> tuple[EntityConflict, ...]:
-        """Unresolved conflicts."""
+        """The unresolved conflicts."""
         return () if self.plan is None else tuple(detected.conflict for detected in self.plan.conflicts)
 
     @property
     def lost_edges(self) -> tuple[LostEdge, ...]:
-        """Edges deleted with nodes that the merge keeps."""
+        """Edges that were deleted together with nodes that the merge keeps."""
         return () if self.plan is None else self.plan.lost_edges
 
     @property
     def discarded_changes(self) -> tuple[DiscardedChange, ...]:
-        """Changes of either side that decisions about conflicts discard."""
+        """Changes by either side that decisions about conflicts discard."""
         return () if self.plan is None else self.plan.discarded_changes
 
     @property
@@ -80,7 +80,7 @@ class MergeRequest:
 
 
 def open_merge(source_branch: BranchState, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
-    """Capture both branches; raise if they cannot be merged at all."""
+    """Capture both branches; raise an error if they cannot be merged."""
     if source_branch.ulid == target_branch.ulid:
         hint = "name two different branches as source and target (`into`)"
         message = f"'{source_branch.name}' cannot be merged into itself"
@@ -160,7 +160,7 @@ def merge_captured(
 
 
 def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlanner:
-    """Return the planner of a merge, with the combination of both schemas if they differ."""
+    """Return the planner for a merge, with the merged schema if the schemas of both sides differ."""
     if merge_inputs.outcome != "merged":
         return MergePlanner(merge_inputs, request.options)
 
@@ -172,9 +172,9 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
 
 
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:
-    """Return the details of a merge that its commit records.
+    """Return the merge details that are recorded in the commit.
 
-    Without a granularity, entities were compared as a whole, or nothing was compared.
+    Without a granularity, entities were compared as a whole or not compared at all.
     """
     commit_details: dict[str, Any] = {}
     if request.options.granularity != "entity" and report.outcome != "fast_forward":

@@ -1,4 +1,4 @@
-"""Memory limits of a merge; every limit is configurable and is named in the error raised when it is exceeded."""
+"""The memory limits of a merge; every limit is configurable and is named in the error for exceeding it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from omnigraph.rules.delta import TableDelta
 
 @dataclass(frozen=True, slots=True)
 class MergeLimits:
-    """Limits of a merge in one process; limits are inclusive, and None means unlimited.
+    """The limits of a merge in one process; limits are inclusive, and None means unlimited.
 
     `delta_bytes` and `rows` limit what the merge writes to all of the target's tables combined.
     """
@@ -19,7 +19,7 @@ class MergeLimits:
 
 
 def check_delta_size(table_deltas: Iterable[TableDelta], limits: MergeLimits) -> None:
-    """Raise `ResourceLimitExceeded` if a merge exceeds a limit; called before anything is written."""
+    """Raise `ResourceLimitExceeded` if a merge exceeds a limit, before anything is written."""
     total_bytes = total_rows = 0
     for table_delta in table_deltas:
         total_bytes += table_delta.row_versions.nbytes

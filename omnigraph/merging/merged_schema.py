@@ -1,7 +1,7 @@
-"""The schema of a merge: how the schemas of both sides combine, and which types continue which.
+"""The merged schema: how the schemas of both sides are combined, and how types correspond to each other.
 
-Types and properties are matched by identity, never by name. This module reads schemas only; rows are
-converted by `schema_alignment`.
+Types and properties are matched by identity, never by name. This module reads only schemas; `schema_alignment` converts
+rows.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,9 @@ DecideSchema = Callable[[EntityConflict], str | None]
 
 @dataclass(frozen=True)
 class MergedSchema:
-    """The combined schema, and for each of its types the type that it continues on each side.
+    """The merged schema and, for each of its types, the corresponding type on each side.
 
-    `conflicts` are the incompatible changes that no strategy has decided; with any of them, rows
+    `conflicts` are the incompatible changes that no strategy has decided; if there are any, rows
     must not be merged.
     """
 
@@ -51,17 +51,17 @@ class MergedSchema:
 
     @cached_property
     def our_transitions(self) -> dict[TableKey, TypeTransition]:
-        """The change of each of the target's remaining types, by its key in the merged schema."""
+        """The change to each of the target's remaining types, by its key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.target.ir, self.ir)}
 
     @cached_property
     def their_transitions(self) -> dict[TableKey, TypeTransition]:
-        """The change of each of the source's remaining types, by its key in the merged schema."""
+        """The change to each of the source's remaining types, by its key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.combined.their_ir, self.ir)}
 
     @cached_property
     def migration(self) -> SchemaPlan | None:
-        """The plan that brings the target's tables to the merged schema, or None if its schema stays."""
+        """The plan that migrates the target's tables to the merged schema, or None if its schema does not change."""
         our_ir = self.target.ir
         if (our_ir.catalog, our_ir.type_identities) == (self.ir.catalog, self.ir.type_identities):
             return None
@@ -72,9 +72,9 @@ class MergedSchema:
 
 
 def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSchema | None:
-    """Merge the schemas of both sides; return None if rows of both can be merged as they are.
+    """Merge the schemas of both sides; return None if the rows of both sides can be merged without conversion.
 
-    `decide` answers a conflict with `ours`, `theirs` or None.
+    `decide` returns `ours`, `theirs` or None for each conflict.
     """
     target, source = merge_inputs.target_snapshot.schema, merge_inputs.source_snapshot.schema
     if schemas_agree(source, target):
@@ -100,7 +100,7 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
 
 
 def describe_conflict(conflict: SchemaConflict, merge_inputs: MergeInputs) -> EntityConflict:
-    """Return a conflict between schema changes in the form of every other merge conflict."""
+    """Return a conflict between schema changes in the same form as every other merge conflict."""
     kind, _, name = conflict.subject.rpartition(":")
     our_branch, their_branch = merge_inputs.target_snapshot.branch, merge_inputs.source_snapshot.branch
     states = (f"on '{our_branch}': {conflict.ours or 'absent'}", f"on '{their_branch}': {conflict.theirs or 'absent'}")
@@ -123,7 +123,7 @@ def _no_single_base_error(merge_inputs: MergeInputs) -> SchemaMismatch:
 
 
 def _renumbered_error(merge_inputs: MergeInputs) -> SchemaMismatch:
-    """Return the error for additions that have the same name or number on both branches, but not the same meaning."""
+    """Return the error for additions that have the same name or id but different meanings on the two branches."""
     source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
     return SchemaMismatch(
         f"branches '{source}' and '{target}' added properties that cannot be stored as one property",

@@ -1,8 +1,8 @@
-"""A table whose sides an external engine compares because too many rows changed for one process.
+"""A table that an external engine compares because too many rows changed for one process.
 
-This process holds only the ids of the rows taken, the columns that rules need, and whole rows for
-entities on which the sides clash. Single entities are looked up in the captured snapshots. All other
-values stay in storage until they are written.
+This process keeps only the ids of the rows taken, the columns that rules need, and the whole rows of conflicting
+entities. Single entities are looked up in the captured snapshots. All other values stay in storage until they are
+written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,11 +50,11 @@ class OffloadEngine(Protocol):
 
 @dataclass(frozen=True)
 class OffloadedSides(TableSides):
-    """The changes that both sides made to a table; `ours` and `theirs` hold only clashing entities.
+    """The changes that both sides made to a table; `ours` and `theirs` contain only conflicting entities.
 
     `inserted_rows` and `updated_rows` are the rows taken, limited to the columns that rules read,
-    plus `SOURCE_ROW_ID`; `deleted_ids` are the ids removed. `invalid_rows` are whole rows among
-    those taken that break a single-row rule. `parallel_candidates` are edges from each side that
+    plus `SOURCE_ROW_ID`; `deleted_ids` are the ids removed. `invalid_rows` are the whole rows among
+    the rows taken that break a single-row rule. `parallel_candidates` are edges from each side that
     may be the same edge.
     """
 
@@ -67,7 +67,7 @@ class OffloadedSides(TableSides):
     entity_states: dict[str, "_EntityStates"] = field(kw_only=True, default_factory=dict, compare=False)
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return the changes made only by the other side: rows to add, rows to replace, ids to remove."""
+        """Return the changes made only by the other side: rows to add, rows to replace and ids to remove."""
         return (
             self.inserted_rows,
             pa.concat_tables([self.updated_rows, self.to_rule_columns(self.combined_rows)]),
@@ -81,7 +81,7 @@ class OffloadedSides(TableSides):
         return local_rows.cast(self.inserted_rows.schema)
 
     def added_rows(self) -> tuple[pa.Table, pa.Table]:
-        """Return the edges that each side added and that the other side may have added as well."""
+        """Return the edges that one side added and that the other side may have added as well."""
         return self.parallel_candidates
 
     def load_entities(self, entity_ids: Iterable[str]) -> None:
@@ -95,7 +95,7 @@ class OffloadedSides(TableSides):
                 self.entity_states[entity_id] = _EntityStates(*(find_row(rows, entity_id) for rows in version_rows))
 
     def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
-        """Return an entity's row on a side if either side changed it, or None if that side lacks it."""
+        """Return an entity's row on a side if either side changed the entity, or None if that side does not have it."""
         if super().is_changed(entity_id):
             return super().row_on(side, entity_id)
         states = self._states_of(entity_id)
@@ -178,7 +178,7 @@ def _same_row(row: pa.Table | None, other_row: pa.Table | None) -> bool:
 
 @dataclass(frozen=True)
 class OffloadedDelta(TableDelta):
-    """The changes to a table whose row values are held elsewhere, except for `local_rows`.
+    """The changes to a table whose row values, except for `local_rows`, are not in this process.
 
     `suspect_rows` may break a single-row rule: they are the local rows and the rows found invalid.
     """
@@ -237,7 +237,7 @@ class OffloadedDelta(TableDelta):
         )
 
     def count_changes(self) -> dict[Op, int]:
-        """Count the entities changed in the target by operation; reads only local rows."""
+        """Count the changed entities in the target by operation, reading only local rows."""
         _, is_offloaded = self._source_rows
         updated_count = int((self.row_ids[is_offloaded] >= 0).sum())
         op_counts = int(is_offloaded.sum()) - updated_count, updated_count, len(self.removed_ids)
@@ -255,7 +255,7 @@ class OffloadedDelta(TableDelta):
 def make_offloaded_delta(
     table_delta: TableDelta, offloaded_sides: OffloadedSides, local_rows: pa.Table, engine: OffloadEngine | None
 ) -> OffloadedDelta:
-    """Return a delta built from rows with only rule columns and from the whole rows held in this process."""
+    """Return a delta built from rows that have only rule columns and from the whole rows in this process."""
     table_delta = replace(table_delta, row_rules_checked=True)
     delta_values = {delta_field.name: getattr(table_delta, delta_field.name) for delta_field in fields(TableDelta)}
     offloaded_ids = table_delta.row_versions.filter(pc.is_valid(table_delta.row_versions[SOURCE_ROW_ID]))[
@@ -287,7 +287,7 @@ def stage_delta(txn: WriteTxn, delta: Delta) -> dict[TableKey, StagedChange]:
 
 
 def unchanged_sides(merge_inputs: MergeInputs, table_key: TableKey, granularity: Granularity) -> OffloadedSides:
-    """Return sides with no changes to take, which can still be used to look up entities."""
+    """Return sides that have no changes to take but can be used to look up entities."""
     unchanged = empty_changes(table_key, merge_inputs.target_snapshot.table(table_key))
     empty_rows = unchanged.inserted
     empty_rule_rows = empty_rows.append_column(SOURCE_ROW_ID, pa.array([], pa.int64()))

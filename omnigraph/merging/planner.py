@@ -1,7 +1,7 @@
-"""Plan a merge: which tables take part, what each one becomes, and which conflicts remain.
+"""Plan a merge: which tables are affected, how each table changes, and which conflicts remain.
 
 This module turns the changes of both sides, and the decisions about conflicts, into a single
-validated change to the target. It only reads and never writes.
+validated change to the target. The planner only reads and never writes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -39,7 +39,7 @@ from .table_merge import Granularity, TableSides
 
 @dataclass(frozen=True, slots=True)
 class MergeOptions:
-    """How a merge combines changes, how much memory it may use, and which engine it may offload tables to."""
+    """The options of a merge: how it combines changes, its memory limits, and the engine for offloaded tables."""
 
     granularity: Granularity = "property"
     collapse_edges: bool = False
@@ -58,7 +58,7 @@ class MergePlan:
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # what the rules read from the target
     lost_edges: tuple[LostEdge, ...] = ()
-    # Offloaded tables include those that are adopted.
+    # Offloaded tables include adopted tables.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
     discarded_changes: tuple[DiscardedChange, ...] = ()
     merged_schema: MergedSchema | None = None  # set if the schemas of the sides differ
@@ -187,7 +187,7 @@ class MergePlanner:
         return table_key in self.merge_inputs.source_snapshot.tables and not self.has_same_files(table_key)
 
     def adopted_entry(self, table_key: TableKey) -> TableEntry:
-        """Return the entry under which the target adopts a table of the source."""
+        """Return the table entry with which the target adopts a table of the source."""
         their_entry = self.merge_inputs.source_snapshot.tables[table_key]
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         version = our_entry.version + 1 if our_entry is not None else their_entry.version
@@ -221,7 +221,7 @@ class MergePlanner:
         return self.options.offload_engine.select_tables(self.merge_inputs, candidate_keys)
 
     def _has_one_base(self, table_key: TableKey) -> bool:
-        """Return whether both sides of a table started from the same content."""
+        """Return whether both sides of a table are based on the same content."""
         merge_inputs = self.merge_inputs
         in_all_versions = all(
             table_key in snapshot.tables
@@ -269,8 +269,7 @@ class MergePlanner:
     def _can_adopt(self, table_key: TableKey, decisions: Decisions) -> bool:
         """Return whether the target can adopt the source's version of a table.
 
-        Adoption requires that the target still has exactly the base version, so that none of its changes are
-        lost.
+        Adoption requires that the target still has exactly the base version, so none of its changes are lost.
         """
         if self.merged_schema is not None:
             return False

@@ -1,6 +1,6 @@
-"""Publish a merge: a single strict publish with two parents, under an intent that names its source.
+"""Publish a merge: a single strict publish with two parents, under an intent that records its source.
 
-The target head must be the captured one, and the source must still be the same branch. Nothing is
+The target head must be the captured commit, and the source must still be the same branch. Nothing is
 staged and no intent is written until every conflict is resolved.
 """
 
@@ -40,7 +40,7 @@ def publish_merge(
             if migration is None
             else stage_migrated_delta(txn, plan.delta, migration, merge_inputs.source_snapshot.schema)
         )
-        # A merge that fails this check leaves nothing behind; a later failure leaves a refusal in the log.
+        # A merge that fails this check writes nothing; a later failure writes a refusal to the log.
         _check_still_captured(merge_inputs, replace(txn, base=merge_inputs.target_branch.refresh()))
         return replace(
             staged,
@@ -67,7 +67,7 @@ def publish_merge(
 
 
 def _stage_same_schema(merge_inputs: MergeInputs, txn: WriteTxn, plan: MergePlan) -> PublishPlan:
-    """Stage the rows of a merge that converts none; a fast-forward also adopts the source's schema."""
+    """Stage a merge that converts no rows; a fast-forward also adopts the source's schema."""
     target, source = merge_inputs.target_snapshot, merge_inputs.source_snapshot
     adopts_schema = merge_inputs.outcome == "fast_forward" and source.schema_row != target.schema_row
     return PublishPlan(

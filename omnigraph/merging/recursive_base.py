@@ -1,8 +1,8 @@
-"""The recursive merge base of a criss-cross history: several common ancestors merged in memory.
+"""The recursive merge base of a criss-cross history, which merges several common ancestors in memory.
 
 Bases are merged pairwise over their own bases, with the granularity of the merge, in the order of
-their ids. An entity on which the bases disagree is uncertain: it has no base value and is taken
-from neither side, so any difference between the sides becomes a conflict.
+their ids. An entity on which the bases disagree is uncertain. An uncertain entity has no base
+value, so any difference between the sides becomes a conflict.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ _BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and the ids whose base valu
 def sides_from_recursive_base(
     merge_inputs: MergeInputs, first_base_sides: TableSides, granularity: Granularity
 ) -> TableSides:
-    """Return the sides of a table relative to the merge of all bases rather than the first base."""
+    """Return the sides of a table relative to the merge of all bases instead of the first base."""
     entity_ids = pa.concat_arrays([changed_ids(first_base_sides.ours), changed_ids(first_base_sides.theirs)]).unique()
     table_key = first_base_sides.table_key
     our_rows, their_rows = (
@@ -85,7 +85,7 @@ def _merge_rows(
     uncertain_ids: frozenset[str],
     granularity: Granularity,
 ) -> _BaseRows:
-    """Merge two sets of rows over a base; an entity that both changed differently is uncertain."""
+    """Merge two sets of rows over a base; an entity that both sets changed differently is uncertain."""
     schema = first_rows.schema
     sides = TableSides(
         _NO_TABLE,

@@ -1,10 +1,9 @@
-"""Replay commits: apply the changes of one to a branch (cherry-pick), or undo one or a range (revert).
+"""Replay commits: apply one commit to a branch (cherry-pick), or undo one commit or a range (revert).
 
 Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the
 commit's parent is the base and the commit is the other side; in a revert, the roles are swapped.
-A range is replayed as the difference between its two ends. Rows are written anew, so that no old
-table version is referenced. Rule violations, and entities that changed after the commit, are
-conflicts.
+A range is replayed as the difference between its first and last state. Rows are written again, so no old table
+version is referenced. Rule violations, and entities that changed after the commit, are conflicts.
 """
 
 from collections.abc import Mapping
@@ -37,10 +36,10 @@ from .strategy import check_strategy, resolve_conflicts
 
 ReplayKind = Literal["revert", "cherry_pick"]
 _CONFLICT_HINTS: dict[ReplayKind, str] = {
-    "revert": "entities have changed since: inspect them with dry_run=True (--dry-run); 'theirs'"
-    " (--strategy) restores the values from before the commit, 'ours' keeps the current ones",
-    "cherry_pick": "inspect them with dry_run=True (--dry-run); 'theirs' (--strategy) takes the"
-    " values of the commit, 'ours' keeps those of the branch",
+    "revert": "entities have changed since then: inspect them with dry_run=True (--dry-run); 'theirs'"
+    " (--strategy) restores the values from before the commit, 'ours' keeps the current values",
+    "cherry_pick": "inspect the conflicts with dry_run=True (--dry-run); 'theirs' (--strategy) takes"
+    " the commit's values, 'ours' keeps the branch's values",
 }
 
 
@@ -58,9 +57,9 @@ def replay(
     request: MergeRequest,
     mainline: int | None = None,
 ) -> MergeReport:
-    """Apply the changes made by the commit of `commit_snapshot` to a branch, or undo them there.
+    """Apply the changes made by the commit of `commit_snapshot` to a branch, or undo these changes on the branch.
 
-    `mainline` selects the parent of a merge commit; the default is the first one. If the branch
+    `mainline` selects the parent of a merge commit; the default is the first parent. If the branch
     moves in the meantime, the replay is planned again. Raises `MergeConflict` with every conflict,
     except in a dry run.
     """
@@ -78,7 +77,7 @@ def revert_range(
 ) -> MergeReport:
     """Undo the net effect of the commits after `after_snapshot`, up to `last_snapshot`, in one commit.
 
-    Behaves like the revert of a single commit that made all of these changes.
+    The result is the same as that of reverting a single commit that made all of these changes.
     """
     _require_same_schema(after_snapshot, last_snapshot)
     details = {"after": after_snapshot.commit_id, "commit": last_snapshot.commit_id}
@@ -139,7 +138,7 @@ def _plan_replay(
 def _make_publish_plan(
     kind: ReplayKind, report: MergeReport, txn: WriteTxn, commit_details: Mapping[str, Any]
 ) -> PublishPlan | None:
-    """Return the publish plan, which requires that the compared rows are still unchanged."""
+    """Return the publish plan, which requires that the compared rows have not changed."""
     if report.outcome == "conflict":
         raise MergeConflict(conflicts=report.conflicts, hint=_CONFLICT_HINTS[kind])
     if report.outcome == "already_up_to_date" or report.plan is None:
@@ -168,7 +167,7 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
         raise InputError(
             f"commit {commit.id} changed the schema: only data changes can be reverted or cherry-picked",
             reason="schema commit",
-            hint="apply the schema that you want with `omnigraph schema apply`; dropped data is still"
+            hint="apply the desired schema with `omnigraph schema apply`; dropped data is still"
             f" readable in the parent commit: --snapshot {parent_snapshot.commit_id}",
         )
     return parent_snapshot
@@ -181,7 +180,7 @@ def _require_same_schema(after_snapshot: Snapshot, last_snapshot: Snapshot) -> N
     raise InputError(
         f"a commit between {first} and {last} changed the schema: only data changes can be reverted",
         reason="schema commit",
-        hint="revert the commits before and after it as two ranges; `omnigraph log` shows it as schema_apply",
+        hint="revert the commits before and after that commit as two ranges; `omnigraph log` shows it as schema_apply",
     )
 
 
@@ -192,14 +191,15 @@ def _schema_changed_error(kind: ReplayKind, commit_id: str, branch: str) -> Sche
         f"commit {commit_id} cannot be {action} on '{branch}': the schema has changed since",
         source=f"commit {commit_id}",
         target=branch,
-        hint=f"list its changes with `omnigraph commit changes {commit_id}` (those of a range with `omnigraph diff`),"
-        " and apply or undo them with a mutation; or create a branch from a commit before the schema change",
+        hint=f"list the changes with `omnigraph commit changes {commit_id}` (for a range, use `omnigraph"
+        " diff`), and apply or undo them with a mutation; or create a branch from a commit before the"
+        " schema change",
     )
 
 
 def _parent_id(commit: Commit, mainline: int | None) -> str:
     if not commit.parents:
-        raise InputError(f"commit {commit.id} created the graph", reason="it has no parent")
+        raise InputError(f"commit {commit.id} created the graph", reason="the first commit has no parent")
     if mainline is None:
         return commit.parents[0]
     if not 1 <= mainline <= len(commit.parents):

@@ -1,9 +1,9 @@
-"""Reset a branch: a new commit that gives it the state of another commit.
+"""Reset a branch with a new commit that restores the state of another commit.
 
 The past table versions are referenced again, so no rows are read or written, and tables with equal
-content stay as they are. An intent protects these versions, because a cleanup may be about to
-remove them. A reset never discards a commit that the caller could not have seen: it is published
-only on the captured head.
+content do not change. An intent protects these versions, because a cleanup may be about to remove
+them. A reset never discards a commit that the caller could not have seen: it is published only on
+the captured head.
 """
 
 from collections.abc import Collection, Mapping
@@ -36,7 +36,7 @@ RESET_OPERATION = "reset"
 def reset(
     branch: BranchState, restored_snapshot: Snapshot, retained_by: BranchState, request: MergeRequest
 ) -> MergeReport:
-    """Publish a commit whose tables equal those of `restored_snapshot`, or only plan it in a dry run.
+    """Publish a commit with the tables of `restored_snapshot`, or only plan it in a dry run.
 
     `retained_by` is the branch or tag whose log contains the restored commit.
 
@@ -70,7 +70,7 @@ def _plan_reset(branch: BranchState, restored_snapshot: Snapshot, request: Merge
     planner = MergePlanner(merge_inputs)
     changed_keys = planner.changed_tables()
     restored_entries = {key: _restored_entry(head_snapshot, restored_snapshot, key) for key in changed_keys}
-    # Check before anything is compared, so that reclaimed history is reported as such.
+    # Check this before comparing anything, so that reclaimed history is reported as such.
     check_versions_retained(branch.store, restored_entries.values(), restored_snapshot.commit_id)
     adopted = {key: entry for key, entry in restored_entries.items() if not planner.has_same_files(key)}
     outcome: MergeOutcome = "merged" if adopted else "already_up_to_date"
@@ -78,11 +78,11 @@ def _plan_reset(branch: BranchState, restored_snapshot: Snapshot, request: Merge
 
 
 def _restored_entry(head_snapshot: Snapshot, restored_snapshot: Snapshot, table_key: TableKey) -> TableEntry:
-    """Return the entry under which the branch references a past version of a table again."""
+    """Return the table entry with which the branch references a past version of a table again."""
     current, restored = head_snapshot.table_entry(table_key), restored_snapshot.table_entry(table_key)
     if restored.location in head_snapshot.schema.erased_directories:
         raise dropped_history_error(table_key, restored_snapshot.commit_id)
-    # Field ids that the table has used since then must never be used again.
+    # Field ids that the table has used since that version must never be used again.
     same_table = restored.location == current.location
     max_field_id = max(restored.max_field_id, current.max_field_id) if same_table else restored.max_field_id
     return replace(restored, version=current.version + 1, branch=head_snapshot.branch, max_field_id=max_field_id)
@@ -97,7 +97,7 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
         same_head = SameHead(inputs.target_snapshot.commit_id)
         same_head.check(txn)
         check_versions_retained(txn.store, adopted.values(), restored.commit_id)
-        # A reset that fails this check leaves nothing behind; a later failure leaves a refusal in the log.
+        # A reset that fails this check writes nothing; a later failure writes a refusal to the log.
         same_head.check(replace(txn, base=branch.refresh()))
         return PublishPlan(
             RESET_OPERATION,
@@ -118,9 +118,9 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
 def _unrecorded_checksums(
     txn: WriteTxn, retained_by: BranchState, entries: Collection[TableEntry]
 ) -> Mapping[str, FileChecksum]:
-    """Return the checksums of restored files that only the log of another branch records.
+    """Return the checksums of restored files that are recorded only in another branch's log.
 
-    That branch may be deleted later, and its log with it.
+    The other branch may be deleted later, along with its log.
     """
     if retained_by.ulid == txn.base.state.head.ulid:
         return {}

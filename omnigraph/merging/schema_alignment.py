@@ -1,7 +1,7 @@
-"""Rows of either side in the columns of the merged schema.
+"""Convert the rows of both sides to the columns of the merged schema.
 
-This module converts changes and lookups, so that the rules and the planner see a single schema. It
-writes nothing; `publish_merge` changes the stored tables.
+This module converts changes and lookups, so the rules and the planner work with a single schema.
+This module writes nothing; `publish_merge` changes the stored tables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ def aligned_target_rows(
 
 
 def merged_row_schema(merged_ir: SchemaIR, table_key: TableKey) -> pa.Schema:
-    """Return the Arrow schema of rows of a type, as changes contain them."""
+    """Return the Arrow schema of a type's rows in changes."""
     return row_schema(table_schema(merged_ir, type_for_key(merged_ir.catalog, table_key)))
 
 
@@ -104,7 +104,7 @@ def align_rows(transition: TypeTransition, rows: pa.Table, arrow_schema: pa.Sche
 
 @dataclass(slots=True)
 class AlignedLookup:
-    """A lookup in the target's tables that takes and returns columns of the merged schema."""
+    """A lookup in the target's tables by columns of the merged schema; it also returns these columns."""
 
     lookup: RecordingLookup
     merged: MergedSchema
@@ -143,7 +143,7 @@ class AlignedLookup:
         return aligned.select([*columns, *(ROW_ID_COLUMNS if with_row_ids else ())])
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return merged columns of all rows of the target."""
+        """Return columns of the merged schema for all rows of the target."""
         transition = self.merged.our_transitions.get(table_key)
         if transition is None:
             return empty_answer(merged_row_schema(self.merged.ir, table_key), columns)

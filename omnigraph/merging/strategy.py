@@ -1,8 +1,8 @@
-"""Conflict resolution: one side for all conflicts, one side for some kinds or types, or a function that decides.
+"""Conflict resolution by choosing one side for all conflicts or for some kinds or types, or by a custom function.
 
-Choosing a side for a conflict chooses it for every entity involved. For example, an edge whose node
-was deleted is either deleted too or restores the node, and of two entities with the same unique
-value, the chosen side's entity stays. Anything that still breaks a rule remains a conflict.
+Choosing a side for a conflict chooses that side for every entity involved. For example, an edge whose node
+was deleted is either also deleted or restores the node, and of two entities with the same unique
+value, the chosen side's entity is kept. Anything that still breaks a rule remains a conflict.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,7 +66,7 @@ def describe_strategy(strategy: Strategy) -> Any:
 
 
 def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAnswer:
-    """Return a strategy's answer to a conflict, or None to leave it unresolved; kinds take precedence over types."""
+    """Return a strategy's decision about a conflict, or None to leave it open; kinds take precedence over types."""
     if strategy is None or isinstance(strategy, str):
         return strategy
     if callable(strategy):
@@ -77,7 +77,7 @@ def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAns
 def resolve_conflicts(
     planner: MergePlanner, strategy: Strategy, decisions: Mapping[EntityKey, Decision] | None = None
 ) -> tuple[MergePlan, int]:
-    """Plan and resolve repeatedly until nothing more can be resolved; return the plan and the resolved count."""
+    """Plan and resolve repeatedly until nothing more can be resolved; return the plan and the number of resolutions."""
     all_decisions = dict(decisions or {})
     plan, decided_count = planner.make_plan(all_decisions), 0
     for _ in range(_MAX_ROUNDS):
@@ -94,7 +94,7 @@ def record_answers(
     decisions: dict[EntityKey, Decision],
     answers: Sequence[tuple[DetectedConflict, ConflictAnswer]],
 ) -> int:
-    """Record answers and return how many resolve something new; earlier decisions are kept."""
+    """Record decisions and return how many of them resolve something new; earlier decisions are kept."""
     new_decisions = 0
     for detected, conflict_answer in answers:
         if isinstance(conflict_answer, Mapping):
@@ -110,7 +110,7 @@ def _record_values(
     detected: DetectedConflict,
     values: Mapping[str, Any],
 ) -> bool:
-    """Record values for a conflict's entity, and return whether the entity was not decided as a whole before."""
+    """Record values for a conflict's entity; return False if the entity was already decided as a whole."""
     entity_key = detected.involved_entities[0]
     earlier = decisions.get(entity_key)
     if earlier is not None and not isinstance(earlier, PropertyChoices):
@@ -122,7 +122,7 @@ def _record_values(
 def _record_side(
     planner: MergePlanner, decisions: dict[EntityKey, Decision], detected: DetectedConflict, side: Choice
 ) -> bool:
-    """Record a side for a conflict's entities, and return whether this decides more than before."""
+    """Record a side for a conflict's entities; return whether this resolves anything new."""
     decides_more = False
     for entity_key in detected.involved_entities:
         table_key, entity_id = entity_key
@@ -134,7 +134,7 @@ def _record_side(
 
 
 def withdraw_answer(decisions: dict[EntityKey, Decision], detected: DetectedConflict) -> None:
-    """Remove what was decided about a conflict; decisions about other properties of its entities are kept."""
+    """Remove the decisions about a conflict; decisions about other properties of its entities are kept."""
     for entity_key in detected.involved_entities:
         decision, columns = decisions.pop(entity_key, None), detected.columns_of(entity_key)
         remaining = decision.without_columns(columns) if isinstance(decision, PropertyChoices) else None
@@ -157,7 +157,7 @@ def _row_with_values(
     earlier: PropertyChoices | None,
     property_values: Mapping[str, Any],
 ) -> pa.Table:
-    """Return the entity with the given values; other values are merged, or the target's if it has the entity."""
+    """Return the entity with the given values; other values are merged, or taken from the target's row if it exists."""
     table_key, entity_id = detected.involved_entities[0]
     entity_type = type_for_key(planner.catalog, table_key)
     row = planner.table_sides(table_key).merged_row(entity_id, earlier.side_by_column if earlier is not None else None)

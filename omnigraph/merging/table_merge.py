@@ -1,8 +1,8 @@
-"""One table of a merge: what each side changed since the base, and how the changes combine.
+"""One table of a merge: the changes of each side since the base, and how they are combined.
 
-An entity that one side changed is taken from that side; an entity that both sides changed in the
-same way stays as it is; an entity that they changed differently is contested. This module reads no
-tables.
+An entity that one side changed is taken from that side. An entity that both sides changed in the
+same way is kept unchanged. An entity that they changed differently is contested. This module reads
+no tables.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]
 
 @dataclass(frozen=True)
 class ContestedEntity:
-    """An entity that both sides changed differently; a row is None where a side lacks the entity.
+    """An entity that the two sides changed differently; the row of a side that does not have the entity is None.
 
     `differing_columns` are the columns in conflict.
     """
@@ -49,8 +49,8 @@ class MergedRow(NamedTuple):
 class TableSides:
     """The changes that both sides made to a table since a common base.
 
-    `uncertain_ids` are entities without a known base value, because several bases disagree; they
-    are contested wherever the sides differ.
+    `uncertain_ids` are the ids of entities without a known base value, because several bases
+    disagree; these entities are contested wherever the sides differ.
     """
 
     table_key: TableKey
@@ -61,14 +61,14 @@ class TableSides:
 
     @cached_property
     def shared_ids(self) -> pa.Array:
-        """Ids that both sides changed, or whose base value is uncertain."""
+        """The ids of entities that both sides changed, or whose base value is uncertain."""
         our_ids, their_ids = changed_ids(self.ours), changed_ids(self.theirs)
         common_ids = their_ids.filter(pc.is_in(their_ids, value_set=our_ids))
         return pa.concat_arrays([common_ids, pa.array(sorted(self.uncertain_ids), pa.string())]).unique()
 
     @cached_property
     def contested_entities(self) -> dict[str, ContestedEntity]:
-        """Entities that both sides changed differently, by id."""
+        """The entities that the two sides changed differently, by id."""
         entities = [*self._contested_updates(), *self._contested_inserts_and_deletes()]
         return {entity.id: entity for entity in sorted(entities, key=lambda candidate: candidate.id)}
 
@@ -83,7 +83,7 @@ class TableSides:
         return self._combined_updates[2]
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return the changes made only by the other side: rows to add, rows to replace, ids to remove."""
+        """Return the changes made only by the other side: rows to add, rows to replace and ids to remove."""
         their_changes = self.theirs
         inserted_rows = _rows_without_ids(their_changes.inserted, self.shared_ids)
         updated_rows = _rows_without_ids(their_changes.updated_after, self.shared_ids)
@@ -91,7 +91,7 @@ class TableSides:
         return inserted_rows, pa.concat_tables([updated_rows, self.combined_rows]), deleted_ids
 
     def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
-        """Return an entity's row on a side if either side changed it, or None if that side lacks it."""
+        """Return an entity's row on a side if either side changed the entity, or None if that side does not have it."""
         side_changes, opposite_changes = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         for table in (side_changes.inserted, side_changes.updated_after):
             row = find_row(table, entity_id)
@@ -129,13 +129,14 @@ class TableSides:
         return self.base_row(entity_id), self.row_on("ours", entity_id), self.row_on("theirs", entity_id)
 
     def merges_properties(self, entity_id: str) -> bool:
-        """Return whether the properties of an entity are merged one by one: all three versions have the entity."""
+        """Return whether an entity's properties are merged one by one, because all three versions have the entity."""
         return self.granularity == "property" and all(row is not None for row in self.versions_of(entity_id))
 
     def merged_row(self, entity_id: str, side_by_column: Mapping[str, Choice] | None = None) -> pa.Table | None:
-        """Return an entity merged as in `merged_rows`.
+        """Return an entity merged in the same way as in `merged_rows`.
 
-        An entity whose properties are not merged one by one is returned as it is on our side, or else on theirs.
+        If the properties of the entity are not merged one by one, our row is returned, or their row if our side has
+        none.
         """
         if self.merges_properties(entity_id):
             return self.merged_rows({entity_id: side_by_column or {}})[entity_id].row
@@ -145,7 +146,7 @@ class TableSides:
     def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, MergedRow]:
         """Return entities with the chosen sides' values and with both sides' changes to other properties.
 
-        Conflicting properties without a choice have our value. All entities must be merged property by property.
+        Conflicting properties without a choice take our value. All entities must be merged property by property.
         """
         versions = [self.versions_of(entity_id) for entity_id in side_by_column]
         if not versions:
@@ -196,12 +197,12 @@ class TableSides:
         return sorted(edge_ids)
 
     def to_rule_columns(self, rows: pa.Table) -> pa.Table:
-        """Return the rows unchanged, since the rows taken here are whole rows as well."""
+        """Return the rows unchanged, because the rows taken here are also whole rows."""
         return rows
 
     @cached_property
     def _combined_updates(self) -> tuple[pa.Table, list[ContestedEntity], int]:
-        """The combined rows, contested entities and combined value count of entities that both sides updated."""
+        """The combined rows, contested entities and number of combined values for entities that both sides updated."""
         base_rows, our_rows, their_rows = self._updated_by_both()
         our_rows, their_rows = our_rows.combine_chunks(), their_rows.combine_chunks()
         changed_by_them, changed_by_us, clashing = {}, {}, {}

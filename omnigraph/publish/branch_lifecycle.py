@@ -1,4 +1,4 @@
-"""Create, name and delete branches, at a cost that does not depend on table size.
+"""Create, name and delete branches at a cost that is independent of table size.
 
 A branch consists of its own manifest dataset and a name. Creating a branch requires an intent,
 because the new branch refers to states that a cleanup may be about to remove. Deleting a branch
@@ -86,7 +86,7 @@ def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number
 
 
 def ref_directory(intent: Intent) -> str:
-    """Return the directory that holds the ref of the branch or tag that an intent creates."""
+    """Return the directory for the ref of the branch or tag that an intent creates."""
     return layout.TAGS if intent.operation == TAG_CREATE else layout.REFS
 
 
@@ -103,7 +103,7 @@ def _create_and_name(
         _discard_creation(store, intent)
         raise
     except BaseException as error:
-        # Until the name is taken, nothing refers to the manifest, and no other process will name it.
+        # Until the name is taken, nothing refers to the manifest, and no other process creates a ref for it.
         if not manifest_written or _is_name_rejected(store, intent, error):
             _discard_creation(store, intent)
         raise
@@ -111,7 +111,7 @@ def _create_and_name(
 
 
 def _is_name_rejected(store: Store, intent: Intent, error: BaseException) -> bool:
-    """Return whether the store rejects the name permanently, so that no retry can succeed."""
+    """Return whether the store permanently rejects the name, so no retry can succeed."""
     if not isinstance(error, Exception) or judge_failure(error) != "for_good":
         return False
     try:
@@ -122,10 +122,10 @@ def _is_name_rejected(store: Store, intent: Intent, error: BaseException) -> boo
 
 
 def _discard_creation(store: Store, intent: Intent) -> None:
-    """Record that a manifest was never named, then remove the intent.
+    """Record that no ref points to a manifest, and then remove the intent.
 
-    Without the record, a manifest without an intent would look like one whose ref object was lost.
-    If the record cannot be written, the intent stays and recovery discards the creation.
+    Without this record, a manifest without an intent could not be distinguished from one whose ref object was lost.
+    If the record cannot be written, the intent remains and recovery discards the creation.
     """
     with suppress(StorageError, OSError):
         record_outcome(store, intent, "discarded")
@@ -133,7 +133,7 @@ def _discard_creation(store: Store, intent: Intent) -> None:
 
 
 def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: str) -> BranchState:
-    """Return the branch if its ref shows that another process created it; the intent has ended or was discarded."""
+    """Return the branch if its ref shows that another process created it after the intent ended or was discarded."""
     with suppress(NotFound):
         if refs.find_ref(store, branch_state.name, directory).ulid == branch_state.ulid:
             return branch_state
@@ -141,7 +141,7 @@ def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: 
 
 
 def _write_manifest(store: Store, intent: Intent, state: GraphState, ref_number: int) -> LoadedManifest:
-    """Write the manifest of a new branch, or load the one that another process wrote for this intent."""
+    """Write the manifest of a new branch, or load the manifest that another process wrote for this intent."""
     try:
         return create_manifest(store, _created_ulid(intent), forked_state(intent, state, ref_number))
     except UnsyncedError:
@@ -194,7 +194,7 @@ def forked_state(intent: Intent, state: GraphState, ref_number: int) -> GraphSta
 
 
 def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
-    """Name a manifest that was already written; a crash before this point leaves only garbage."""
+    """Create the ref for a manifest that has been written; a crash before this point leaves only garbage."""
     branch_name, parent_branch, fork_commit_id = (intent.facts["name"], intent.branch, intent.base_commit)
     ref = Ref(branch_name, _created_ulid(intent), ref_number, parent_branch, fork_commit_id, ref_directory(intent))
     if intent.operation == TAG_CREATE:
@@ -204,8 +204,7 @@ def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
     try:
         name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers))
     except AlreadyExists:
-        # Both creators found their name free, and each now sees the other's name, so neither name
-        # may stay.
+        # Both creators found their names free, and each of them now sees the other's name, so neither name may remain.
         publish_closing_version(store, branch_state_of(store, branch_name, ref.ulid))
         refs.close_name(store, ref)
         raise
@@ -269,7 +268,7 @@ def arm_creation(
         base_manifest = source_branch.last_known()
         intent = build_intent(commit_id or base_manifest.state.head.commit_id)
         intents.arm(store, intent)
-        # On the last attempt, fork a busy source at the commit the intent names, which still exists.
+        # On the last attempt, fork a busy source at the commit recorded in the intent, which still exists.
         historical = commit_id is not None or attempt == _MAX_FORK_ATTEMPTS - 1
         with suppress(_SourceMovedError):
             return intent, _load_protected_state(store, source_branch, base_manifest, intent, historical=historical)
@@ -297,7 +296,7 @@ def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str,
 def _load_protected_state(
     store: Store, source_branch: BranchState, base_manifest: LoadedManifest, intent: Intent, *, historical: bool
 ) -> GraphState:
-    """Return the state to fork, after verifying that the armed intent protects it from cleanup."""
+    """Return the state to fork after verifying that the armed intent protects it from cleanup."""
     try:
         if historical:
             newest = source_branch.refresh()
@@ -336,7 +335,7 @@ def delete_branch(
 ) -> None:
     """Close a branch and release its name. Commits in the logs of other branches stay readable.
 
-    With `expected_head`, delete the branch only if its head is that commit, so that later work is kept.
+    With `expected_head`, the branch is deleted only if its head is that commit, so later commits are not lost.
     """
     clean_name = name_conflicts.strip_name(branch_name)
     if clean_name == layout.MAIN:

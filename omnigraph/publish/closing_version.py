@@ -1,8 +1,8 @@
-"""The closing version of a branch or tag: its final version, on which nothing is ever published.
+"""The closing version of a branch or tag, which is its final version: nothing is ever published on top of it.
 
-The closing version is never removed, so a delayed swap fails because of it. This module owns the
-attempts to publish the closing version alongside other writers, and the error that is reported if
-the store does not respond.
+The closing version is never removed, so a delayed swap always fails. This module owns the
+attempts to publish the closing version alongside other writers, and the error for a store that does
+not respond.
 """
 
 from omnigraph.errors import BranchBusy, ConcurrentCommit
@@ -20,7 +20,7 @@ _MAX_ATTEMPTS = 50
 
 
 def publish_closing_version(store: Store, branch_state: BranchState, expected_head: str | None = None) -> bool:
-    """Publish the closing version; return True if another process had already done so."""
+    """Publish the closing version; return True if another process has already published it."""
     closing_nonce = clock_and_ids.new_nonce()
     unresolved_swap = UnresolvedSwap(f"the deletion of branch '{branch_state.name}'")
     with unresolved_swap.report_unknown_outcome(), branch_state.writer_slot(), as_storage_errors("none"):
@@ -58,7 +58,7 @@ def _swap_closing_state(
 def _check_unanswered_swap(
     branch_state: BranchState, base: LoadedManifest, swap_error: SwapOutcomeUnknown, unresolved_swap: UnresolvedSwap
 ) -> bool:
-    """After an unanswered swap, raise the interrupt or disk error if the branch is not closed.
+    """After a swap without a response, raise the interrupt or disk error if the branch is not closed.
 
     The next attempt determines whether the branch is closed, and by which process.
     """

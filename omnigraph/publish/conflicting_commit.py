@@ -1,7 +1,7 @@
-"""Name the commit behind a conflict: the newest one by another writer that changed the conflicting rows.
+"""Find the commit behind a conflict: the newest commit by another writer that changed the conflicting rows.
 
-This is only used to explain an error. If the log or an old version cannot be read, no commit is
-named, and the conflict is reported all the same.
+This module is used only to explain an error. If the log or an old version cannot be read, the conflict is reported
+without a commit.
 """
 
 from collections.abc import Collection, Iterator
@@ -26,7 +26,7 @@ _MAX_COMPARISONS = 8  # commits whose changes are compared with the conflicting 
 def find_conflicting_commit(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, entity_ids: Collection[str] = ()
 ) -> Commit | None:
-    """Return the newest commit of a step that changed one of these entities, or else the type."""
+    """Return the newest commit that changed one of these entities or, if there is none, the type."""
     try:
         changes_to_table = list(_commits_of_step(txn, table_key, step))
         for commit, older_entry, newer_entry in islice(changes_to_table, _MAX_COMPARISONS) if entity_ids else ():
@@ -40,7 +40,7 @@ def find_conflicting_commit(
 def _commits_of_step(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep
 ) -> Iterator[tuple[Commit, TableEntry, TableEntry]]:
-    """Yield the commits by others that changed the table, newest first, with the versions around each."""
+    """Yield the commits by other writers that changed the table, newest first, with the versions around each commit."""
     state = txn.base.state
     commits = islice(HistoryLog(txn.store, state).first_parents(state.head.commit_id), _MAX_COMMITS)
     pending: tuple[Commit, TableEntry] | None = None

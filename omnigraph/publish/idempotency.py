@@ -1,8 +1,8 @@
 """Recognise a repeated write by its idempotency key.
 
-Each attempt looks up the key in the branch state, so a repetition that races with the original is
-recognised too. Only first-parent commits of the last 24 hours are searched, at most 4,096 of them.
-A write without a key incurs no cost.
+Each attempt looks up the key in the branch state, so a repeated write that races with the original
+is also recognised. At most 4,096 first-parent commits of the last 24 hours are searched. A write
+without a key needs no lookup.
 """
 
 from itertools import islice
@@ -25,7 +25,7 @@ def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetada
     """Return the commit that was already published under this idempotency key, or None.
 
     Raises:
-        InputError: the key was used for a different request, so the caller has mixed up two writes.
+        InputError: If the key was used for a different request.
 
     """
     commit = None if metadata.idempotency_key is None else find_commit_by_key(store, state, metadata.idempotency_key)

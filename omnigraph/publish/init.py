@@ -1,8 +1,8 @@
 """Create a graph: claim the root, create the tables, store the schema, and write the first manifest.
 
 The first manifest version is the commit point. An init that is interrupted before the commit point
-leaves a claim, and garbage that the next init ignores. Once the first manifest is written, the
-graph exists and nothing is rolled back.
+leaves behind a claim and garbage that the next init ignores. Once the first manifest is written,
+the graph exists and nothing is rolled back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -95,12 +95,12 @@ def _sync_root_path(store: Store, created_directories: list[Path]) -> None:
 
 
 def _check_hash_collisions(ir: SchemaIR) -> None:
-    """Refuse two types of the same kind whose names have equal hashes, since their directories would look alike."""
+    """Refuse two types of the same kind whose names have equal hashes, since they would share a directory name."""
     names_by_hash: dict[tuple[str, str], str] = {}
     for graph_type in _list_types(ir):
         other_name = names_by_hash.setdefault((graph_type.kind, layout.fnv1a64(graph_type.name)), graph_type.name)
         if other_name != graph_type.name:
-            message = f"the names of {graph_type.kind} types '{other_name}' and '{graph_type.name}' have equal hashes"
+            message = f"the {graph_type.kind} type names '{other_name}' and '{graph_type.name}' have the same hash"
             raise InputError(message, reason="hash collision", hint="rename one of the types")
 
 
@@ -113,7 +113,7 @@ def _claim_root(store: Store, force: bool) -> None:
 
 @contextmanager
 def _release_claim_on_error(store: Store) -> Iterator[None]:
-    """Release the claim if the block raises, because nothing else has been written yet."""
+    """Release the claim if the block raises an exception, because nothing else has been written yet."""
     try:
         yield
     except OmnigraphError:
@@ -127,7 +127,7 @@ def _check_no_leftovers(store: Store) -> None:
     if refs.list_highest_numbers(store):
         raise AlreadyExists(
             f"{store.root.uri} contains part of a graph, perhaps from an interrupted copy",
-            hint="remove it, or choose another location",
+            hint="remove these files, or choose a different location",
         )
 
 
@@ -166,7 +166,7 @@ def _verify_first_manifest(store: Store, state: GraphState, error: Exception) ->
         if manifest is not None:
             sync_manifest(manifest)
     except (OmnigraphError, OSError) as check_error:
-        reason = "the store did not answer when the outcome was checked"
+        reason = "the store did not respond when the outcome was checked"
         raise InitializationIndeterminate(uri=store.root.uri, reason=reason) from check_error
     if manifest is None:
         raise _missing_manifest_error(store, error) from error
@@ -176,16 +176,16 @@ def _verify_first_manifest(store: Store, state: GraphState, error: Exception) ->
 
 
 def _missing_manifest_error(store: Store, error: Exception) -> OmnigraphError:
-    """Return the error for a missing manifest, which can still appear later unless the store is a local disk.
+    """Return the error for a missing manifest; unless the store is a local disk, the manifest may still appear later.
 
-    The claim can be released, because a first manifest that arrives late and one written by another
-    init exclude each other.
+    The claim can be released, because only one first manifest can exist: one that arrives late or
+    one from another init.
     """
     with suppress(StorageError):
         store.objects.remove(layout.CLAIM)
     if store.root.is_local:
         return to_storage_error(error, effect="none")
-    reason = "the store did not answer, and the first manifest may still be written"
+    reason = "the store did not respond, and the first manifest may still be written"
     return InitializationIndeterminate(uri=store.root.uri, reason=reason)
 
 

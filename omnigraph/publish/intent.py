@@ -1,8 +1,8 @@
-"""Intents: records of what a long operation is about to do, written before it starts.
+"""Intents, which record what a long operation is about to do and are written before it starts.
 
-This module owns arming, leases, confirmation, the single verdict, removal, and listing. An intent
+This module owns how intents are armed, leased, confirmed, decided by a single verdict, removed and listed. An intent
 protects what it refers to from cleanup, and lets other processes finish or discard the operation
-after its owner has died. Nothing waits for an intent, and an unreadable intent does not block other
+if its owner dies. No operation waits for an intent, and an unreadable intent does not block other
 operations.
 """
 
@@ -25,7 +25,7 @@ _log = logging.getLogger("omnigraph")
 LEASE_DURATION = timedelta(seconds=60)  # measured in store time
 RENEWAL_SECONDS = 20.0  # seconds
 INTENT_PARTS = ("json", "confirmed", "lease", "verdict")
-# Parts that make recovery skip an intent, because it cannot be resolved or needs a newer release.
+# The parts that cause recovery to skip an intent, because it cannot be resolved or needs a newer release.
 SET_ASIDE_PART, NEWER_PART = MARKER_PARTS = ("set_aside", "newer")
 
 Verdict = Literal["publish", "discard"]
@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PendingIntent:
-    """An intent with the store times at which it was armed and its lease was last renewed."""
+    """An intent, with the store times at which it was armed and its lease was last renewed."""
 
     intent: Intent
     alive_at: datetime
@@ -69,7 +69,7 @@ class PendingIntent:
 class UnreadableIntent:
     """An intent that cannot be read, with the reason.
 
-    The error indicates whether the intent is damaged, was written by a newer release, or may be
+    The error shows whether the intent is damaged, was written by a newer release, or may become
     readable later.
     """
 
@@ -81,7 +81,7 @@ class UnreadableIntent:
 
 @dataclass(frozen=True, slots=True)
 class SetAsideIntent:
-    """An intent that recovery could not resolve and skips until an operator decides.
+    """An intent that recovery could not resolve and that it skips until an operator decides.
 
     `needs` lists what a release must support to resolve the intent; such a release resolves it
     automatically.
@@ -103,7 +103,7 @@ class SetAsideIntent:
         return self.listed_intent.intent if isinstance(self.listed_intent, PendingIntent) else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the operation as displayed; members that cannot be read are null."""
+        """Return the operation in the form in which it is displayed; members that cannot be read are null."""
         intent = self.intent
         return {
             "operation_id": self.id,
@@ -118,9 +118,9 @@ class SetAsideIntent:
 
 
 def arm(store: Store, intent: Intent) -> None:
-    """Write an intent; its creation in store time counts as its first lease.
+    """Write an intent; its creation time in the store is the start of its first lease.
 
-    A failure has no effect, because an intent that was neither confirmed nor decided is never carried out.
+    A failure has no effect, because an intent that was neither confirmed nor decided is never executed.
     """
     try:
         with as_storage_errors("none"):
@@ -145,15 +145,14 @@ def confirm(store: Store, intent: Intent, staged_plan: Mapping[str, Any]) -> Non
 
 
 def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
-    """Return the staged plan, or None if the owner did not get that far."""
+    """Return the staged plan, or None if the owner did not store one."""
     return store.objects.read_json(layout.intent_name(intent.id, "confirmed"))
 
 
 def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
     """Request a verdict and return the first one recorded, or None if the intent has ended.
 
-    The intent is looked up again afterwards, because a verdict that was removed could be created
-    again.
+    The intent is looked up again afterwards, because a removed verdict could be created again.
     """
     verdict_file = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = requested_verdict
@@ -169,9 +168,10 @@ def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict 
 
 
 def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) -> None:
-    """Remove the files of an intent that was decided and carried out: the intent first, its verdict last.
+    """Remove the files of an intent that was decided and executed: the intent first, and its verdict last.
 
-    The work is already done, so a failure is only logged; the next open removes what remains.
+    The work is already done, so a failure is only logged; the next time the graph is opened, the remaining files are
+    removed.
     """
     try:
         for part in INTENT_PARTS:
@@ -183,9 +183,10 @@ def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) ->
 
 @dataclass(frozen=True, slots=True)
 class IntentListing:
-    """The result of a listing: intents, and parts whose intent is gone.
+    """The result of a listing: intents, and parts whose intent no longer exists.
 
-    `unreadable` holds intents not yet set aside; `foreign_files` are files written by other programs.
+    `unreadable` contains unreadable intents that are not set aside; `foreign_files` are files written by other
+    programs.
     """
 
     pending: tuple[PendingIntent, ...]
@@ -196,9 +197,9 @@ class IntentListing:
 
 
 def list_intents(store: Store) -> IntentListing:
-    """List all intents and leftover parts; if there are none, this costs one request.
+    """List all intents and leftover parts, with a single request if there are none.
 
-    Unreadable intents are included in the result; only a failed listing raises.
+    Unreadable intents are included in the result; only a failed listing raises an error.
     """
     files_by_name = {stored_file.name: stored_file for stored_file in store.objects.list(layout.INTENTS)}
     parsed_names = {file_name: layout.parse_intent_name(file_name) for file_name in files_by_name}
@@ -240,7 +241,7 @@ def list_intents(store: Store) -> IntentListing:
 
 
 def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_time: datetime) -> None:
-    """Remove old parts whose intent is gone; such parts no longer have any effect."""
+    """Remove old parts whose intent no longer exists; such parts have no effect."""
     for leftover in leftovers:
         if (
             abs(current_time - leftover.modified) > LEASE_DURATION
@@ -292,11 +293,11 @@ def _read_intent(
 
 
 def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str) -> SetAsideIntent:
-    """Read why an intent was set aside; even a damaged marker sets an intent aside."""
+    """Read the reason why an intent was set aside; even a damaged marker sets an intent aside."""
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:
-        marker_facts = {"error": f"the reason it was set aside cannot be read: {error.message}"}
+        marker_facts = {"error": f"the reason why the operation was set aside cannot be read: {error.message}"}
     needs, recorded_at = marker_facts.get("needs"), marker_facts.get("recorded_at")
     return SetAsideIntent(
         listed_intent,
@@ -321,7 +322,7 @@ def store_time(store: Store) -> datetime:
 def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: datetime) -> bool:
     """Return whether the owner has not renewed the lease for a full lease period.
 
-    A lease dated in the future does not count, because the store's clock was set back or the file
+    A lease with a time in the future is ignored, because the store's clock was set back or the file
     time was changed. A live owner renews its lease according to the current clock.
     """
     return abs(current_time - listed_intent.alive_at) > LEASE_DURATION

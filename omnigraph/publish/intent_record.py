@@ -2,7 +2,7 @@
 
 This module owns the members of an intent, rejects records that this release cannot read, and does
 no I/O. If an operation needs more than publishing its plan, `SCHEMA_VERSION` must be raised, so
-that older releases keep the operation until a newer release resolves it.
+older releases keep the operation until a newer release resolves it.
 """
 
 from collections.abc import Mapping
@@ -43,8 +43,8 @@ class NewerReleaseError(StorageError):
 class Intent:
     """A long operation.
 
-    `commit_id` is the commit it will publish (None for a branch creation), `created_ulid` is the ULID
-    of the branch or tag it will create, and `facts` holds whatever this kind of operation needs to finish.
+    `commit_id` is the commit that the operation will publish (None for a branch creation), `created_ulid` is the ULID
+    of the branch or tag that it will create, and `facts` contains the data that this kind of operation needs to finish.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Long operations: stage under an intent, confirm, request the verdict, and publish.
+"""Run long operations: stage under an intent, confirm, request the verdict, and publish.
 
 This module owns the life cycle of an operation that may outlive its process. A confirmed plan is
 published exactly once, by its owner or by recovery. If the plan cannot be published, a refusal is
@@ -50,7 +50,7 @@ def publish_long_operation(
 ) -> Commit | None:
     """Stage a long operation under the protection of an intent, and publish it once.
 
-    `intent_facts` are additional members of the intent; a merge, for example, records its source there.
+    `intent_facts` are additional members of the intent; a merge, for example, uses them to record its source.
 
     Raises `RecoveryRequired` if the store failed after the operation was confirmed but before it was
     published. The next writer that opens the graph then publishes the operation.
@@ -80,7 +80,7 @@ def finish_confirmed(
 
     `on_resolved` is called before the intent is removed, with the outcome that the log records
     (`finished`, `refused`, or, on a deleted branch, `discarded`). If the branch is too busy,
-    nothing is decided and the intent stays.
+    the outcome stays undecided and the intent remains.
     """
     publish_result: Commit | ClientError | None
     try:
@@ -104,7 +104,7 @@ def finish_confirmed(
 
 
 def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
-    """Publish a refusal under the same commit id, so that the plan is never published later.
+    """Publish a refusal under the same commit id, so the plan is never published later.
 
     Returns the commit in the log, which another process may have published, or None if the branch
     was deleted.
@@ -115,12 +115,12 @@ def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
     newest_state = branch_state.refresh().state
     logged_commit = find_intent_commit(branch_state.store, newest_state, intent)
     if logged_commit is None and not newest_state.head.closed:
-        raise ConcurrentCommit(f"the refusal of {intent.operation} could not be written")
+        raise ConcurrentCommit(f"the rejection of the {intent.operation} could not be recorded")
     return logged_commit
 
 
 def find_intent_commit(store: Store, state: GraphState, intent: Intent) -> Commit | None:
-    """Find an intent's commit in a log; it can only be newer than the intent's base."""
+    """Find an intent's commit in a log, where it can only be newer than the intent's base."""
     for commit in HistoryLog(store, state).first_parents(state.head.commit_id):
         if commit.id == intent.commit_id:
             return commit
@@ -151,7 +151,7 @@ def _publish_intent(
 
 
 def _check_still_applies(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> None:
-    """Check that a plan staged on an older base still holds on this base, because it cannot be staged again."""
+    """Check that a plan staged on an older base is still valid on this base, because it cannot be staged again."""
     check_requirements(plan.requirements, txn)
     for table_key, staged_write in plan.writes.items():
         if not can_replay(staged_write, txn.table(table_key)):
@@ -209,7 +209,7 @@ def _stage_and_confirm(
 
 
 def _try_discard(store: Store, intent: Intent) -> bool:
-    """Discard a failed operation; if that fails, its lease expires and recovery decides."""
+    """Discard a failed operation; if this also fails, its lease expires and recovery decides."""
     try:
         return _discard_intent(store, intent)
     except (StorageError, OSError) as error:
@@ -225,7 +225,7 @@ def _discard_intent(store: Store, intent: Intent) -> bool:
 
 
 def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Commit:
-    """Return the commit if the log shows that another process published it; the intent has ended or was discarded."""
+    """Return the commit if the log shows that another process published it after the intent ended or was discarded."""
     logged_commit = find_intent_commit(branch_state.store, branch_state.refresh().state, intent)
     if logged_commit is None or logged_commit.operation == REFUSED_OPERATION:
         raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")
@@ -236,7 +236,7 @@ def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Comm
 def _require_recovery_on_failure(
     intent: Intent, failures: tuple[type[Exception], ...] = (StorageError, OSError)
 ) -> Iterator[None]:
-    """Report pending recovery if the store fails after the confirmation, since that failure decides nothing."""
+    """Report pending recovery if the store fails after the confirmation, since the operation is still undecided."""
     try:
         yield
     except failures as error:

@@ -1,7 +1,7 @@
-"""Build what a swap makes visible: detached table versions, the commit, and the next branch state.
+"""Build the objects that a swap makes visible: detached table versions, the commit and the next branch state.
 
-Everything here is written before the swap, when no manifest references it yet, so a crash leaves
-only garbage. Nothing in this module swaps a manifest.
+All of these objects are written before the swap, when no manifest references them yet, so a crash
+leaves only garbage. This module never swaps a manifest.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def rebase_tables(
             rebased_tables[table_key] = earlier_table
             continue
         table = txn.table(table_key)
-        # On a retry, maintenance attached to the write is dropped, because it conflicts easily.
+        # On a retry, maintenance that is part of the write is dropped, because it often causes conflicts.
         applicable_change = replace(staged_change, prior_maintenance=()) if txn.is_retry else staged_change
         if not can_replay(applicable_change, table):
             return None

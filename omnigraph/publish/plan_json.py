@@ -1,4 +1,4 @@
-"""Confirmed plans as JSON, so that another process can publish them after their owner has died.
+"""Store confirmed plans as JSON, so another process can publish them if their owner dies.
 
 This module owns the JSON form of a plan and of its requirements. The JSON form must include
 everything that publishing uses, because a missing member would go unnoticed until recovery
@@ -45,7 +45,7 @@ _REQUIREMENT_FACTORIES: dict[str, Callable[..., Requirement]] = {
 
 
 def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
-    """Return everything that was staged, as JSON data."""
+    """Return all staged changes as JSON data."""
     return {
         "plan_version": PLAN_VERSION,
         "operation": plan.operation,
@@ -65,7 +65,7 @@ def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
 
 
 def plan_from_json(stored_plan: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
-    """Parse a plan; an intent protects its files, regardless of the collector epoch."""
+    """Parse a plan, whose files are protected by an intent regardless of the collector epoch."""
     schema = stored_plan["schema"]
     return PublishPlan(
         stored_plan["operation"],
@@ -98,7 +98,7 @@ def requirement_from_json(encoded: Sequence[Any]) -> Requirement:
 
 
 def plan_version(stored_plan: Mapping[str, Any]) -> int:
-    """Return the version of a plan's JSON form; the first releases did not record one."""
+    """Return the version of a plan's JSON form; the first releases did not record a version."""
     version = stored_plan.get("plan_version", 1)
     if not isinstance(version, int):
         raise TypeError(f"plan_version is {version!r}")

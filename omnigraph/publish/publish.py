@@ -50,20 +50,19 @@ def publish(
     identity: tuple[str, int] | None = None,
     takes_turns: bool = False,
 ) -> Commit | None:
-    """Prepare a write on the newest state and publish it, all tables at once.
+    """Prepare a write on the newest state, and publish all its tables at once.
 
     Return the commit, the earlier commit with the same idempotency key, or None if there is nothing
-    to write. `conditions` are what the caller based its decision on; they are checked on every base,
-    and a failure is final. If a plan's own requirements fail, a new plan is prepared.
-    `identity` is the (commit id, creation time) that an intent recorded earlier. A recovered operation
-    keeps its commit id, so that it can be found in the log and is never published twice. With
-    `takes_turns`, the processes of this machine take turns; this is for short writes that must be
-    planned again after every lost race.
+    to write. `conditions` are the facts on which the caller based its decision; they are checked on every base, and a
+    failure is final. If a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and
+    creation time that an intent recorded earlier. A recovered operation keeps its commit id, so it can be found in the
+    log and is never published twice. With `takes_turns`, the processes on this machine take turns, which suits short
+    writes that must be planned again after every lost race.
     """
     turn = branch_state.machine_queue.turn if takes_turns else _race
     commit = _publish_with_retries(branch_state, prepare, metadata, conditions, identity, turn)
     if commit is not None:
-        # Housekeeping comes last, and its failures are only logged, because the write has already landed.
+        # Housekeeping comes last, and its failures are only logged, because the write has already been applied.
         try:
             trim_when_due(branch_state.store, branch_state.ulid, commit.manifest_version)
         except BaseException as interruption:  # an interrupted caller must be told that the write landed
@@ -80,15 +79,15 @@ def _publish_with_retries(
     identity: tuple[str, int] | None,
     turn: Callable[[], AbstractContextManager[bool]],
 ) -> Commit | None:
-    # All attempts share one commit id, so that a late swap from an earlier attempt is recognized in the
-    # log as this same write, which can then never be published twice.
+    # All attempts share one commit id, so a late swap from an earlier attempt is recognized in the log as this same
+    # write, and the write is never published twice.
     commit_id, created_at = identity or (clock_and_ids.new_ulid(), clock_and_ids.now_micros())
     unresolved_swap = UnresolvedSwap(f"commit {commit_id}")
     request = WriteRequest(branch_state, prepare, metadata or CommitMetadata(), conditions, unresolved_swap)
     branch_state.recover_if_needed()  # recover crashed operations first, outside the writer slot
     txn = WriteTxn(branch_state.store, branch_state.name, branch_state.last_known(), commit_id, created_at)
     missing_files_context = report_missing_files(branch_state.store, lambda: branch_state.last_known().state.tables)
-    # The writer slot lets threads of this process take turns instead of racing for the swap.
+    # With the writer slot, threads of this process take turns instead of racing for the swap.
     # Between processes, only the swap itself determines which write wins.
     with (
         unresolved_swap.report_unknown_outcome(),
@@ -112,12 +111,12 @@ def _publish_with_retries(
 
 
 def _race() -> AbstractContextManager[bool]:
-    """Return the turn of a write that does not wait for other processes."""
+    """Return a turn for a write that does not wait for other processes."""
     return nullcontext(False)
 
 
 class _PrepareAgain:
-    """The result of an attempt whose plan no longer fits and must be prepared again on a newer state."""
+    """The result of an attempt whose plan is no longer valid and must be prepared again on a newer state."""
 
 
 def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | None:
@@ -131,8 +130,8 @@ def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | N
         check_requirements(request.conditions, txn)
         plan = request.prepare(txn)
     except (ClientError, StorageError, OSError) as error:
-        # The base comes from memory and may be outdated: the conflict may no longer exist, and files
-        # may have been compacted away. A failure is therefore final only on the newest state.
+        # The base comes from memory and may be outdated: the conflict may no longer exist, and compaction may have
+        # removed files. A failure is therefore final only on the newest state.
         if _must_be_raised(error) or is_newest(txn.base):
             raise
         return _reload_and_prepare_again(branch_state)
@@ -149,14 +148,14 @@ def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | N
 
 
 def _must_be_raised(failure: Exception) -> bool:
-    """Return whether a failure must reach the caller, because it may have written or a reload cannot fix it."""
+    """Return whether a failure must be raised, because data may have been written or a reload cannot fix it."""
     return isinstance(failure, StorageError) and (
         failure.effect != "none" or failure.kind in ("transient", "precondition")
     )
 
 
 def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None:
-    """Find this write's own commit, if it landed late, or an earlier one with its idempotency key."""
+    """Find this write's own commit, if it was applied late, or an earlier commit with the same idempotency key."""
     base_manifest, existing_commit = txn.base, None
     if request.unresolved_swap.is_unresolved:
         existing_commit = HistoryLog(request.store, base_manifest.state).find(txn.commit_id)
@@ -164,8 +163,8 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
             request.unresolved_swap.observe_version(base_manifest)
     if existing_commit is None:
         existing_commit = find_replayed_commit(request.store, base_manifest.state, request.metadata)
-        # Refresh before reporting the earlier commit, because the refresh raises an error if the
-        # cached base was cleaned up or the whole graph is gone.
+        # Refresh before reporting the earlier commit, because the refresh raises an error if the cached base was
+        # cleaned up or the whole graph was removed.
         base_manifest = request.branch_state.refresh() if existing_commit is not None else base_manifest
     if existing_commit is not None:
         sync_manifest(base_manifest)  # its writer may have crashed before syncing the version
@@ -174,12 +173,12 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
 
 
 def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Commit | _PrepareAgain:
-    """Swap the plan in, rebasing it on the newer state after each lost swap."""
+    """Publish the plan by a swap, rebasing it on the newer state after each lost swap."""
     detached_tables: dict[TableKey, DetachedTable] = {}
     for attempt in range(MAX_SWAP_ATTEMPTS):
         if attempt:
-            # The first attempt was checked during preparation. On a retry, the base is newer, and
-            # another writer may have invalidated what the caller or the plan relied on.
+            # The first attempt was checked during preparation. On a retry, the base is newer, and another writer may
+            # have invalidated the assumptions of the caller or the plan.
             check_requirements(request.conditions, txn)
             if not _plan_still_holds(plan, txn):
                 return _PrepareAgain()
@@ -191,7 +190,7 @@ def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Com
         is_published = swap_and_verify(request, txn.base, build_next_state(txn, plan, commit, detached_tables), commit)
         if is_published:
             return commit
-        # The swap may have landed without a response and been superseded since. Search the newer log
+        # The swap may have been applied without a response and then been superseded. Search the newer log
         # before the next attempt, because a second commit with the same id must never be published.
         txn = replace(txn, base=request.branch_state.last_known(), is_retry=True)
         existing_commit = _find_existing_commit(request, txn)
@@ -201,10 +200,10 @@ def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Com
 
 
 def _plan_still_holds(plan: PublishPlan, txn: WriteTxn) -> bool:
-    """Return whether everything the plan has read is unchanged and its staged files still exist.
+    """Return whether everything that the plan has read is unchanged and its staged files still exist.
 
-    A raised epoch means that a collector fenced the branch after staging. No state references staged
-    files, so the collector may treat them as garbage, and they must be staged again.
+    A raised epoch means that a collector fenced the branch after the files were staged. No state references staged
+    files, so the collector may treat them as garbage, and the write must stage them again.
     """
     if not plan.protected_by_intent and plan.gc_epoch != txn.base.state.head.gc_epoch:
         return False

@@ -43,7 +43,7 @@ def protect_snapshot(
 ) -> Iterator[None]:
     """Protect a snapshot of a branch while the block runs.
 
-    Raises `HistoryReclaimed` if the snapshot was already removed, and `ConcurrentCommit` if a cleanup
+    Raises `HistoryReclaimed` if the snapshot has already been removed, and `ConcurrentCommit` if a cleanup
     is about to remove it.
     """
     intent = build_read_intent(branch_state, snapshot, actor)
@@ -60,10 +60,10 @@ def protect_snapshot(
 def protect_while_reading(
     branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
 ) -> Iterator[ReadItem]:
-    """Yield items; if the snapshot is large, protect it until the last item has been read.
+    """Yield the items; if the snapshot is large, protect it until the last item has been read.
 
-    A reader without write access to the store continues without a lease, and relies on no cleanup
-    removing its data.
+    A reader without write access to the store continues without a lease and assumes that no cleanup
+    removes its data.
     """
     store = branch_state.store
     is_long_read = sum(entry.row_count for entry in snapshot.tables.values()) >= LONG_READ_ROWS

@@ -1,6 +1,6 @@
-"""The read set of a caller: the content of each table it has read, on which strict writes are based.
+"""The read set of a caller: the content of each table that it has read.
 
-A strict write (update, delete, overwrite) is based on what its caller has read. Maintenance after
+A strict write (update, delete or overwrite) is based on the data that its caller has read. Maintenance after
 the read is ignored. A logical change is a conflict if the write depends on a changed row; an
 overwrite depends on all rows.
 """
@@ -30,7 +30,7 @@ MAX_NAMED_IDS = 5  # entities that a conflict names
 
 @dataclass(frozen=True, slots=True)
 class UnchangedTable:
-    """The requirement that no row of a table that a write depends on has changed since it was read.
+    """The requirement that the rows on which a write depends have not changed since they were read.
 
     Without a filter, the write depends on all rows.
     """
@@ -40,12 +40,12 @@ class UnchangedTable:
     row_filter: RowFilter | None = None
 
     def to_json(self) -> list[Any]:
-        """Return the requirement that no row has changed at all, which another process can check."""
+        """Return the requirement that no row has changed, which another process can check."""
         read_entry = self.reads.read_entry
         return SameContent(self.table_key, read_entry.content_id, read_entry.version).to_json()
 
     def check(self, txn: WriteTxn) -> tuple[UnreadStep, ...]:
-        """Return the steps between what was read and the base; raise `VersionConflict` if one is in conflict."""
+        """Return the steps from the version that was read to the base; raise `VersionConflict` if a step conflicts."""
         base_entry = txn.table_entry(self.table_key)
         if base_entry is None:
             self._raise_conflict(txn, None)
@@ -58,7 +58,7 @@ class UnchangedTable:
             changes, kept_step = read_changes(txn, self.table_key, step, self.row_filter)
             changed_ids = find_changed_ids(txn, changes, self.row_filter)
         except (IncomparableVersionsError, FileNotFoundError):
-            # The schema changed, or cleanup removed the version that was read: any row may have changed.
+            # The schema changed, or a cleanup removed the version that was read, so any row may have changed.
             self._raise_conflict(txn, step)
         except StorageError as error:
             if error.kind != "not_found":
@@ -84,10 +84,10 @@ class UnchangedTable:
 
 @dataclass(slots=True)
 class UnchangedReads:
-    """The requirement of a strict write that the rows it depends on are as they were read.
+    """The requirement of a strict write that the rows it depends on have not changed since they were read.
 
     The base of the last check is recorded, because the read set advances past the write, but not
-    past the unread changes on which the write was applied.
+    past the unread changes on top of which the write was applied.
     """
 
     contents: tuple[UnchangedTable, ...] = ()
@@ -116,11 +116,11 @@ class UnchangedReads:
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
-        """Return whether this write published the commit; False for a commit found by its idempotency key."""
+        """Return whether this write published the commit, as opposed to finding it by its idempotency key."""
         return self.commit_id == commit.id
 
     def reads_after_write(self, table_key: TableKey, reads: TableReads, new_entry: TableEntry) -> TableReads:
-        """Return what has been read of a table after this write made a new version of it."""
+        """Return what has been read of a table after this write created a new version of it."""
         base_entry = self.base_entries.get(table_key)
         if base_entry is None:  # dropped by others and created again: nothing of it was read
             return reads
@@ -129,7 +129,7 @@ class UnchangedReads:
 
 
 class ReadSet:
-    """The tables as last read; a write never makes unread changes count as read."""
+    """The tables as last read; a write never causes unread changes to count as read."""
 
     def __init__(self, tables: Mapping[TableKey, TableEntry]) -> None:
         self._lock = threading.Lock()
@@ -143,7 +143,7 @@ class ReadSet:
     def require_unchanged(
         self, table_keys: Iterable[TableKey] | Mapping[TableKey, RowFilter | None] = ()
     ) -> UnchangedReads:
-        """Return the requirement that these tables, or these rows of them, are as they were read."""
+        """Return the requirement that these tables, or some of their rows, have not changed since they were read."""
         row_filters = table_keys if isinstance(table_keys, Mapping) else dict.fromkeys(table_keys)
         with self._lock:
             return UnchangedReads(
@@ -155,10 +155,10 @@ class ReadSet:
             )
 
     def record_write(self, commit: Commit, requirement: UnchangedReads) -> None:
-        """Advance past a write by the same caller, but not past the unread changes that it was applied to.
+        """Advance past a write by the same caller, but not past the unread changes on top of which it was applied.
 
         An earlier commit found by its idempotency key is skipped, because it was applied to a base that
-        was not checked against this requirement, and it may be older than what has been read since.
+        was not checked against this requirement, and it may be older than data that has been read since.
         """
         if not requirement.was_checked_for(commit):
             return

@@ -1,9 +1,9 @@
-"""Crash recovery: settle operations whose owner is gone, or set them aside if that cannot succeed.
+"""Crash recovery: settle operations whose owner has died, or set them aside if they cannot be settled.
 
 Recovery runs when a graph is opened for writing and, at intervals, before a write. Recovery is
-idempotent, nothing waits for it, and it touches only intents whose lease has expired. An operation
-that cannot be settled blocks neither other operations nor the caller; only a failed listing is an
-error.
+idempotent, no operation waits for it, and it processes only intents whose lease has expired. An
+operation that cannot be settled blocks neither other operations nor the caller; only a failed
+listing is an error.
 """
 
 import logging
@@ -30,8 +30,8 @@ from .settle_operation import can_settle, settle_operation
 
 RecoveryResult = TypeVar("RecoveryResult")
 UNFINISHED_FILE_AGE = timedelta(hours=1)  # age at which a temporary file that was never renamed is removed
-# Directories of control objects; the root itself holds only claims. Table files, log chunks and schemas
-# are too numerous to list here, so the collector removes leftovers among them.
+# The directories of control objects; the root itself contains only claims. Table files, log chunks and schemas
+# are too numerous to list here, so the collector removes leftover files of these kinds.
 _CONTROL_DIRECTORIES = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
 RECOVERY_INTERVAL_SECONDS = 5.0  # minimum seconds between two recoveries of a root by the same process
 _log = logging.getLogger("omnigraph")
@@ -41,7 +41,7 @@ _lock = threading.Lock()
 
 
 def recover(store: Store) -> list[RecoveryRecord]:
-    """Settle every intent whose lease has expired; if there is none, this costs one listing."""
+    """Settle every intent whose lease has expired; if there is none, only one listing is needed."""
     intent_listing = intents.list_intents(store)
     unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
     settleable = [
@@ -70,8 +70,7 @@ def recover(store: Store) -> list[RecoveryRecord]:
 def recover_when_due(store: Store, *, interval: float | None = None) -> list[RecoveryRecord]:
     """Run `recover`, unless this process has just done so for this root.
 
-    A failed recovery does not count as a run; the error reaches the caller, and the next call tries
-    again.
+    If recovery fails, the error is raised, and the next call tries again.
     """
     root_identity = store.root.identity
     if not _begin_recovery(root_identity, RECOVERY_INTERVAL_SECONDS if interval is None else interval):
@@ -87,12 +86,12 @@ def recover_when_due(store: Store, *, interval: float | None = None) -> list[Rec
 
 
 def install_recovery_hook(branch_state: BranchState) -> None:
-    """Make every write to a branch run recovery first, whenever it is due."""
+    """Install a hook that runs recovery before each write to a branch, whenever it is due."""
     branch_state.recover_if_needed = partial(recover_when_due, branch_state.store)
 
 
 def _begin_recovery(root_identity: str, interval_seconds: float) -> bool:
-    """Return whether recovery is due and the caller must run it; a recovery in progress is never waited for."""
+    """Return whether the caller must run recovery because it is due; never wait for a recovery in progress."""
     now = clock_and_ids.monotonic()
     with _lock:
         last_started = _last_recovery.get(root_identity)
@@ -113,7 +112,7 @@ def _end_recovery(root_identity: str, started_at: float | None) -> None:
 
 
 def _settle_expired(store: Store, intent_listing: IntentListing, store_time: datetime) -> list[RecoveryRecord | None]:
-    """Settle operations whose lease has expired, starting with those that an older release set aside."""
+    """Settle operations whose lease has expired, starting with operations that an older release set aside."""
     settleable = [
         listed_intent.listed_intent
         for listed_intent in intent_listing.set_aside
@@ -131,7 +130,7 @@ def _settle_expired(store: Store, intent_listing: IntentListing, store_time: dat
 def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside: bool = False) -> RecoveryRecord | None:
     """Settle one operation, logging any failure; if the failure is permanent, set the operation aside.
 
-    An unclear failure counts as permanent only if it happens twice while the store responds.
+    An unclear failure is treated as permanent only if it happens twice while the store responds.
     """
     for is_last_try in (False, True):
         try:
@@ -167,7 +166,7 @@ def _try_set_aside(
 
 
 def _set_aside_unreadable(store: Store, intent_listing: IntentListing, store_time: datetime) -> None:
-    """Set aside intents that are damaged or were written by a newer release; keep those that may be readable later."""
+    """Set aside intents that are damaged or from a newer release; keep intents that may become readable later."""
     for unreadable_intent in intent_listing.unreadable:
         if intents.is_expired(unreadable_intent, store_time) and judge_failure(unreadable_intent.error) == "for_good":
             _try_set_aside(store, unreadable_intent, unreadable_intent.error)

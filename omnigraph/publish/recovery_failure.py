@@ -1,7 +1,7 @@
-"""Decide whether a failed recovery of one operation is worth another attempt.
+"""Decide whether a failed recovery of one operation is worth retrying.
 
-The decision is based on the error type and `errno`, never on the message text. A failure that can pass
-by itself, such as an outage, a full disk or a missing permission, must never be classified as permanent.
+The decision is based on the error type and `errno`, never on the message text. A failure that can resolve itself, such
+as an outage, a full disk or a missing permission, must never be classified as permanent.
 """
 
 import errno
@@ -12,11 +12,11 @@ from omnigraph.errors import OmnigraphError, StorageError
 from .intent_record import NewerReleaseError
 
 Prospect = Literal["for_good", "later", "unclear"]
-# Errors that recur for this name or file on every attempt, in any process.
+# Errors that occur for this name or file on every attempt and in any process.
 _PERMANENT_ERRNOS = frozenset(
     {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL}
 )
-# Errors of a machine that is short of a resource, or of a mount that is temporarily unavailable.
+# Errors on a machine that is short of a resource, or on a mount that is temporarily unavailable.
 _TEMPORARY_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EIO})
 
 

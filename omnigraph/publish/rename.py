@@ -1,10 +1,9 @@
-"""Rename a branch: open the new name, verify it, then close the old one.
+"""Rename a branch: open the new name, verify it, and then close the old name.
 
-Both names lead to the same manifest, so open handles are not affected. The rename is recorded in an
-intent: after a crash between the two steps both names exist, and the next read-write open closes the
-old one. If several renames run concurrently, the one that closes the old name wins. The old name must
-never be closed before the new one is proved to lead to the branch; otherwise, a store that lost the
-new name would make the branch unreachable.
+Both names point to the same manifest, so open handles are not affected. The rename is recorded in an
+intent: after a crash between the two steps, both names exist, and the next open for writing closes the old name. If
+several renames run concurrently, the one that closes the old name wins. The old name must never be closed before the
+new name is verified to lead to the branch; otherwise, the branch would be unreachable if the store lost the new name.
 """
 
 from collections.abc import Mapping
@@ -30,18 +29,19 @@ _INTENT_PARTS = ("json", "verdict")
 
 
 class NameNotVisibleError(StorageError):
-    """A ref object was written, but the store does not return it, so the branch keeps its old name."""
+    """The ref object was written, but the store does not return it, so the branch keeps its old name."""
 
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "choose another name; the branch still has its old name"
+    hint = "choose a different name; the branch still has its old name"
 
 
 def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | None = None) -> BranchState:
-    """Rename a branch; open handles keep working, whichever name they were opened with.
+    """Rename a branch; open handles keep working, regardless of the name they were opened with.
 
-    Raises `BranchNotFound`, or `AlreadyExists` if the new name exists or conflicts with an existing one.
+    Raises `BranchNotFound` if the branch does not exist, and `AlreadyExists` if the new name exists or conflicts with
+    an existing name.
     """
     old_name, new_name = name_conflicts.strip_name(name), name_conflicts.check_new_ref_name(requested_name)
     if old_name == layout.MAIN:
@@ -81,7 +81,7 @@ def _finish_own_rename(store: Store, intent: Intent) -> None:
 
 
 def finish_rename(store: Store, intent: Intent) -> None:
-    """Open the new name and close the old one; several processes may do so at once.
+    """Open the new name and close the old name; several processes may do so at the same time.
 
     Steps that are already done are skipped. If the rename is impossible, the new name is closed
     again, the old name is unchanged, and `AlreadyExists`, `BranchNotFound` or `NameNotVisibleError`
@@ -100,9 +100,9 @@ def finish_rename(store: Store, intent: Intent) -> None:
 
 
 def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
-    """Refuse new names that now conflict, and branches that have been deleted.
+    """Refuse a new name that has become a conflict, and a branch that has been deleted.
 
-    Unless the old name is already closed, the new one must lead to the branch.
+    Check that the new name leads to the branch, unless the old name is already closed.
     """
     highest_numbers = refs.list_highest_numbers(store)
     if highest_numbers.get(old_ref.name, 0) > old_ref.number:
@@ -120,7 +120,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
 
 
 def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[str, int]) -> None:
-    """Raise unless a third name leads to the branch; called if the new name was closed in the meantime."""
+    """After the new name was closed in the meantime, raise an error unless a third name leads to the branch."""
     for open_name, number in highest_numbers.items():
         if number % 2 and open_name != old_ref.name:
             ref = refs.read_ref(store, open_name, number)
@@ -130,7 +130,7 @@ def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[
 
 
 def _has_old_name_only(store: Store, intent: Intent) -> bool:
-    """Return whether a failed rename changed nothing; False if that cannot be determined."""
+    """Return whether a failed rename changed nothing, or False if this cannot be determined."""
     old_ref, new_ref = rename_refs(intent)
     try:
         return refs.is_ref_visible(store, old_ref) and not _may_be_open(store, new_ref)
@@ -139,7 +139,7 @@ def _has_old_name_only(store: Store, intent: Intent) -> bool:
 
 
 def _may_be_open(store: Store, ref: Ref) -> bool:
-    """Return whether a name may be open; a name that the store cannot look up at all is not open."""
+    """Return whether a name may be open; a name that the store cannot look up is not open."""
     try:
         return refs.find_open_ref(store, ref.name, ref.directory) is not None
     except Exception as error:

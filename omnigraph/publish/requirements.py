@@ -1,6 +1,6 @@
-"""Requirements: what must still hold on the base of every attempt to publish a plan.
+"""Requirements that must hold on the base of every attempt to publish a plan.
 
-Each requirement describes something that was read and can check it again after a conflict. If a
+Each requirement describes data that was read, and can check it again after a conflict. If a
 caller's requirement fails, the failure is final; if a plan's requirement fails, a new plan is
 prepared.
 """
@@ -17,10 +17,10 @@ from omnigraph.values.table_key import TableKey
 
 
 class Requirement(Protocol):
-    """Something that a write has read and that must still hold on the base it is published on."""
+    """A condition that a write relies on and that must hold on the base it is published on."""
 
     def to_json(self) -> list[Any]:
-        """Return the requirement's kind and arguments, so that another process can check it after a crash."""
+        """Return the requirement's kind and arguments, so another process can check it after a crash."""
 
     def check(self, txn: WriteTxn) -> None:
         """Raise the typed conflict if the requirement does not hold on the base of `txn`."""
@@ -28,7 +28,7 @@ class Requirement(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SameContent:
-    """The rows of a table have not changed; maintenance in between is allowed."""
+    """The requirement that the rows of a table have not changed; maintenance in the meantime is allowed."""
 
     table_key: TableKey
     content_id: str
@@ -39,7 +39,7 @@ class SameContent:
         return ["same_content", self.table_key, self.content_id, self.version]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare content ids, never version numbers, because maintenance changes version numbers, too."""
+        """Compare content ids, never version numbers, because maintenance also changes version numbers."""
         current_entry = txn.table_entry(self.table_key)
         if current_entry is None or current_entry.content_id != self.content_id:
             actual_version = current_entry.version if current_entry else None
@@ -48,10 +48,10 @@ class SameContent:
 
 @dataclass(frozen=True, slots=True)
 class SameVersion:
-    """A table is still at the exact version that was read; maintenance in between is a conflict.
+    """The requirement that a table still has the exact version that was read; maintenance is also a conflict.
 
-    Used for a write that replaces the table with its own version, which would undo anything
-    published in between.
+    This requirement is for a write that replaces the table with its own version, which would undo anything
+    published in the meantime.
     """
 
     table_key: TableKey
@@ -64,7 +64,7 @@ class SameVersion:
         return ["same_version", self.table_key, self.content_id, str(self.lance_version), self.version]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare content id and Lance version."""
+        """Compare the content id and the Lance version."""
         current_entry = txn.table_entry(self.table_key)
         expected_version = (self.content_id, int(self.lance_version))
         if current_entry is None or (current_entry.content_id, current_entry.lance_version) != expected_version:
@@ -74,7 +74,7 @@ class SameVersion:
 
 @dataclass(frozen=True, slots=True)
 class SameHead:
-    """The branch has no new commit at all."""
+    """The requirement that the branch has no new commit."""
 
     commit_id: str
 
@@ -91,7 +91,7 @@ class SameHead:
 
 @dataclass(frozen=True, slots=True)
 class SameSchema:
-    """The schema is still the one that the write was planned with."""
+    """The requirement that the schema is still the one with which the write was planned."""
 
     schema_hash: str
 
@@ -108,7 +108,7 @@ class SameSchema:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedHead:
-    """A conditional write: the caller decided on the basis of exactly this commit."""
+    """The requirement that the head is still the commit on which the caller based its decision."""
 
     commit_id: str
 
@@ -117,7 +117,7 @@ class ExpectedHead:
         return ["head_was", self.commit_id]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare the head commit. A mismatch is final: retrying would ignore the condition."""
+        """Compare the head commit. A mismatch is final, because a retry would ignore the condition."""
         current_head = txn.base.state.head.commit_id
         if current_head != self.commit_id:
             raise PreconditionFailed(expected=self.commit_id, actual=current_head)
@@ -125,7 +125,7 @@ class ExpectedHead:
 
 @dataclass(frozen=True, slots=True)
 class AbsentIds:
-    """No entity with these ids exists. The absence of a row counts as a read, too."""
+    """The requirement that no entity with these ids exists. The absence of a row also counts as a read."""
 
     table_key: TableKey
     ids: tuple[str, ...]
@@ -135,7 +135,7 @@ class AbsentIds:
         return ["absent_ids", self.table_key, list(self.ids)]
 
     def check(self, txn: WriteTxn) -> None:
-        """Look the ids up and raise `KeyConflict` for the first one that exists."""
+        """Look up the ids and raise `KeyConflict` for the first id that exists."""
         existing_rows = find_rows(txn.table(self.table_key), "id", self.ids, ["id"])
         if existing_rows.num_rows:
             raise KeyConflict(type_key=self.table_key, entity_id=existing_rows["id"][0].as_py())
@@ -143,9 +143,9 @@ class AbsentIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SameLookupResult:
-    """A lookup still returns the same rows; this covers absent keys, existing endpoints and counts.
+    """The requirement that a lookup still returns the same rows; it covers absent keys, existing endpoints and counts.
 
-    `lookup_values` holds the searched values by column, and `expected_rows` is the result or its
+    `lookup_values` contains the searched values by column, and `expected_rows` is the result or its
     digest.
     """
 
@@ -181,7 +181,7 @@ class SameLookupResult:
 
 @dataclass(frozen=True, slots=True)
 class AbsentTable:
-    """A table still does not exist; another writer could have created it first."""
+    """The requirement that a table does not exist, because another writer may create it first."""
 
     table_key: TableKey
 

@@ -1,9 +1,8 @@
-"""Operations that recovery could not settle: set aside, list, retry and drop them.
+"""Set aside, list, retry and drop operations that recovery could not settle.
 
-A marker next to an intent makes recovery skip the intent. The intent and its parts stay unchanged and
-keep protecting what they reference. A marker decides nothing, and any process that can settle the
-operation may still do so. Markers are written once and are removed after their intent, so a crash at
-any point is harmless.
+A marker next to an intent causes recovery to skip the intent. The intent and its parts stay unchanged and continue to
+protect what they reference. A marker does not decide the outcome: any process that can settle the operation may still
+do so. Markers are written once and are removed after their intent, so a crash at any point is harmless.
 """
 
 from dataclasses import replace
@@ -31,10 +30,10 @@ from .withdraw_operation import withdraw_operation
 def set_operation_aside(
     store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
 ) -> RecoveryRecord | None:
-    """Set an operation aside, so that recovery skips it; return None if another process has ended it.
+    """Set an operation aside so that recovery skips it; return None if another process has ended it.
 
-    The audit record is written before the marker, so that after a crash between the two, recovery simply
-    tries again. Writing the marker first could leave a marker that was never reported.
+    The audit record is written before the marker, so after a crash between the two, recovery simply tries again.
+    Writing the marker first could leave a marker that was never reported.
     """
     if store.objects.read(layout.intent_name(operation.id)) is None:
         return None
@@ -52,7 +51,7 @@ def set_operation_aside(
 
 
 def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
-    """List the operations that recovery skips, including unreadable ones that it will set aside.
+    """List the operations that recovery skips, including unreadable operations that it will set aside.
 
     The oldest operation comes first.
     """
@@ -64,9 +63,9 @@ def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
 
 
 def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
-    """Settle an operation that was set aside; return None if it was already over.
+    """Settle an operation that was set aside; return None if it has already ended.
 
-    Any error raised while settling is passed on, and the operation then stays set aside.
+    If settling raises an error, the error propagates and the operation stays set aside.
     """
     operation = find_set_aside_operation(store, operation_id).listed_intent
     if isinstance(operation, UnreadableIntent):
@@ -74,7 +73,7 @@ def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
     with as_storage_errors("unknown"):
         outcome = settle_operation(store, operation, record_was_set_aside=True)
     if store.objects.read(layout.intent_name(operation_id)) is not None:
-        raise ConcurrentCommit(f"operation {operation_id} could not be settled: its branch is busy")
+        raise ConcurrentCommit(f"operation {operation_id} could not be resolved because its branch is busy")
     _remove_intent_files(store, operation_id)
     return outcome
 
@@ -82,7 +81,7 @@ def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
 def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> RecoveryRecord:
     """Drop an operation permanently and record the drop; a cleanup removes its staged files.
 
-    An operation that turns out to have been carried out is recorded as finished.
+    An operation that turns out to have been completed is recorded as finished.
     """
     set_aside_operation = find_set_aside_operation(store, operation_id)
     was_carried_out = set_aside_operation.intent is not None and withdraw_operation(store, set_aside_operation.intent)
@@ -99,7 +98,7 @@ def drop_operation(store: Store, operation_id: str, actor: str | None = None) ->
 
 
 def describe_error(error: Exception) -> str:
-    """Describe an error on one line, as stored in records."""
+    """Describe an error on one line, for storage in records."""
     if isinstance(error, StorageError):
         return error.message
     first_line = str(error).partition("\n")[0]
@@ -125,6 +124,6 @@ def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
 
 
 def _remove_intent_files(store: Store, operation_id: str) -> None:
-    """Remove an intent, then its parts, which decide nothing without the intent."""
+    """Remove an intent, then its parts, which have no effect without the intent."""
     for part in (*intents.INTENT_PARTS, *intents.MARKER_PARTS):
         store.objects.remove(layout.intent_name(operation_id, part))

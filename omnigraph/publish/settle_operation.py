@@ -1,7 +1,7 @@
-"""Settle one operation whose owner is gone: finish it if that was decided, otherwise discard it.
+"""Settle one operation whose owner has died: finish it if this was decided, otherwise discard it.
 
-This module determines how each kind of operation is finished. Several processes may settle the same
-operation at once, and again after any crash. If settling raises an error, the intent stays in place.
+This module determines how each kind of operation is finished. Several processes may settle the same operation at the
+same time, and again after any crash. If settling raises an error, the intent remains in place.
 """
 
 from collections.abc import Mapping
@@ -49,8 +49,8 @@ def settle_operation(
         return None
     if intent.commit_id is None and intent.operation not in _WITHOUT_COMMIT:
         raise newer_release_error(intent.id, operation=intent.operation)
-    # Request the verdict first; only one can ever be written. Without a verdict, an owner that is
-    # merely slow could publish what recovery discards.
+    # Request the verdict first; only one verdict can ever be written. Without a verdict, an owner that is only slow
+    # could publish an operation that recovery discards.
     verdict = intents.decide(store, intent, "publish" if pending.confirmed else "discard")
     if verdict is None:
         return None
@@ -131,9 +131,9 @@ def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
 
 
 def _retire_finished_or_raise(branch_state: BranchState, intent: Intent) -> None:
-    """Retire an intent that was finished elsewhere, or that a power loss partly brought back.
+    """Retire an intent that was finished elsewhere, or that a power loss partially restored.
 
-    An intent in any other state is damage that an operator must assess.
+    An intent in any other state is damaged and must be assessed by an operator.
     """
     if branch_state.store.objects.read(layout.intent_name(intent.id)) is None:
         return
@@ -171,7 +171,7 @@ def _unreadable_plan_error(intent: Intent) -> StorageError:
 
 
 def _check_staged_files(store: Store, intent: Intent, plan: PublishPlan) -> None:
-    """Refuse to publish if staged files are lost, because the branch would be unreadable afterwards."""
+    """Refuse to publish if staged files are missing, because the branch would be unreadable afterwards."""
     staged_names = [
         staged_name for staged_change in plan.writes.values() for staged_name in staged_change.written_files
     ]
@@ -195,7 +195,7 @@ def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> Re
     forked_state = _forked_state(store, intent)
     if was_set_aside and forked_state is not None:
         check_state_retained(store, forked_state, intent.base_commit)
-    # An odd number means that the name is taken, either by this operation before a crash or by another one.
+    # An odd number means that the name is taken, either by this operation before a crash or by another operation.
     ref_number += ref_number % 2 == 0
     is_created = forked_state is not None and _create_and_name(store, intent, forked_state, ref_number)
     return _record_and_retire(store, intent, "finished" if is_created else "discarded")
@@ -204,7 +204,11 @@ def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> Re
 def _created_name(intent: Intent) -> str:
     created_name = intent.facts.get("name")
     if not isinstance(created_name, str) or intent.created_ulid is None:
-        raise StorageError(f"operation {intent.id} does not record what it creates", kind="permanent", effect="none")
+        raise StorageError(
+            f"operation {intent.id} does not record the name and ULID of what it creates",
+            kind="permanent",
+            effect="none",
+        )
     return created_name
 
 

@@ -1,4 +1,4 @@
-"""Swap the manifest of a branch and verify the outcome.
+"""Swap a branch's manifest and verify the outcome.
 
 A store may apply a swap and lose the response, so the response to a swap is never trusted. The commit
 is looked up in the newest log before a write is acknowledged or reported as not written.
@@ -35,7 +35,7 @@ class WriteRequest:
 
     @property
     def store(self) -> Store:
-        """The store of the branch."""
+        """The store that contains the branch."""
         return self.branch_state.store
 
 
@@ -45,8 +45,7 @@ def swap_and_verify(
     """Swap the manifest and verify the outcome; return True if the commit is in the log.
 
     The response to the swap is never reported as the outcome. A client library may repeat a request
-    whose response was lost, and the repetition then loses to the first request, so even a conflict can
-    mean success.
+    whose response was lost, and the repeated request then loses to the first one, so even a conflict can mean success.
     """
     try:
         published_manifest = swap_state(request.store, base_manifest, next_state)
@@ -62,7 +61,8 @@ def swap_and_verify(
         request.unresolved_swap.mark_resolved()
         if not still_newest:
             return verify_commit_landed(request, base_manifest.state, commit)
-    # Update the cache last: a state cached before it is verified could be shown and then vanish.
+    # Update the cache last, because a state that is cached before it is verified could become visible and then
+    # disappear.
     request.branch_state.advance(published_manifest)
     return True
 
@@ -75,8 +75,8 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
         try:
             logged_commit = _find_in_newer_log(branch_state, base_state, newest_manifest.state, commit.id)
         except HistoryReclaimed:
-            # Log chunks were merged and removed after the read. On a deleted branch, removed chunks
-            # cannot come back, so retrying is pointless.
+            # Log chunks were merged and removed after the read. On a deleted branch, removed chunks cannot reappear, so
+            # a retry would be pointless.
             require_open_branch(branch_state, newest_manifest.state)
             continue
         if logged_commit is None:
@@ -95,9 +95,9 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
 
 
 def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
-    """Return True if the logged commit is this write's own; raise if it is a refusal under the same id.
+    """Return True if the logged commit is this write's own; raise an error if it is a refusal under the same id.
 
-    Recovery in another process may have given up on the operation and recorded a refusal.
+    Recovery in another process may have abandoned the operation and recorded a refusal.
     """
     if logged_commit.operation != own_commit.operation:
         raise ReadSetConflict(
@@ -110,7 +110,7 @@ def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
 def _find_in_newer_log(
     branch_state: BranchState, base_state: GraphState, newest_state: GraphState, commit_id: str
 ) -> Commit | None:
-    """Find a commit in the newest log, skipping chunks that the base already had."""
+    """Find a commit in the newest log, skipping chunks that are already in the base."""
     base_chunks = {chunk.name for chunk in base_state.chunks}
     newer_state = replace(
         newest_state, chunks=tuple(chunk for chunk in newest_state.chunks if chunk.name not in base_chunks)
@@ -119,7 +119,7 @@ def _find_in_newer_log(
 
 
 def require_open_branch(branch_state: BranchState, state: GraphState) -> None:
-    """Raise if the branch was deleted."""
+    """Raise an error if the branch was deleted."""
     if state.head.closed:
         raise ReadSetConflict(f"branch {branch_state.name} was deleted", member="branch", expected=branch_state.ulid)
 
@@ -130,15 +130,15 @@ def _resolve_unknown_swap(
     """Determine the outcome of a swap that got no response.
 
     Retrying with the same commit id is safe, so most cases just return whether the swap was applied. A
-    caller's interrupt and a local disk error are raised instead, because the interrupt must not be
-    swallowed and the disk error would only recur.
+    caller's interrupt and a local disk error are raised instead, because an interrupt must not be
+    suppressed and a disk error would occur again.
     """
     cause, disk_refusal = (unknown_outcome.__cause__, local_disk_error(request.store, unknown_outcome))
     if disk_refusal is None:  # after a local disk error, no swap is in flight
         request.unresolved_swap.mark_unanswered(base_manifest)
     with failures_with_effect("unknown"):
         if is_from_replaced_graph(base_manifest):
-            # The root was removed and created again, so its log says nothing about this swap.
+            # The root was removed and created again, so its log contains no information about this swap.
             message = f"a different graph was created at {request.store.root.uri}"
             raise StorageError(message, kind="permanent")
         is_published = verify_commit_landed(request, base_manifest.state, commit)

@@ -1,7 +1,7 @@
 """Create and delete tags.
 
-A tag is created like a branch, with an intent, because a cleanup may be about to remove the commit it
-names. Deletion closes the manifest first, so that a crashed creation cannot bring the tag back.
+A tag is created like a branch, with an intent, because a cleanup may be about to remove the commit that it points to.
+Deletion closes the manifest first, so a crashed creation cannot restore the tag.
 """
 
 from omnigraph.errors import AlreadyExists, NotFound
@@ -45,12 +45,12 @@ def create_tag(
 
 
 def delete_tag(store: Store, name: str) -> None:
-    """Delete a tag; its commit stays while branches, other tags or its age retain it."""
+    """Delete a tag; its commit is kept while branches, other tags or its age retain it."""
     branch_lifecycle.close_ref(store, refs.find_ref(store, name_conflicts.strip_name(name, "tag"), layout.TAGS))
 
 
 def free_tag_number(store: Store, new_name: str) -> int:
-    """Return the ref number for creating a tag, closing a name that a crashed deletion left open."""
+    """Return the ref number for creating a tag, closing any name that a crashed deletion left open."""
     highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
     number = highest_numbers.get(new_name, 0)
     if number % 2 and _is_tag_open(store, new_name, number):

@@ -1,7 +1,7 @@
-"""Trim old manifest versions after a publish, so that opening a branch stays fast.
+"""Trim old manifest versions after a publish so that opening a branch stays fast.
 
-The log holds the whole history, so old manifest versions are not needed; a process that still uses one
-reloads. The newest version always stays. Versions are removed oldest first, so that none remains below
+The log contains the whole history, so old manifest versions are not needed; a process that still uses an old version
+loads the newest one. The newest version is always kept. Versions are removed oldest first, so no version remains below
 a removed one.
 """
 
@@ -19,16 +19,16 @@ from omnigraph.storage.store import Store
 _log = logging.getLogger("omnigraph")
 _FRAGMENT_PATTERN = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 _TRANSACTION_PATTERN = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
-# How long a manifest version is kept after it is superseded, so that readers that opened it can finish.
+# The time for which a superseded manifest version is kept so that readers that opened it can finish.
 DEFAULT_GRACE = timedelta(minutes=60)
 TRIM_INTERVAL = 64  # number of publishes on a branch between two trims
-# Maximum number of versions kept on a disk, however recent, because opening a branch lists them all.
+# The maximum number of versions kept on a disk, regardless of their age, because opening a branch lists all of them.
 MAX_LOCAL_VERSIONS = 1024
 _MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # maximum number of versions removed by one publish
 
 
 def fragments_of_version(store: Store, version_file: str, present_names: Set[str]) -> list[str]:
-    """Return the existing fragments that a manifest version references; empty if the version is gone.
+    """Return the existing fragments that a manifest version references, or none if the version no longer exists.
 
     The names are found by searching the version's bytes. The byte before a name is its length and may
     look like part of the name, and a version may reference a file more than once.
@@ -50,9 +50,9 @@ def _possible_fragment_names(version_bytes: bytes) -> Iterator[bytes]:
 def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
     """After every `TRIM_INTERVAL` publishes on a branch, remove old or surplus versions.
 
-    As a result, a graph that is never cleaned up keeps only the versions within the grace period and, on
-    a disk, few enough versions to open quickly. Return the number of removed versions. Failures are only
-    logged, because the write has landed and must not fail.
+    As a result, a graph that is never cleaned up keeps only the versions within the grace period. On a disk, the number
+    of versions is also limited, so a branch opens quickly. Return the number of removed versions. Failures are only
+    logged, because the write has already been applied and must not fail.
     """
     if manifest_version % TRIM_INTERVAL:
         return 0
@@ -64,8 +64,8 @@ def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
 
 
 def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -> int:
-    """Remove versions, oldest first, then their files, so that no version remains below a removed one."""
-    # Imported late, so that the first write of a process does not pay for the import.
+    """Remove versions, oldest first, then their files, so no version remains below a removed one."""
+    # This import is deferred so that it does not slow down the first write of a process.
     from omnigraph.storage.file_removal import remove_files, sort_for_removal
 
     files_by_version = {

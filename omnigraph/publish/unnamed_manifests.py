@@ -1,6 +1,6 @@
-"""Find open manifests below `__branches/` that no open ref references, and determine why.
+"""Find open manifests below `__branches/` that no open ref points to, and determine the reason.
 
-A crashed creation leaves a manifest that was never named and is garbage. Any other open manifest
+A crashed creation leaves behind a manifest without a ref, which is garbage. Any other open manifest
 without a ref has lost its ref object or its closing version. This module only reads; callers decide
 what to do.
 """
@@ -30,12 +30,12 @@ UnnamedStatus = Literal["never_named", "ref_lost", "closing_lost", "unknown", "u
 
 @dataclass(frozen=True, slots=True)
 class UnnamedManifest:
-    """An open manifest without a name.
+    """An open manifest that no open ref points to.
 
     The status `never_named` means garbage, and `ref_lost` means that the manifest had a name.
     `closing_lost` means that the branch or tag was deleted, but the version that closed it is missing.
-    `unknown` means that the manifest was never written to and may or may not have had a name,
-    because an older release created it or the record of its creation is lost.
+    `unknown` means that the manifest was never written to, and it cannot be determined whether it
+    had a name, because an older release created it or the record of its creation is lost.
     """
 
     ulid: str
@@ -52,7 +52,7 @@ class UnnamedManifest:
 
     @property
     def label(self) -> str:
-        """The label for the branch or tag in findings: its name, or its ULID if it has none."""
+        """The label of the branch or tag in findings: its name, or its ULID if it has no name."""
         return f"tag {self.name or self.ulid}" if self.kind == "tag" else self.name or self.ulid
 
     @property
@@ -61,7 +61,7 @@ class UnnamedManifest:
         return self.manifest.state.head.commit_id if self.manifest is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as shown in reports."""
+        """Return the manifest in the form in which reports show it."""
         return {
             "manifest": self.directory,
             "status": self.status,
@@ -73,7 +73,7 @@ class UnnamedManifest:
 
 @dataclass(frozen=True, slots=True)
 class DamagedRef:
-    """The highest-numbered ref object of a name, which opens the name but cannot be parsed."""
+    """The highest-numbered ref object of an open name, if it cannot be parsed."""
 
     ref_directory: str
     name: str
@@ -88,7 +88,7 @@ class DamagedRef:
 
 @dataclass(frozen=True, slots=True)
 class RefListing:
-    """All refs at one moment: the highest numbers, the ULIDs of open names, and damaged ref objects."""
+    """All refs at one point in time: the highest numbers, the ULIDs of open names, and damaged ref objects."""
 
     highest_numbers: Mapping[str, Mapping[str, int]]
     named_ulids: frozenset[str]
@@ -100,9 +100,9 @@ def find_manifests_without_ref(
 ) -> tuple[list[UnnamedManifest], RefListing]:
     """Return the given manifests that are open but not referenced by any name, and the listed refs.
 
-    The order of reads matters while other operations run. A creation arms its intent before it writes
-    the manifest and removes the intent after naming it; a deletion closes the manifest before the name.
-    Listing manifests, then intents, then names never mistakes a live branch for a lost one.
+    The order of the reads matters because other operations may be running. A creation arms its intent before it writes
+    the manifest and removes the intent after taking the name; a deletion closes the manifest before the name.
+    If manifests are listed first, then intents, then names, a live branch is never mistaken for a lost one.
     """
     existing_ulids = sorted(list_manifest_ulids(store) if ulids is None else ulids)
     busy_ulids = _busy_ulids(store)
@@ -119,13 +119,13 @@ def find_manifests_without_ref(
 
 
 def list_manifest_ulids(store: Store) -> set[str]:
-    """List the manifests below `__branches/` that have a version; this costs one listing."""
+    """List the manifests below `__branches/` that have a version, with a single listing."""
     path_parts = (listed_file.name.split("/") for listed_file in store.objects.list(layout.BRANCHES))
     return {parts[1] for parts in path_parts if len(parts) > 3 and parts[2] == "_versions"}
 
 
 def _busy_ulids(store: Store) -> set[str]:
-    """Return the ULIDs that an intent is about to name or rename, including intents that were set aside."""
+    """Return the ULIDs of branches and tags that intents are about to create or rename, including intents set aside."""
     intent_listing = intents.list_intents(store)
     waiting_intents = [
         *intent_listing.pending,
@@ -143,7 +143,7 @@ def _busy_ulids(store: Store) -> set[str]:
 
 
 def list_refs_consistently(store: Store) -> RefListing:
-    """List the refs as of one moment; two equal listings in a row prove that nothing changed."""
+    """List the refs at one point in time; two equal listings in a row prove that nothing changed."""
     previous_numbers: dict[str, dict[str, int]] = {}
     for _ in range(_MAX_LISTINGS):
         highest_numbers = {
@@ -201,7 +201,7 @@ def _read_ref_objects(store: Store) -> list[_RefObject]:
 
 
 def _classify(store: Store, unnamed: UnnamedManifest, ref_objects: Sequence[_RefObject]) -> UnnamedManifest:
-    """Determine why no name leads to an open manifest."""
+    """Determine why no name points to an open manifest."""
     if unnamed.manifest is None:
         return unnamed
     state, ulid = unnamed.manifest.state, unnamed.ulid
@@ -236,9 +236,9 @@ def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str 
 
 
 def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject]) -> bool:
-    """Return whether a deletion closed the last name, which means that it closed the manifest first.
+    """Return whether the last name was closed by a deletion, which closes the manifest before the name.
 
-    A failed rename closes the new name in the same way, so any other closed name proves nothing.
+    A failed rename closes the new name in the same way, so no other closed name proves a deletion.
     """
     deletion_nonce = f"deleted-{ulid}"
     return any(ref.name == last_name and ref.facts.get("nonce") == deletion_nonce for ref in own_refs)
@@ -253,8 +253,8 @@ def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
 def _classify_by_audit(store: Store, operation_id: str) -> UnnamedStatus:
     """Classify a manifest by the audit record of its creation.
 
-    Only a discarded creation is certain to have named nothing. A dropped creation may have been
-    carried out before its record was damaged.
+    Only a discarded creation is certain not to have taken a name. A dropped creation may have been
+    completed before its record was damaged.
     """
     try:
         audit_record = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")

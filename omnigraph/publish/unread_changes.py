@@ -1,9 +1,9 @@
-"""The rows that others changed in a table after a caller read it, and which of them a write depends on.
+"""Find the rows that other writers changed in a table after a caller read it, and the changes that affect a write.
 
-A caller's own writes count as read, so the changes by others form steps: from what was read to the
-base of the first own write, from that write to the base of the next one, and so on. Each step is
-compared once, reading only the fragments that differ. Nothing here decides what a write depends on;
-its `RowFilter` does.
+A caller's own writes count as read, so the changes by other writers form steps: from the version
+that was read to the base of the first own write, from that write to the base of the next one, and
+so on. Each step is compared once, reading only the fragments that differ. The `RowFilter` of a
+write, not this module, decides what the write depends on.
 """
 
 from dataclasses import dataclass, replace
@@ -33,23 +33,23 @@ _MAX_CHUNKS = 16  # chunks of the changed rows that a handle keeps
 
 
 class RowFilter(Protocol):
-    """The rows of a table that a write depends on."""
+    """A filter for the rows of a table that a write depends on."""
 
     @property
     def columns(self) -> frozenset[str] | None:
-        """The columns whose values matter, including those that `matches` reads; None for all columns."""
+        """The columns whose values matter, including those that `matches` reads, or None for all columns."""
 
     def matches(self, txn: WriteTxn, rows: pa.Table) -> RowMask:
-        """Return a mask of the rows that the write depends on, given as they were or as they are."""
+        """Return a mask of the rows that the write depends on, from their old or new values."""
 
 
 class IncomparableVersionsError(Exception):
-    """Two versions of a table cannot be compared row by row, so any row may have changed."""
+    """Raised if two versions of a table cannot be compared row by row, so any row may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadStep:
-    """Changes by others between two versions of a table; `changes` is None until they were read.
+    """The changes by other writers between two versions of a table; `changes` is None until they have been read.
 
     `own_commits` are the caller's own commits between the two versions, which are not among the
     changes.
@@ -63,14 +63,14 @@ class UnreadStep:
 
 @dataclass(frozen=True, slots=True)
 class TableReads:
-    """What a caller has read of a table: a version, own writes included, without the unread steps."""
+    """What a caller has read of a table: a version that includes its own writes, without the unread steps."""
 
     entry: TableEntry
     unread: tuple[UnreadStep, ...] = ()
 
     @property
     def read_entry(self) -> TableEntry:
-        """The table as the caller last read it, before any change that it has not read."""
+        """The table as the caller last read it, without any unread changes."""
         return self.unread[0].older if self.unread else self.entry
 
     def steps_to(self, base_entry: TableEntry) -> tuple[UnreadStep, ...]:
@@ -82,10 +82,10 @@ class TableReads:
     def after_own_write(
         self, base_entry: TableEntry, new_entry: TableEntry, steps: tuple[UnreadStep, ...] | None = None
     ) -> "TableReads":
-        """Return what has been read after an own write, which turned the base entry into the new one.
+        """Return what has been read after an own write, which replaced the base entry with the new entry.
 
-        `steps` are the unread steps up to the base, if they have been read already. A write of another
-        thread may be recorded after a later one; it then divides the step that contains it.
+        `steps` are the unread steps up to the base, if they have already been read. A write by another thread may be
+        recorded after a later write; it then splits the step that contains it.
         """
         if new_entry.version <= self.entry.version:
             divided_steps = (part for step in self.unread for part in _divide_step(step, base_entry, new_entry))
@@ -96,7 +96,7 @@ class TableReads:
 def read_changes(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, row_filter: RowFilter
 ) -> tuple[TableChanges, UnreadStep]:
-    """Return the changes of a step that a write may depend on, and the step to keep for later writes."""
+    """Return the changes in a step on which a write may depend, and the step to keep for later writes."""
     if step.changes is not None:
         return step.changes, step
     older_table, newer_table = (
@@ -114,8 +114,8 @@ def read_changes(
 def find_changed_ids(txn: WriteTxn, changes: TableChanges, row_filter: RowFilter) -> list[str]:
     """Return the ids of the changed rows that a write depends on, sorted.
 
-    An inserted or deleted row counts if it matches, and an updated row counts if one of the columns
-    differs and the row matched before or matches now.
+    An inserted or deleted row is included if it matches. An updated row is included if one of the
+    columns differs and the row matches before or after the update.
     """
     before, after = changes.updated_before, changes.updated_after
     compared_columns = before.column_names if row_filter.columns is None else sorted(row_filter.columns)
@@ -130,7 +130,7 @@ def find_changed_ids(txn: WriteTxn, changes: TableChanges, row_filter: RowFilter
 
 
 def _matching_rows(txn: WriteTxn, table: Table, row_filter: RowFilter) -> pa.Table:
-    """Return the rows of one version that a write depends on; memory holds one batch and these rows."""
+    """Return the rows of one version that a write depends on, keeping only these rows and one batch in memory."""
     arrow_schema = row_schema(table.schema)
     if row_filter.columns is not None:
         arrow_schema = pa.schema([arrow_schema.field(name) for name in sorted({"id", *row_filter.columns})])
@@ -142,10 +142,10 @@ def _matching_rows(txn: WriteTxn, table: Table, row_filter: RowFilter) -> pa.Tab
 
 
 def _divide_step(step: UnreadStep, base_entry: TableEntry, new_entry: TableEntry) -> tuple[UnreadStep, ...]:
-    """Return the parts of a step before and after an own write inside it, or the step itself.
+    """Split a step at the caller's own write inside it, or return the step unchanged.
 
-    Whatever the order of the versions, the parts and the own write lead from one end to the other, so
-    no change by others is lost.
+    Regardless of the order of the versions, the parts and the own write together cover the whole step, so no change by
+    another writer is lost.
     """
     is_inside = step.older.version <= base_entry.version and new_entry.version <= step.newer.version
     if not is_inside or step.own_commits:
@@ -155,7 +155,7 @@ def _divide_step(step: UnreadStep, base_entry: TableEntry, new_entry: TableEntry
 
 
 def _shorten_steps(steps: tuple[UnreadStep, ...]) -> tuple[UnreadStep, ...]:
-    """Join neighbouring steps whose changes were read, within the limits on memory and on steps."""
+    """Join neighbouring steps whose changes have been read, within the memory and step limits."""
     kept_steps: list[UnreadStep] = []
     kept_bytes = 0
     for step in steps:
@@ -174,7 +174,7 @@ def _shorten_steps(steps: tuple[UnreadStep, ...]) -> tuple[UnreadStep, ...]:
 
 
 def _join_steps(first: UnreadStep, second: UnreadStep) -> UnreadStep | None:
-    """Return two successive steps as one, or None if they must stay apart; an own write lies between them."""
+    """Join two successive steps that are separated by an own write, or return None if they cannot be joined."""
     earlier, later = first.changes, second.changes
     if earlier is None or later is None or not earlier.inserted.schema.equals(later.inserted.schema):
         return None
@@ -190,7 +190,7 @@ def _join_steps(first: UnreadStep, second: UnreadStep) -> UnreadStep | None:
 
 
 def _join_rows(earlier_rows: pa.Table, later_rows: pa.Table) -> pa.Table:
-    """Return the rows of both tables in few chunks, because every chunk costs time in each later check."""
+    """Return the rows of both tables in few chunks, because every chunk slows down later checks."""
     joined_rows = pa.concat_tables([rows for rows in (earlier_rows, later_rows) if rows.num_rows] or [earlier_rows])
     return joined_rows.combine_chunks() if joined_rows["id"].num_chunks > _MAX_CHUNKS else joined_rows
 

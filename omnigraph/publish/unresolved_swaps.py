@@ -1,7 +1,7 @@
 """Unresolved swaps, which may still be applied because the store did not respond.
 
-This module tracks the unresolved swaps of one operation. "Nothing happened" must not be reported until
-a newer version without them has been read, because that version permanently takes their version number.
+This module tracks the unresolved swaps of one operation. "Nothing happened" must not be reported until a newer version
+without these swaps has been read, because that version permanently takes their version number.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from omnigraph.storage.store import Store
 
 
 class UnresolvedSwap:
-    """The unresolved swaps of one operation, which `operation_label` names, for example "commit X"."""
+    """The unresolved swaps of one operation; `operation_label` is its name in errors, for example "commit X"."""
 
     def __init__(self, operation_label: str) -> None:
         self.operation_label = operation_label
@@ -26,7 +26,7 @@ class UnresolvedSwap:
         return self._base_version is not None
 
     def mark_unanswered(self, base_manifest: LoadedManifest) -> None:
-        """Record a swap on this base that got no response, or whose conflict may be with the swap itself."""
+        """Record a swap on this base that got no response, or that may have conflicted with itself."""
         self._base_version = max(base_manifest.version, self._base_version or 0)
 
     def observe_version(self, newest_manifest: LoadedManifest) -> None:
@@ -51,17 +51,17 @@ class UnresolvedSwap:
             raise
         except BaseException as error:
             if self.is_unresolved:
-                error.add_note(f"{self.operation_label} may still be written: the store did not answer")
+                error.add_note(f"{self.operation_label} may still be written: the store did not respond")
             raise
 
     def raise_if_unresolved(self, cause: OmnigraphError | None = None) -> None:
         """Raise an error with an unknown outcome if a swap is unresolved."""
         if self.is_unresolved:
-            message = f"the store did not answer: {self.operation_label} may still be written"
+            message = f"the store did not respond: {self.operation_label} may still be written"
             raise StorageError(message, kind="transient", effect="unknown") from cause
 
 
 def local_disk_error(store: Store, swap_error: SwapOutcomeUnknown) -> OSError | None:
-    """Return the error if a local disk refused the swap, in which case nothing is still in flight."""
+    """Return the error if a local disk refused the swap, in which case the swap is no longer in flight."""
     cause = swap_error.__cause__
     return cause if store.root.is_local and isinstance(cause, OSError) else None

@@ -1,7 +1,7 @@
-"""Withdraw an operation that was decided but could not be carried out.
+"""Withdraw an operation that was decided but could not be completed.
 
-The owner may be merely suspended and resume later. Each kind of operation is therefore blocked in a way
-that makes a late owner fail. An operation that was carried out after all is left unchanged.
+The owner may only be suspended and resume later. Each kind of operation is therefore blocked in a way that causes a
+late owner to fail. An operation that turns out to have been completed is left unchanged.
 """
 
 import logging
@@ -26,9 +26,9 @@ _log = logging.getLogger("omnigraph")
 
 
 def withdraw_operation(store: Store, intent: Intent) -> bool:
-    """Ensure that no process carries out an operation; return True if one already has.
+    """Ensure that no process completes an operation; return True if a process has already completed it.
 
-    Raises if a later attempt may succeed, for example when the store is down or the branch is busy.
+    Raises an error if a later attempt may succeed, for example if the store is down or the branch is busy.
     """
     if intent.operation == READ_OPERATION or _obtain_verdict(store, intent) != "publish":
         return False
@@ -36,10 +36,10 @@ def withdraw_operation(store: Store, intent: Intent) -> bool:
         with as_storage_errors("unknown"):
             return _block_late_owner(store, intent)
     except Exception as error:
-        # A step that fails permanently here would also fail for a process that carries out the operation.
+        # A step that fails permanently here would also fail for a process that tries to complete the operation.
         if judge_failure(error) == "later":
             raise
-        _log.warning("operation %s is dropped without blocking its owner: %s", intent.id, error)
+        _log.warning("operation %s was dropped, but its process could not be blocked: %s", intent.id, error)
         return False
 
 
@@ -66,7 +66,7 @@ def _block_late_owner(store: Store, intent: Intent) -> bool:
 
 
 def _block_creation(store: Store, intent: Intent) -> bool:
-    """Close the manifest, unless the name leads to it, which means that the branch or tag was created."""
+    """Close the manifest, unless the name points to it, which means that the branch or tag was created."""
     created_name, created_ulid = intent.facts["name"], intent.created_ulid or ""
     try:
         open_ref = refs.find_open_ref(store, created_name, ref_directory(intent))
@@ -82,7 +82,7 @@ def _block_creation(store: Store, intent: Intent) -> bool:
 
 
 def _block_rename(store: Store, intent: Intent) -> bool:
-    """Close the new name, unless the old one was closed, which means that the branch was renamed."""
+    """Close the new name, unless the old name was closed, which means that the branch was renamed."""
     old_ref, new_ref = rename_refs(intent)
     if refs.find_highest_number(store, old_ref.name) > old_ref.number:
         return True

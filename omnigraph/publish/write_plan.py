@@ -1,7 +1,7 @@
-"""The plan of a write: its effects on tables, and its requirements on the state it is published on.
+"""The plan of a write: its changes to tables, and its requirements on the state it is published on.
 
-This module defines the small data classes that describe a write. After a lost swap, every
-requirement is checked again on the next base. A plan that still holds is replayed on that base;
+This module defines the data classes that describe a write. After a lost swap, every
+requirement is checked again on the next base. A plan that is still valid is replayed on that base;
 otherwise, a new plan is prepared.
 """
 
@@ -19,15 +19,15 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class PublishPlan:
-    """Everything that one publish makes visible, complete before any of it is visible.
+    """Everything that one publish makes visible; the plan is complete before any part of it becomes visible.
 
     `writes` are the staged changes by table key, `new_tables` are the tables to register,
-    `dropped_tables` are those to remove, and `adopted_tables` are existing versions taken over from
+    `dropped_tables` are the tables to remove, and `adopted_tables` are existing versions taken over from
     another state. For a merge, `incoming_commits` are the commits of the other branch, `merged_head`
     is its head, and `details` records how conflicts were resolved.
-    `maintenance` means that the content, and therefore the content ids, stay the same. `gc_epoch` is
-    the collector epoch in which the files were staged, by default that of the base; in a later epoch
-    a collector may have removed them. With `protected_by_intent`, the epoch does not matter.
+    If `maintenance` is true, the content, and therefore the content ids, stay the same. `gc_epoch` is
+    the collector epoch in which the files were staged, by default the epoch of the base; in a later epoch, a collector
+    may have removed the files. With `protected_by_intent`, the epoch does not matter.
     """
 
     operation: str
@@ -66,7 +66,7 @@ def _require_unchanged(table_key: TableKey, entry: TableEntry | None) -> Require
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """The author, the message, and the idempotency key that identifies a repeated request."""
+    """The author, the message and the idempotency key of a write; the key identifies a repeated request."""
 
     actor: str | None = None
     message: str | None = None

@@ -1,4 +1,4 @@
-"""The base of one attempt to write: the branch state and tables that a plan is prepared on."""
+"""The base of one write attempt: the branch state and tables for which a plan is prepared."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,8 @@ from omnigraph.values.table_key import TableKey
 class WriteTxn:
     """The pinned base of a write. Every decision of the write is based on this one state.
 
-    `is_retry` means that another writer won the previous attempt. On a retry, optional maintenance
-    attached to the write is dropped, so that it cannot make the write lose again.
+    `is_retry` is true if another writer won the previous attempt. On a retry, optional maintenance
+    attached to the write is dropped, so it cannot cause the write to lose again.
     """
 
     store: Store

@@ -1,4 +1,4 @@
-"""Frozen records: dataclasses for the language packages that are fast to define.
+"""Frozen records: dataclasses that are fast to define, for the language packages.
 
-This package is at the bottom of the import graph and imports nothing else from `omnigraph`.
+This package is at the bottom of the import graph and imports no other part of `omnigraph`.
 """

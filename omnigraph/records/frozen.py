@@ -1,8 +1,8 @@
 """Frozen dataclasses that are fast to define.
 
 The language packages define about 150 small classes. `dataclasses` compiles six functions for each
-of them, which used to take a quarter of a command's start-up time. `record` compiles the functions
-of a class in one go. The result behaves as a frozen dataclass for `fields`, `replace`, `match` and
+of them, which used to take a quarter of a command's start-up time. `record` compiles all functions
+of a class at once. The result behaves like a frozen dataclass for `fields`, `replace`, `match` and
 type checkers.
 """
 

@@ -1,8 +1,8 @@
 """The evaluator, which applies every rule to a delta in a fixed order.
 
 Row rules come first, then keys and uniqueness, endpoints, and cardinality. A mutation stops at the
-first violation and a load collects all of them; both receive the delta with the stored rows that it
-replaces.
+first violation, and a load collects all violations. Both operations receive the delta together with
+the stored rows that it replaces.
 """
 
 from collections.abc import Iterator

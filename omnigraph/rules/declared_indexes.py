@@ -1,7 +1,7 @@
-"""The indexes that the schema declares for a type's columns; nothing is built here.
+"""Determine the indexes that the schema declares for a type's columns, without building them.
 
 Vector indexes are listed separately, since they may have to wait until there is enough data to
-build them. Full-text indexes are listed separately too: they can coexist with another index on the
+build them. Full-text indexes are also listed separately: they can coexist with another index on the
 same column, and small writes never build them.
 """
 
@@ -15,10 +15,10 @@ _BTREE_KINDS = ("btree", "bitmap")  # both are stored as a BTREE index
 
 
 def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the columns that get a scalar index and its kind (`BTREE`, or `NGRAM` for strings).
+    """Return the columns that have a scalar index, with the kind of index (`BTREE`, or `NGRAM` for strings).
 
-    Indexed columns are ids, endpoints, and single-valued constraint columns. Storage uses one index
-    per column to filter; an equality index takes precedence.
+    Indexed columns are ids, endpoints, and single-valued constraint columns. Filters use only one
+    index per column, and an equality index takes precedence.
     """
     endpoint_columns = ("src", "dst") if isinstance(entity_type, EdgeType) else ()
     kind_by_column = dict.fromkeys(("id", *endpoint_columns), "BTREE")
@@ -42,7 +42,7 @@ def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the vector columns that get an index and its kind, which includes the metric."""
+    """Return the vector columns that have an index, with the kind of index, which includes the metric."""
     index_constraints = (
         constraint
         for constraint in entity_type.constraints
@@ -75,7 +75,7 @@ def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 def shadowed_ngram_indexes(entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
     """Return the declared ngram indexes that an equality index shadows, as (property, reason) pairs."""
     kind_by_column = scalar_indexes(entity_type)
-    shadowed_reason = "ngram: the column already has an equality index, and storage uses only one of them per column"
+    shadowed_reason = "ngram: the column already has an equality index, and storage uses only one index per column"
     ngram_columns = [
         column_name for constraint in _index_constraints(entity_type, "ngram") for column_name in constraint.columns
     ]

@@ -1,7 +1,7 @@
 """The changes that an operation wants to make: the rows written to and removed from each table.
 
-This module owns the form in which rules check changes and staging writes them. It makes no
-decisions: `identity` determines which rows already exist, and `check` determines what is allowed.
+This module owns the data structure that the rules check and that staging writes. This module makes no decisions:
+`existing_rows` determines which rows already exist, and `check_delta` determines what is allowed.
 """
 
 from collections.abc import Mapping
@@ -26,15 +26,14 @@ Addresses = npt.NDArray[np.uint64]
 class TableDelta:
     """The changes to one table.
 
-    `row_versions` holds all written rows in order. The last version of each id is the one that is
-    stored; `latest_positions` holds the positions of these versions. Earlier versions must still
-    obey the row rules. `input_lines` holds the line numbers of the versions in the input. `row_ids`
-    and `addresses` are aligned with the last versions: each entry is that of the stored row being
-    replaced, or else `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows` holds the stored rows to remove
-    (id, `_rowid`, `_rowaddr`, and for edges src and dst); `replaced_edges` holds the stored copies
-    of replaced edges.
+    `row_versions` contains all written rows in order. Only the last version of each id is stored; `latest_positions`
+    contains the positions of these versions. Earlier versions must also satisfy the row rules. `input_lines` contains
+    the line numbers of the versions in the input. `row_ids` and `addresses` are aligned with the last versions: each
+    entry refers to the stored row being replaced, or is `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows` contains the
+    stored rows to remove (id, `_rowid`, `_rowaddr`, and for edges src and dst); `replaced_edges` contains the stored
+    copies of replaced edges.
 
-    With `replaces_table`, no other row is kept. With `rejects_existing`, an existing id is a
+    With `replaces_table`, no other rows are kept. With `rejects_existing`, an existing id is a
     conflict. With `from_records`, the versions are records of one input and must not repeat a key.
     With `row_rules_checked`, the row rules have already been applied to every version.
     """
@@ -70,7 +69,7 @@ class TableDelta:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the delta changes nothing."""
+        """Whether the delta contains no changes."""
         return not (self.replaces_table or self.row_versions.num_rows or len(self.removed_ids))
 
     def input_line(self, version_index: int) -> int | None:

@@ -1,7 +1,7 @@
 """The rule that both nodes of every edge must exist in the final state of an operation.
 
-Checks written edges and the stored edges of removed nodes. Makes one lookup per node type, no matter
-how many edge types point to it.
+The rule checks written edges and the stored edges of removed nodes. The check makes one lookup per node type,
+regardless of the number of edge types that point to it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ def endpoint_columns(edge_type: EdgeType) -> tuple[EndpointColumn, EndpointColum
 
 
 def endpoint_violations(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
-    """Yield written edges that lack a node, followed by stored edges that would lose one."""
+    """Yield written edges with a missing node, followed by stored edges that would lose a node."""
     removed_by_key = {
         node_key: _removed_node_ids(delta.get(node_key), lookup) for node_key in _endpoint_node_keys(catalog, delta)
     }
@@ -91,7 +91,7 @@ def _find_dangling(
 def dangling_violation(
     catalog: Catalog, endpoint: EndpointColumn, edge_row: Mapping[str, Any], input_line: int | None
 ) -> Violation:
-    """Return the violation for an edge (`id`, `src` and `dst`) whose given endpoint does not exist."""
+    """Return the violation for an edge (`id`, `src` and `dst`) with a missing endpoint."""
     edge_type, column, node_key = endpoint
     endpoint_id, type_name = edge_row[column], node_key.type_name
     return Violation(
@@ -109,11 +109,11 @@ def dangling_violation(
 
 
 def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
-    """Return a hint on how to write an endpoint, or on what to do if it was written correctly."""
+    """Return a hint on how to write an endpoint, or on what to do if the endpoint was written correctly."""
     node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
     rule = f"`{field_name}` is the id of a {type_name}"
     if node_type is None or node_type.key is None:
-        return f"{rule}, which has no key: use its given or generated id"
+        return f"{rule}, which has no key: use the id that was given or generated"
     if len(node_type.key) > 1:
         members = ", ".join(node_type.key)
         return f'{rule}: write ({members}) as a string like ["a","b"]'
@@ -125,7 +125,7 @@ def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: s
 
 
 def _canonical_id(node_type: NodeType, key_type: PropertyType, endpoint_text: str) -> str | None:
-    """Return the id for a key that was written in a readable form, such as a date."""
+    """Return the id for a key that was written in a human-readable form, such as a date."""
     try:
         is_number = key_type.scalar.is_float or key_type.scalar in _INTEGER_SCALARS
         parsed = (

@@ -1,4 +1,4 @@
-"""Determines which written rows already exist, with one lookup by id per table.
+"""Determine which written rows already exist, with one lookup by id per table.
 
 A strict insert of an existing id is a conflict; any other row replaces the stored row and keeps
 its row id. Rows with newly generated ids are never looked up.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def repeated_ids(table_delta: TableDelta) -> Iterator[Violation]:
-    """Yield ids that occur more than once in a strict input, where it is ambiguous which row is meant."""
+    """Yield ids that occur more than once in a strict input, because it is ambiguous which row to store."""
     if (
         not (table_delta.rejects_existing or table_delta.replaces_table)
         or len(table_delta.latest_positions) == table_delta.row_versions.num_rows

@@ -1,8 +1,7 @@
-"""Lookups of stored rows, each for a batch of values rather than a single row.
+"""Look up stored rows, each time for a batch of values instead of a single row.
 
 This module owns the protocol through which rules read a graph. Every result is part of the write's
-read set, so `RecordingLookup` records a requirement that the result is still the same at commit
-time.
+read set, so `RecordingLookup` records the requirement that the result is unchanged at commit time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,7 +63,7 @@ class RecordingLookup:
         return matching_rows
 
     def select(self, table_key: TableKey, columns: Sequence[str], storage_filter: Any) -> pa.Table:
-        """Return rows that pass a storage filter, with row ids, and require the table to stay unchanged."""
+        """Return the rows that pass a storage filter, with row ids; require the table to stay unchanged."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
         table = self.txn.table(table_key)
@@ -73,7 +72,7 @@ class RecordingLookup:
         return read_rows(table, columns, storage_filter, with_row_ids=True)
 
     def select_by_id(self, table_key: TableKey, columns: Sequence[str], ids: pa.Array) -> pa.Table:
-        """Return the rows with these ids, with row ids, and require the table to stay unchanged."""
+        """Return the rows with these entity ids, including row ids; require the table to stay unchanged."""
         self.require_same_content(table_key)
         table = self.txn.table(table_key)
         if not len(ids) or not self.txn.base.state.tables[table_key].row_count:
@@ -86,14 +85,14 @@ class RecordingLookup:
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return whole columns, and require the table to stay unchanged."""
+        """Return whole columns; require the table to stay unchanged."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
         return read_rows(self.txn.table(table_key), columns)
 
 
 def empty_answer(schema: pa.Schema, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
-    """Return an answer without rows, with the given columns and with row ids if requested."""
+    """Return an empty result with the given columns, and with row ids if requested."""
     fields = [schema.field(column_name) for column_name in columns]
     fields += [pa.field(column_name, pa.uint64()) for column_name in ROW_ID_COLUMNS if with_row_ids]
     return pa.schema(fields).empty_table()

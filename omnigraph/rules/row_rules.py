@@ -97,7 +97,7 @@ def _has_bad_element(column: pa.Array) -> pa.Array:
 
 def _check_constraint(constraint: Range | Check, column: pa.Array, entity_type: NodeType | EdgeType) -> pa.Array:
     if isinstance(constraint, Check):
-        # Arrow matches with RE2, the engine that validated the pattern when the schema was read.
+        # Arrow matches patterns with RE2, the same engine that validated the pattern when the schema was read.
         return pc.invert(pc.match_substring_regex(column, constraint.pattern))
     declared_property = entity_type.property(constraint.column)
     scalar = declared_property.type.scalar if declared_property is not None else ScalarType.F64
@@ -130,7 +130,7 @@ def _exact_bounds(range_constraint: Range, scalar: ScalarType) -> tuple[Any, Any
 
 
 def _is_unsatisfiable(range_constraint: Range, scalar: ScalarType) -> bool:
-    """Return whether the bounds lie outside the type's range, so that no value satisfies them."""
+    """Return whether the bounds lie outside the type's range, so no value satisfies them."""
     type_minimum, type_maximum = RANGES[scalar]
     return (range_constraint.low is not None and range_constraint.low > type_maximum) or (
         range_constraint.high is not None and range_constraint.high < type_minimum

@@ -1,8 +1,8 @@
-"""The `@key` and `@unique` rules: no two entities share a tuple in the final state of an operation.
+"""The `@key` and `@unique` rules: no two entities may share a tuple of values in the final state of an operation.
 
-A row with a null in the tuple is exempt. A value that the same operation frees may be reused. A
-node's id is derived from its key, so a stored row with the same key is the same row and is not
-looked up.
+A row with a null in the tuple is exempt. A value that the same operation releases may be reused. A
+node's id is derived from its key, so a stored row with the same key is the same row and does not
+need to be looked up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from .lookup import Lookup
 from .violation import Violation
 
 _STRING_TYPE = PropertyType(ScalarType.STRING)
-# Temporary columns; `#` cannot occur in a schema's column names.
+# The names of temporary columns; `#` cannot occur in a schema's column names.
 _POSITION, _HOLDER = "#at", "#holder"
 _FIRST_POSITION, _POSITION_COUNT = f"{_POSITION}_min", f"{_POSITION}_count"
 

@@ -1,6 +1,6 @@
-"""A violation: the rule that was broken, the entity, and the error to raise.
+"""A violation: the broken rule, the entity and the error to raise.
 
-A mutation raises the first violation, a load reports all of them, and a merge lists them as conflicts.
+A mutation raises the first violation, a load reports all violations, and a merge lists them as conflicts.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ _CONFLICT_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that an entity breaks; `input_line` is the entity's line in the input, if any.
+    """A violation of a rule by an entity; `input_line` is the entity's line in the input, if there is one.
 
-    `required_id` is a node or edge source for which input lines may have been rejected, in which case
-    the rejection is the actual cause. `edge_text` shows both endpoints of an edge.
+    `required_id` is the id of a node or edge source. If input lines with this id were rejected, the rejection is the
+    actual cause. `edge_text` describes both endpoints of an edge.
     """
 
     rule: Rule
@@ -57,7 +57,7 @@ class Violation:
                 entity_id=self.entity_id,
                 line=self.input_line,
                 first_input_position=self.conflicting_line,
-                hint=None if self.conflicting_line is None else "list each entity only once in an input",
+                hint=None if self.conflicting_line is None else "include each entity only once in the input",
             )
         if self.rule == "@unique":
             return self._unique_error()

@@ -1,4 +1,4 @@
-"""Bulk loads, exports and maintenance on Spark, with the same rules and publish as a single write.
+"""Bulk loads, exports and maintenance on Spark, with the same rules and the same publish step as a single write.
 
 Executors call the same functions of `storage`, `ingest` and `rules` as a load in this process.
 This package makes no data visible; `publish` publishes the staged data once. This is the only

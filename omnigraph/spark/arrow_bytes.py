@@ -1,6 +1,6 @@
-"""Arrow tables as bytes in one cell, so that they can pass through Spark without a Spark schema.
+"""Serialize Arrow tables to bytes in one cell, so they can pass through Spark without a Spark schema.
 
-Used only for DataFrame cells, by tasks and by the driver that reads them.
+This module is used only for DataFrame cells, by tasks and by the driver.
 """
 
 import pyarrow as pa

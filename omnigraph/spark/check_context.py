@@ -1,4 +1,4 @@
-"""Shared context of the checks of a bulk load: the load, the snapshot, and the reported rows."""
+"""The shared context of the checks of a bulk load: the load, the snapshot and the reported rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadCheckContext:
-    """Everything that the rules read: the task reports and the base snapshot.
+    """The data that the rules read: the task reports and the base snapshot.
 
-    `collected` are the reports that the driver collected from `task_reports`.
+    `collected` contains the reports that the driver collected from `task_reports`.
     """
 
     spark: "SparkSession"
@@ -48,7 +48,7 @@ class LoadCheckContext:
         return type_for_key(self.load_job.schema_ir.catalog, self.load_job.table_keys[type_number])
 
     def key_rows(self, *table_keys: TableKey) -> "DataFrame":
-        """Return ids, endpoints and positions of the records of some types, with the columns of `KEY_ROWS`.
+        """Return the ids, endpoints and positions of the records of some types, as rows with the columns of `KEY_ROWS`.
 
         Generated ids are null, because no other record can refer to them.
         """
@@ -57,7 +57,7 @@ class LoadCheckContext:
         return self.reported_key_rows(*table_keys).unionAll(staged_rows) if has_reported_rows else staged_rows
 
     def reported_key_rows(self, *table_keys: TableKey) -> "DataFrame":
-        """Return the rows of `key_rows` that exist only in task reports, and in no fragment."""
+        """Return the rows of `key_rows` that exist only in task reports and not in fragments."""
         type_numbers = [self.load_job.table_keys.index(key) for key in table_keys]
         return KEY_ROWS.select_from(self.task_reports, type_numbers)
 

@@ -1,4 +1,4 @@
-"""Check the rules that involve all records of a load, as Spark joins over its task reports.
+"""Check the rules that involve all records of a load, with Spark joins over its task reports.
 
 The rules cover duplicates, uniqueness, endpoints and cardinality, with the semantics defined in
 `rules`. Spark finds the records that break a rule; the driver converts them to violations.
@@ -63,7 +63,7 @@ def _find_repeated_ids(context: LoadCheckContext, table_keys: frozenset[TableKey
 
 
 def _find_duplicate_groups(rows: "DataFrame", group_columns: list[str]) -> list[tuple[tuple[Any, ...], list[int]]]:
-    """Return groups of more than one row, with their positions.
+    """Return the groups that contain more than one row, with the positions of the rows.
 
     Only hashes are exchanged and counted; rows with equal hashes are then compared by value.
     """
@@ -140,7 +140,7 @@ def _column_or_columns(columns: tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 def _held_value_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> list[Violation]:
-    """Return violations for unique values of stored entities that the load does not replace."""
+    """Return violations for records that repeat a unique value of a stored entity that the load does not replace."""
     violations = [
         report.violation
         for report in select_reports(context.collected, HeldValueReport)

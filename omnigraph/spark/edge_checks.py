@@ -17,7 +17,7 @@ _LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges from which ids are lo
 
 
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:
-    """Return violations for edges without a node, found by index lookups, and the types without repeated ids."""
+    """Return violations for edges with missing nodes, found by index lookups, and the types without repeated ids."""
     edge_types = {
         TableKey.edge(edge_type.name): edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -55,7 +55,7 @@ def _endpoint_violation(context: LoadCheckContext, edge_type: EdgeType, lost_row
 
 
 def _node_id_source(context: LoadCheckContext, node_key: TableKey) -> NodeIdSource:
-    """Return where to find the ids that a node type has after the load."""
+    """Return the locations of the ids that a node type has after the load."""
     fragments = context.staged_fragments.get(node_key, ())
     is_replaced = context.replaces_types and node_key in context.input_keys
     stored_count = 0 if is_replaced else context.snapshot.tables[node_key].row_count
@@ -70,7 +70,7 @@ def _node_id_source(context: LoadCheckContext, node_key: TableKey) -> NodeIdSour
 
 
 def dangling_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> Iterator[Violation]:
-    """Return violations for edges without a node, only for node types with records that are in no fragment."""
+    """Return violations for edges with missing nodes, only for node types with records that are not in fragments."""
     edge_types = [
         edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -124,7 +124,7 @@ def _violations_at_missing_nodes(
 
 
 def orphan_violations(context: LoadCheckContext) -> Iterator[Violation]:
-    """Return violations for stored edges whose node an overwrite removes."""
+    """Return violations for stored edges whose nodes are removed by an overwrite."""
     if not context.replaces_types:
         return
     for edge_type in context.load_job.schema_ir.catalog.edges:
@@ -147,7 +147,7 @@ def _stored_edges_without_node(
 
 
 def cardinality_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> Iterator[Violation]:
-    """Yield violations of cardinality bounds, including stored edges of the same source in the counts."""
+    """Yield violations of cardinality bounds, counting the stored edges of each source as well."""
     bounded_edges = {
         edge_key: edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -169,7 +169,7 @@ def cardinality_violations(context: LoadCheckContext, replaced_positions: frozen
 def _count_loaded_edges(
     context: LoadCheckContext, edge_types: Mapping[TableKey, EdgeType], replaced_positions: frozenset[int]
 ) -> Iterator[Violation]:
-    """Return cardinality violations of types without stored edges, where only loaded edges count."""
+    """Return cardinality violations of types without stored edges, where only loaded edges are counted."""
     from pyspark.sql import functions as f
 
     edges_by_number = {
@@ -195,7 +195,7 @@ def _outside_bounds_sql(edge_type: EdgeType) -> str:
 def _count_all_edges(
     context: LoadCheckContext, edge_type: EdgeType, replaced_positions: frozenset[int]
 ) -> Iterator[Violation]:
-    """Return sources with too few or too many edges after the load, including stored edges."""
+    """Return sources with too few or too many edges after the load, counting stored edges as well."""
     from pyspark.sql import functions as f
 
     edge_key = TableKey.edge(edge_type.name)

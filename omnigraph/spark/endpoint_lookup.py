@@ -1,8 +1,8 @@
-"""Look up the endpoints of loaded edges among all ids of their node types, without moving edges.
+"""Look up the endpoints of loaded edges among all ids of their node types, without shuffling edges.
 
 Executors look up every endpoint in an index of the ids, which each machine builds once and maps
-into memory. Only endpoints without a node are returned. Node types with records that were not
-written to fragments are handled by `check`.
+into memory. Only endpoints that have no node are returned. Node types with records that were not
+written to fragments are handled by `edge_checks`.
 """
 
 import shutil
@@ -39,7 +39,7 @@ LOST_ENDPOINT_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class NodeIdSource:
-    """The locations of a node type's ids: fragments of the load, and stored rows."""
+    """The locations of a node type's ids: the fragments of the load, and stored rows."""
 
     node_key: TableKey
     staged_fragments: Sequence[StagedFragment]
@@ -51,7 +51,7 @@ class NodeIdSource:
 class EndpointLookup:
     """The data that a task needs to look up endpoints.
 
-    `endpoint_columns` maps an edge key to its endpoint columns and the node key of each.
+    `endpoint_columns` maps an edge key to its endpoint columns, each with its node key.
     """
 
     load_id: str
@@ -60,7 +60,7 @@ class EndpointLookup:
     endpoint_columns: Mapping[TableKey, Sequence[tuple[str, TableKey]]]
 
     def open_index(self, node_key: TableKey) -> IdIndex:
-        """Open the index of a node type's ids on this machine, and build it if needed."""
+        """Open the index of a node type's ids on this machine, building it if necessary."""
         id_source = self.id_sources[node_key]
         id_count = id_source.indexed_stored_ids + sum(fragment.row_count for fragment in id_source.staged_fragments)
         index_folder = scratch_folder(self.load_id) / node_key.replace(":", "-")
@@ -78,7 +78,7 @@ class EndpointLookup:
 
 
 def scratch_folder(load_id: str) -> Path:
-    """Return this machine's folder for one load; on a worker, Spark removes it at exit anyway."""
+    """Return this machine's folder for one load; on a worker, Spark removes the folder at exit."""
     from pyspark import SparkFiles, TaskContext
 
     on_worker = TaskContext.get() is not None
@@ -102,7 +102,7 @@ def find_lost_endpoints(
     edge_fragments: Sequence[StagedFragment],
     reported_edges: "DataFrame | None",
 ) -> tuple[list[dict[str, Any]], frozenset[TableKey]]:
-    """Return every endpoint without a node, and the node types that may contain an id twice.
+    """Return every endpoint that has no node, and the node types that may contain an id twice.
 
     `edge_fragments` are the staged fragments of edges; `reported_edges` are the remaining edge
     records, whose column `type` is the index of a table key.
@@ -132,7 +132,7 @@ def remove_scratch_folders(spark: "SparkSession", load_id: str) -> None:
 
 
 def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batches:
-    """Return the lost endpoints of a fragment, whose ids are read only if there are any."""
+    """Return a fragment's endpoints that have no node; edge ids are read only if there are such endpoints."""
     lost_by_column: list[tuple[str, Any]] = []
     indexes = {node_key: lookup.open_index(node_key) for _, node_key in lookup.endpoint_columns[fragment.table_key]}
     yield from (_repeated_type_row(node_key) for node_key, id_index in indexes.items() if id_index.may_repeat_ids)
@@ -156,7 +156,7 @@ def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batch
 
 
 def _make_report_task(lookup: EndpointLookup, table_keys: Sequence[TableKey]) -> Any:
-    """Return the Spark function that finds lost endpoints of reported edges."""
+    """Return the Spark function that finds the endpoints of reported edges that have no node."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:

@@ -1,9 +1,9 @@
 """The Spark executor for maintenance, which runs work on tables, files and versions as Spark jobs.
 
 This executor is in the `spark` package because its jobs run in Spark tasks. The jobs write files
-that no version references; the driver turns these files into versions, holds the claim of a cleanup
-and makes every decision. A task that fails midway leaves nothing visible, and has removed only
-files that the delete queue still lists.
+that no version references; the driver turns these files into versions, holds the cleanup's claim
+and makes every decision. A task that fails midway makes nothing visible, and removes only files
+that are still in the delete queue.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ _JOBS_PER_ROUND = 64  # jobs between two checks of the driver's claim
 
 @dataclass(frozen=True, slots=True)
 class SparkExecutor:
-    """The `Executor` of `omnigraph.maintenance` on a Spark session."""
+    """An `Executor` for `omnigraph.maintenance` that runs on a Spark session."""
 
     spark: Any
     name: str = "spark"
@@ -71,7 +71,7 @@ class SparkExecutor:
         return listed_files
 
     def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
-        """Return the files of each version; an unreadable version is left to the driver."""
+        """Return the files of each version; the driver handles unreadable versions."""
         read_job = partial(_read_versions, pin_graph(store, {}))
         job_results = run_jobs(
             self.spark, read_job, list(_split_into_chunks(sorted(versions), _VERSIONS_PER_JOB)), short=True
@@ -81,7 +81,7 @@ class SparkExecutor:
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files, finishing each rank before the next."""
+        """Remove files, finishing each rank before starting the next one."""
         remove_job = partial(_remove_group, pin_graph(store, {}))
         for rank_names in group_by_rank(file_names):
             for round_jobs in _split_into_chunks(list(_split_into_chunks(rank_names, _FILES_PER_JOB)), _JOBS_PER_ROUND):
@@ -108,7 +108,7 @@ def _verify_group(pinned_graph: PinnedGraph, files: FileChecksums) -> dict[str, 
 
 
 def _locate_jobs(store: Store, jobs: Sequence[tuple[Table, Any]]) -> tuple[PinnedGraph, list[tuple[str, Any]]]:
-    """Pin the tables of jobs, and replace each table with its location, which can be shipped."""
+    """Pin the tables of jobs, and replace each table with its location, which can be sent to executors."""
     pinned_tables = {table.location: (table.location, table.version) for table, _ in jobs}
     return pin_graph(store, pinned_tables), [(table.location, job) for table, job in jobs]
 

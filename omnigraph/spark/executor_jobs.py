@@ -1,8 +1,8 @@
-"""Run independent jobs on executors: plain data in, plain data out, each result exactly once.
+"""Run independent jobs on executors; inputs and results are plain data, and each result is returned exactly once.
 
 A job may run twice if its task is lost, so running it twice must be harmless; only one of its
-results is returned. Inputs are captured in the function that Spark ships, because they must not
-appear in plans and logs.
+results is returned. Inputs are captured in the function that Spark sends to executors, because they
+must not appear in plans and logs.
 """
 
 import pickle
@@ -31,7 +31,7 @@ def run_jobs(
 ) -> list[JobResult]:
     """Return the results in job order; raise `ServerError` if a job fails permanently.
 
-    Each job is one task; if `short`, a task runs several jobs.
+    Each job is one task; if `short` is true, a task runs several jobs.
     """
     results: list[JobResult] = []
     with translate_spark_errors(spark):

@@ -1,7 +1,7 @@
-"""Export a snapshot to files in parallel, as NDJSON that can be loaded again, Parquet, or plain Lance.
+"""Export a snapshot to files in parallel, as loadable NDJSON, Parquet or plain Lance.
 
-Tasks write parts under temporary names; the driver renames them once all are complete, so a failed
-export leaves nothing that looks like a finished one. An export only reads the graph.
+Tasks write parts under temporary names; the driver renames them once all parts are complete, so a
+failed export cannot be mistaken for a finished one. An export only reads the graph.
 """
 
 import os
@@ -45,7 +45,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The result of an export: entities and files by table key, and the seconds of each step."""
+    """The result of an export: entities and files by table key, and the duration of each step in seconds."""
 
     form: ExportFormat
     commit_id: str
@@ -83,10 +83,10 @@ def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
     branch_state: BranchState | None = None,
     progress: Any = None,
 ) -> Exported:
-    """Write a snapshot to an empty or absent folder, as `nodes/<Type>` and `edges/<Type>`.
+    """Write a snapshot to an empty or new folder, as `nodes/<Type>` and `edges/<Type>`.
 
-    `ordered` sorts each type by id across its parts, so that equal snapshots produce equal rows in
-    equal order. Plain Lance writes one dataset per type. A read lease prevents a cleanup from
+    `ordered` sorts each type by id across its parts, so equal snapshots produce equal rows in the
+    same order. The plain Lance format writes one dataset per type. A read lease prevents a cleanup from
     removing the data being read. `branch_state` is the branch of the snapshot; `progress` is called
     for each type.
     """
@@ -190,7 +190,7 @@ def _read_in_order(task: ExportTask, batches: Batches) -> Batches:
 
 
 def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.RecordBatch:
-    """Write the rows of a task; return what the driver needs to name the part."""
+    """Write the rows of a task; return the data that the driver needs to name the part."""
     import json
 
     counted_batches = CountingBatches(task.schema, row_batches)
@@ -214,7 +214,7 @@ def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.
 
 
 class CountingBatches:
-    """Batches cast to one schema and counted as they pass through."""
+    """Casts batches to one schema and counts their rows."""
 
     def __init__(self, schema: pa.Schema, batches: Batches) -> None:
         self.schema, self.batches, self.row_count = schema, batches, 0

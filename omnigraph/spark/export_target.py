@@ -1,6 +1,6 @@
 """The target of an export: a folder on a disk shared by all workers, or an S3 prefix.
 
-The target is shipped to the export's tasks, which write their parts through it.
+The target is sent to the export's tasks, which use it to write their parts.
 """
 
 import os
@@ -17,7 +17,7 @@ from omnigraph.storage.root import parse_root
 
 @dataclass(frozen=True, slots=True)
 class ExportTarget:
-    """A folder for files; secrets in its settings must never appear in its `repr`."""
+    """A folder for exported files; secrets in its settings must never appear in its `repr`."""
 
     scheme: str
     path: str
@@ -70,7 +70,7 @@ def parse_export_target(folder: str | os.PathLike[str]) -> ExportTarget:
 
 
 class _WriteErrorContext:
-    """Converts write errors to `InputError`s that name the target."""
+    """Convert write errors to `InputError`s that contain the target."""
 
     def __init__(self, target: ExportTarget) -> None:
         self.target = target

@@ -1,9 +1,9 @@
-"""The filter of a data source: conditions that are applied before rows reach Spark.
+"""The filter of a data source, whose conditions are applied before rows reach Spark.
 
 This module owns the syntax of the conditions, a JSON array of `[column, operator, value]`, and
-their semantics, which are those of `where` in Spark: all conditions must be true, and a comparison
-with null is not true. Values are passed as typed parameters, never spliced into filter text. The
-tasks of a scan apply the conditions.
+their semantics, which are the same as those of `where` in Spark: all conditions must be true, and a
+comparison with null is not true. Values are passed as typed parameters, never inserted into filter
+text. The tasks of a scan apply the conditions.
 """
 
 import json
@@ -40,7 +40,7 @@ _SYNTAX = 'a filter is a JSON array like [["age", ">=", 18], ["name", "in", ["ad
 
 @dataclass(frozen=True, slots=True)
 class SparkFilter:
-    """Conditions as Arrow expressions: one for storage, and one for the batches that storage returns.
+    """The conditions as Arrow expressions, one for storage and one for the batches that storage returns.
 
     `batch_columns` are the columns that `batch_filter` reads.
     """

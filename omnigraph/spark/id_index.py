@@ -1,9 +1,9 @@
 """An index of all ids of a node type, in files that every process on a machine maps into memory.
 
-This module owns the format: the sorted hashes, the position where each hash prefix starts, and the
-ids in the same order. The first process builds the index while others wait for it; a hash match is
-confirmed by comparing the strings. The index is split into shards, so that building it needs
-bounded memory. The tasks of `endpoint_lookup` build and read the index.
+This module owns the format: the sorted hashes, the start position of each hash prefix, and the ids
+in the same order. The first process builds the index while other processes wait for it. A hash
+match is confirmed by comparing the strings. The index is split into shards to limit the memory
+needed to build it. The tasks of `endpoint_lookup` build and read the index.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ ReadIds = Callable[[], Iterable[pa.Array]]
 
 @dataclass(frozen=True, slots=True)
 class IdIndexShard:
-    """A memory-mapped shard of an index; `prefix_starts` is where the hashes of each prefix start."""
+    """A memory-mapped shard of an index; `prefix_starts` contains the start position of each hash prefix."""
 
     hashes: UInt64Array
     prefix_starts: npt.NDArray[np.uint32]
@@ -55,13 +55,13 @@ class IdIndexShard:
 
 @dataclass(frozen=True, slots=True)
 class IdIndex:
-    """The index of a type's ids."""
+    """An index of a type's ids."""
 
     shards: tuple[IdIndexShard, ...]
 
     @property
     def may_repeat_ids(self) -> bool:
-        """Whether two ids may be equal, because some hash occurs twice."""
+        """Whether two ids may be equal, because a hash occurs more than once."""
         return any(shard.has_repeated_hash for shard in self.shards)
 
     def missing_positions(self, text_column: pa.Array) -> Int64Array:
@@ -86,12 +86,12 @@ class IdIndex:
 
 
 def assign_shards(text_hashes: UInt64Array, shard_count: int) -> UInt64Array:
-    """Return the shard of each hash: the low bits select the shard, and the high bits the prefix."""
+    """Return the shard of each hash: the low bits select the shard, and the high bits select the prefix."""
     return text_hashes % np.uint64(shard_count)
 
 
 def open_id_index(folder: Path, id_count: int, read_ids: ReadIds) -> IdIndex:
-    """Open the index in a folder, building it if absent; `read_ids` yields about `id_count` ids."""
+    """Open the index in a folder, building it if it does not exist; `read_ids` yields about `id_count` ids."""
     shard_count = max(1, -(-id_count // SHARD_IDS))
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock_file:

@@ -1,9 +1,9 @@
-"""A load on Spark: stage and check everything, then publish once under an intent, or not at all.
+"""A load on Spark, which stages and checks all data and then publishes it once under an intent, or not at all.
 
 Tasks write fragments that no manifest references; the driver checks the rules that involve all
-records and passes one plan to `publish`. A driver that crashes before the confirmation leaves only
-files for retention to remove; one that crashes after it leaves an intent, which is completed when
-the graph is next opened.
+records and passes one plan to `publish`. If the driver crashes before the confirmation, only files
+remain, which retention removes. If it crashes after the confirmation, the intent remains and is
+completed when the graph is next opened.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +75,7 @@ StepNameCallback = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class BulkLoad:
-    """What to load and how: files or DataFrames by type, the mode, and whether it is a dry run.
+    """The options of a load: files or DataFrames by type, the mode, and whether it is a dry run.
 
     `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit the size
     of a fragment. `on_step` is called with the name of each step.
@@ -139,7 +139,7 @@ def _begin_transaction(branch_state: BranchState) -> WriteTxn:
 
 
 class LoadAttempt:
-    """One attempt at a load: its task reports, and what the driver derives from them."""
+    """One attempt at a load: its task reports and the results that the driver derives from them."""
 
     def __init__(
         self, spark: "SparkSession", branch_state: BranchState, bulk_load: BulkLoad, requirements: Sequence[Requirement]
@@ -189,7 +189,7 @@ class LoadAttempt:
         self.bulk_load.on_step(step_name)
 
     def stage(self, txn: WriteTxn) -> PublishPlan | None:
-        """Do all work that precedes the publish; return None if there is a problem or nothing to write."""
+        """Do all the work that precedes publishing; return None if there is a problem or nothing to write."""
         check_requirements(self.requirements, txn)
         snapshot = manifest_snapshot(txn.store, self.branch_state, txn.base)
         load_job, estimate = self.make_job(snapshot), estimate_input(self.bulk_load.input_files)
@@ -283,7 +283,7 @@ class LoadAttempt:
         )
 
     def cut_pieces(self) -> list[InputPiece]:
-        """Cut the input files into pieces for tasks."""
+        """Split the input files into pieces for tasks."""
         return cut_into_pieces(self.bulk_load.input_files, self._piece_bytes())
 
     def _piece_bytes(self) -> int:
@@ -293,7 +293,7 @@ class LoadAttempt:
         return min(max(task_share, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES)
 
     def run_tasks(self, load_job: LoadJob, pieces: Sequence[InputPiece]) -> "DataFrame":
-        """Run all tasks and persist their reports, because a task that ran again would write again."""
+        """Run all tasks and persist their reports, because running a task again would write its data again."""
         from pyspark import StorageLevel
 
         report_frames = []

@@ -1,7 +1,7 @@
-"""Merges with too many changes for one process, for which Spark compares tables and writes rows.
+"""Merge branches with too many changes for one process, using Spark to compare tables and write rows.
 
 Executors read only the fragments that differ, match rows by id in one shuffle of ids and row ids,
-and compare and write values where they are read. The driver receives ids, clashing rows, and the
+and compare and write values in the tasks that read them. The driver receives ids, conflicting rows, and the
 columns needed by rules that involve all rows; conflicts and the publish are handled as in any
 merge.
 """
@@ -64,7 +64,7 @@ _log = logging.getLogger("omnigraph")
 
 
 def spark_row_threshold() -> int:
-    """Read `OMNIGRAPH_MERGE_SPARK_ROWS`, the number of changed rows from which a merge runs on Spark."""
+    """Read `OMNIGRAPH_MERGE_SPARK_ROWS`, the number of changed rows at which a merge starts to use Spark."""
     setting = os.environ.get(THRESHOLD_VARIABLE) or str(SPARK_MIN_ROWS)
     if not setting.isdecimal():
         raise ConfigError(f"{THRESHOLD_VARIABLE} must be a number of rows, not '{setting}'")
@@ -73,17 +73,17 @@ def spark_row_threshold() -> int:
 
 @dataclass(slots=True)
 class SparkMerge:
-    """Compares and writes tables of a merge on Spark: all tables if `forced`, otherwise large ones."""
+    """Compares and writes the tables of a merge on Spark: all tables if `forced`, otherwise only large tables."""
 
     session: Any = None
     forced: bool = False
 
     def select_tables(self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]) -> frozenset[str]:
-        """Select the tables to compare on Spark; none if the merge is small."""
+        """Select the tables to compare on Spark, or no tables if the merge is small."""
         if self.forced:
             return frozenset(table_keys)
         min_rows = spark_row_threshold()
-        # The bound from row counts needs no table to be opened, so it is checked first.
+        # The upper bound from row counts is checked first, because it does not require opening a table.
         if sum(_max_changed_rows(merge_inputs, key) for key in table_keys) < min_rows:
             return frozenset()
         changed_rows = {key: _count_changed_rows(merge_inputs, key) for key in table_keys}
@@ -92,7 +92,7 @@ class SparkMerge:
         if self.session is None:
             self.session = spark_session_if_available()
         if self.session is None:
-            _log.info("a large merge runs in this process: Spark is not available")
+            _log.info("running a large merge in this process because Spark is not available")
             return frozenset()
         return frozenset(key for key, row_count in changed_rows.items() if row_count >= _MIN_TABLE_ROWS)
 
@@ -117,7 +117,7 @@ class SparkMerge:
     def write(
         self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
     ) -> list[Mapping[str, Any]]:
-        """Write rows of one table as fragments of another; keep the row ids that are given."""
+        """Write rows of one table as fragments of another, preserving the given row ids."""
         spark = self._checked_session()
         pinned_graph = pin_graph(store, {SOURCE: _pinned_version(source_table), TARGET: _pinned_version(target_table)})
         write_order = np.lexsort((row_ids, kept_row_ids >= 0))
@@ -141,7 +141,7 @@ class SparkMerge:
             set_numbers = spark.range(0, len(fragment_sets), 1, len(fragment_sets))
             entries = set_numbers.mapInArrow(make_candidate_task(three_way.pinned_graph, fragment_sets), ENTRY_DDL)
             matched_entries = entries.groupBy("id").agg(*(sql.max(column).alias(column) for column in ROW_ID_COLUMNS))
-            # Sort by row id, so that adjacent rows are read together.
+            # Sort by row id so that adjacent rows are read together.
             read_order = sql.coalesce("theirs", "ours", "was_theirs", "was_ours")
             result_rows = (
                 matched_entries.sortWithinPartitions(read_order)
@@ -247,7 +247,7 @@ def _offloaded_sides(
 
 
 def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Concatenate the tables of all tasks in id order, like a comparison in one process."""
+    """Concatenate the tables of all tasks in id order, as in a comparison in one process."""
     combined = pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in tables)])
     return combined.sort_by("id").combine_chunks()
 

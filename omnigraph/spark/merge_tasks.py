@@ -1,9 +1,8 @@
-"""Tasks of a merge on Spark: list rows that may differ, compare them, and write rows to the target.
+"""The tasks of a merge on Spark, which list rows that may differ, compare them, and write rows to the target.
 
 The tasks run on executors, with the same comparison and storage code as a merge in one process.
-Only ids and row ids are shuffled; values are read where they are compared, one piece at a time.
-Nothing is published here. This module does not import pyspark itself; `merge` ships its functions
-to Spark.
+Only ids and row ids are shuffled; values are read by the tasks that compare them, one piece at a time.
+This module publishes nothing. This module does not import pyspark itself; `merge` sends its functions to Spark.
 """
 
 import json
@@ -33,7 +32,7 @@ from .pinned_graph import PinnedGraph
 
 BASE, OURS, THEIRS = "base", "ours", "theirs"
 SOURCE, TARGET = "source", "target"
-# Row ids of an entity that may have changed: for each side, the row id in the base and on the side.
+# The row ids of an entity that may have changed: for each side, the row id in the base and on that side.
 ROW_ID_COLUMNS = ("was_ours", "ours", "was_theirs", "theirs")
 ENTRY_DDL = ", ".join(["id string", *(f"{name} bigint" for name in ROW_ID_COLUMNS)])
 RESULT_DDL = "kind string, data binary"
@@ -47,9 +46,9 @@ BoolMask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class DifferingFragments:
-    """Fragments in which one side differs from the base.
+    """The fragments in which one side differs from the base.
 
-    `only_deletions` means that both fragments have the same data files and differ only in deleted
+    If `only_deletions` is true, both fragments have the same data files and differ only in deleted
     rows.
     """
 
@@ -63,8 +62,8 @@ class DifferingFragments:
 class ThreeWayTable:
     """One table in three versions: base, ours and theirs.
 
-    `rule_columns` are the columns read by rules that involve all rows; `initial_values` fill
-    columns that the base did not have.
+    `rule_columns` are the columns read by rules that involve all rows; `initial_values` are the
+    values of columns that the base did not have.
     """
 
     pinned_graph: PinnedGraph
@@ -120,10 +119,10 @@ def _candidate_entries(pinned_graph: PinnedGraph, fragment_set: DifferingFragmen
 def make_compare_task(three_way: ThreeWayTable) -> BatchFunction:
     """Return the Spark function that compares matched entries and yields one table per result kind.
 
-    `insert` and `update` are rows that only the other side changed, `delete` are ids of rows that
-    it removed, and `broken` are rows taken from it that violate a row rule. `clash` holds row ids,
-    in all versions, of entities that both sides changed differently. `added` are edges that the
-    target added.
+    `insert` and `update` contain rows that only the other side changed, `delete` contains the ids
+    of rows that it removed, and `broken` contains rows taken from it that violate a row rule.
+    `clash` contains the row ids, in all versions, of entities that both sides changed differently. `added` contains
+    edges that the target added.
     """
 
     def run(batches: Batches) -> Batches:
@@ -167,7 +166,7 @@ def _compare_entries(three_way: ThreeWayTable, entries: pa.RecordBatch) -> Batch
 
 
 def _taken_rows(three_way: ThreeWayTable, kind: str, row_ids: pa.Array) -> Batches:
-    """Return the rows taken from the other side, with each row checked, as it may never have been validated."""
+    """Return the rows taken from the other side, after checking each row, because it may never have been validated."""
     source_table = three_way.pinned_graph.table(THEIRS)
     source_rows = _read_rows(source_table, row_ids).cast(row_schema(source_table.schema))
     rule_rows = source_rows.select(three_way.rule_columns).append_column(SOURCE_ROW_ID, row_ids)
@@ -184,7 +183,7 @@ def _valid_mask(column: pa.Array) -> BoolMask:
 
 
 def _changed_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array) -> BoolMask:
-    """Return a mask of the entities that a side changed: the row exists in only one version, or its values differ."""
+    """Return a mask of the entities that a side changed: their row exists in only one version, or its values differ."""
     in_base, in_side = _valid_mask(base_row_ids), _valid_mask(side_row_ids)
     in_both = pa.array(np.flatnonzero(in_base & in_side))
     changed = in_base ^ in_side
@@ -253,7 +252,7 @@ def make_write_task(pinned_graph: PinnedGraph) -> BatchFunction:
 
 
 class _FragmentBuffer:
-    """Rows waiting to be written as one fragment."""
+    """The rows to be written as one fragment."""
 
     def __init__(self, pinned_graph: PinnedGraph, *, keeps_row_ids: bool) -> None:
         self.pinned_graph, self.keeps_row_ids = pinned_graph, keeps_row_ids

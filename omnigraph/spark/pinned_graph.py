@@ -1,7 +1,8 @@
-"""A graph as executors open it: the root with its settings, and the tables at pinned versions.
+"""A graph in the form that executors open: the root with its settings, and the tables at pinned versions.
 
-A pinned graph is captured in the functions that Spark ships, because it must not appear in plans
-and logs. Its secrets must never appear in its `repr`. Each worker process opens a root once.
+A pinned graph is captured in the functions that Spark sends to executors, because it must not
+appear in plans and logs. The secrets of a pinned graph must never appear in its `repr`. Each worker process opens a
+root once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ PinnedVersion = tuple[str, int]  # location and Lance version
 
 @dataclass(frozen=True, slots=True)
 class PinnedGraph:
-    """A graph at one version, with everything an executor needs to open it."""
+    """A graph at one version, with everything that an executor needs to open it."""
 
     uri: str
     tables: Mapping[str, PinnedVersion]
@@ -59,7 +60,7 @@ class PinnedRowLookup:
 
 
 def pin_graph(store: Store, tables: Mapping[str, PinnedVersion]) -> PinnedGraph:
-    """Describe a store and pinned table versions in a form that can be shipped to executors."""
+    """Describe a store and pinned table versions in a form that can be sent to executors."""
     options = () if store.root.is_local else tuple(sorted(store.root.options.items()))
     return PinnedGraph(store.root.uri, dict(tables), store.durability, options)
 

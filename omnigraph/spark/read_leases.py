@@ -1,8 +1,8 @@
-"""Read leases of Spark jobs, which prevent a cleanup from removing what their tasks read.
+"""Read leases for Spark jobs, which prevent a cleanup from removing the data that their tasks read.
 
 The driver holds a lease for the duration of a call. Spark does not report when a DataFrame is no
 longer used, so each task of a DataFrame renews its lease, which expires after the last task. If the
-store is not writable, there is no lease, and the read continues without one.
+store is not writable, the read continues without a lease.
 """
 
 import logging
@@ -44,7 +44,7 @@ class DataFrameLease:
 
     @contextmanager
     def keep_alive(self) -> Iterator[None]:
-        """Protect the data that a task reads while the block runs, and until the lease expires.
+        """Protect the data that a task reads, while the block runs and until the lease expires.
 
         Raises `HistoryReclaimed` if the table version has already been removed.
         """
@@ -81,7 +81,7 @@ class DataFrameLease:
 
 
 def lease_for_table(branch_state: BranchState, snapshot: Snapshot, table_key: TableKey) -> DataFrameLease:
-    """Return a lease on one table of a snapshot; nothing is written until a task reads."""
+    """Return a lease on one table of a snapshot; nothing is written until a task reads data."""
     intent = build_read_intent(_branch_of_snapshot(snapshot, branch_state), snapshot)
     return DataFrameLease(pin_graph(snapshot.store, {}), intent, snapshot.tables[table_key])
 
@@ -100,8 +100,8 @@ def _branch_of_snapshot(snapshot: Snapshot, branch_state: BranchState | None) ->
 
 @contextmanager
 def snapshot_lease(snapshot: Snapshot, branch_state: BranchState | None = None) -> Iterator[None]:
-    """Protect everything that a snapshot shows while the block runs."""
-    # A read-only handle must not write, not even a lease, so open a writable store.
+    """Protect all data of a snapshot while the block runs."""
+    # A read-only handle must not write anything, not even a lease, so a writable store is opened.
     store = pin_graph(snapshot.store, {}).store()
     with ExitStack() as exit_stack:
         try:

@@ -1,4 +1,4 @@
-"""Errors, problems and violations as JSON, so that tasks can report them to the driver.
+"""Encode errors, problems and violations as JSON, so tasks can report them to the driver.
 
 This encoding is specific to Spark; within one process, errors and violations are passed as objects.
 JSON has fewer types than Python, so a value of any other type becomes an object with one member,
@@ -21,7 +21,7 @@ from omnigraph.rules.violation import Violation
 from omnigraph.values.table_key import TableKey
 
 _ERROR_SETTINGS = ("hint", "effect", "retryable", "status", "request_id")
-# A datetime is also a date, so it must come first; a table key is also a string, so strings are tested after these.
+# A datetime is also a date, so datetimes are tested first; a table key is also a string, so strings are tested last.
 _SCALAR_CODECS: Mapping[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     bytes: ("$bytes", lambda value: b64encode(value).decode(), b64decode),
     datetime: ("$datetime", datetime.isoformat, datetime.fromisoformat),
@@ -83,7 +83,7 @@ def _untag_value(tagged: Any) -> Any:
 
 
 def error_members(error: ClientError) -> dict[str, Any]:
-    """Return an error as plain members: its class, message, details and remaining arguments."""
+    """Return an error as a JSON object with its class, message, details and remaining arguments."""
     settings = {name: error.__dict__[name] for name in _ERROR_SETTINGS if name in error.__dict__}
     return {"class": type(error).__name__, "message": error.message, "facts": error.details, "settings": settings}
 
@@ -104,7 +104,7 @@ def _client_errors() -> dict[str, type[ClientError]]:
 
 
 def problem_members(problem: LoadProblem) -> dict[str, Any]:
-    """Return a problem as plain members."""
+    """Return a problem as a JSON object."""
     members = {field.name: getattr(problem, field.name) for field in fields(problem)}
     return {**members, "error": error_members(problem.error)}
 
@@ -115,7 +115,7 @@ def problem_from_members(members: Mapping[str, Any]) -> LoadProblem:
 
 
 def violation_members(violation: Violation) -> dict[str, Any]:
-    """Return a violation as plain members."""
+    """Return a violation as a JSON object."""
     return {field.name: getattr(violation, field.name) for field in fields(violation)}
 
 

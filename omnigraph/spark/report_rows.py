@@ -1,8 +1,8 @@
-"""Reports with one row per record, as Arrow batches with a separate schema for each kind.
+"""Reports with one row per record, stored as Arrow batches with a separate schema for each kind.
 
 Spark joins and counts these rows; the driver never collects them. All reports of a task share one
-DataFrame, which has the columns of all kinds: a batch is padded with nulls before it leaves the
-task, and narrowed when rows of its kind are selected.
+DataFrame, which has the columns of all kinds: a batch is padded with null columns before it leaves
+the task, and reduced to its own columns when rows of its kind are selected.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SPARK_TYPES = {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.binary(): "binary"}
-# The columns of the DataFrame are `kind`, then those of per-record reports, then the remaining
-# ones.
+# The columns of the DataFrame are `kind`, then the columns of per-record reports, then the remaining columns.
 REPORT_SCHEMA = pa.schema(
     [
         ("kind", pa.string()),
@@ -56,12 +55,12 @@ class RowKind:
         return spark_ddl(self.schema)
 
     def batch(self, row_count: int, **columns: Any) -> pa.RecordBatch:
-        """Build rows; a missing column is null, and a scalar is repeated for all rows."""
+        """Build rows; missing columns are null, and a scalar is repeated for all rows."""
         arrays = [_column_array(column, columns.get(column.name), row_count) for column in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def to_report(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Widen rows to the columns of all reports."""
+        """Extend rows to the columns of all reports."""
         columns = {name: rows.column(name) for name in self.schema.names}
         return widen_batch(self.kind, rows.num_rows, columns)
 
@@ -71,7 +70,7 @@ class RowKind:
         return own_rows.select(self.schema.names)
 
     def select_from(self, task_reports: "DataFrame", types: Sequence[int] | None = None) -> "DataFrame":
-        """Select the rows of this kind, for some or all types, from the reports of all tasks."""
+        """Select the rows of this kind from the reports of all tasks, for some or all types."""
         own_rows = task_reports.where(task_reports.kind == self.kind)
         if types is not None:
             own_rows = own_rows.where(own_rows.type.isin(list(types)))
@@ -92,13 +91,13 @@ TUPLE_ROWS = RowKind(
         [("type", pa.int32()), ("grp", pa.int32()), ("value", pa.string()), ("id", pa.string()), ("spot", pa.int64())]
     ),
 )
-# A stored edge that is replaced by a loaded one.
+# A stored edge that is replaced by a loaded edge.
 REPLACED_EDGE_ROWS = RowKind("old", pa.schema([("type", pa.int32()), ("id", pa.string()), ("src", pa.string())]))
 ROW_KINDS = (KEY_ROWS, TUPLE_ROWS, REPLACED_EDGE_ROWS)
 
 
 def widen_batch(kind: str, row_count: int, columns: dict[str, Any]) -> pa.RecordBatch:
-    """Build a batch with the columns of all reports; a missing column is null."""
+    """Build a batch with the columns of all reports; missing columns are null."""
     columns = {**columns, "kind": kind}
     arrays = [_column_array(column, columns.get(column.name), row_count) for column in REPORT_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=REPORT_SCHEMA)

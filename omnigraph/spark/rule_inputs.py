@@ -1,4 +1,4 @@
-"""Inputs of the rules that involve all records: ids, endpoints and unique tuples.
+"""The inputs for the rules that involve all records: ids, endpoints and unique tuples.
 
 This module owns the columns of these inputs. Rows that were written are read back from their
 fragments, and all other rows are sent as task reports; both have the same columns. Tasks create
@@ -26,7 +26,7 @@ _SYSTEM_COLUMNS = ("id", "src", "dst")
 def key_batches(
     entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions, *, ids_generated: bool
 ) -> ReportBatches:
-    """Return `KEY_ROWS`; a generated id is omitted, because no other record can refer to it."""
+    """Return `KEY_ROWS` batches; generated ids are omitted, because no other record can refer to them."""
     if not rows.num_rows or (ids_generated and isinstance(entity_type, NodeType)):
         return
     endpoint_arrays = {"src": rows["src"], "dst": rows["dst"]} if isinstance(entity_type, EdgeType) else {}
@@ -37,7 +37,7 @@ def key_batches(
 def tuple_batches(
     entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions
 ) -> ReportBatches:
-    """Return `TUPLE_ROWS`; the key of a node needs no tuple, because it is the id."""
+    """Return `TUPLE_ROWS` batches; the key of a node needs no tuple, because it is the node's id."""
     for group_number, unique_columns in enumerate(unique_groups(entity_type)):
         tuple_texts = encode_tuples(entity_type, rows, unique_columns)
         has_value = pc.is_valid(tuple_texts).to_numpy(zero_copy_only=False)
@@ -54,7 +54,7 @@ def tuple_batches(
 
 
 def key_columns(fragment: StagedFragment) -> list[str]:
-    """Return the columns of a fragment that hold ids and endpoints."""
+    """Return the columns of a fragment that contain ids and endpoints."""
     columns = [] if fragment.ids_generated else ["id"]
     return columns + (["src", "dst"] if fragment.table_key.is_edge else [])
 
@@ -71,7 +71,7 @@ def make_key_rows(table_keys: Sequence[str]) -> MakeRows:
 
 
 def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
-    """Return the columns of a fragment that hold unique values."""
+    """Return the columns of a fragment that contain unique values."""
     return lambda fragment: sorted(
         {
             "id",

@@ -1,8 +1,8 @@
-"""The Spark session: a minimal local one, one on a cluster or behind Spark Connect, or the caller's.
+"""The Spark session: a minimal local session, a session on a cluster or Spark Connect server, or the caller's session.
 
 This is the only module that may use the Spark context, which Spark Connect does not have. This
-module finds Java or explains what is missing. Output of the JVM goes to a file, never to the
-terminal.
+module also finds Java, or explains what is missing. The output of the JVM goes to a file, never to
+the terminal.
 """
 
 import logging
@@ -44,14 +44,14 @@ _LOCAL_SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 _CONNECT_PACKAGES = ("pandas", "grpc", "grpc_status", "zstandard")
-# A machine without disk space fails tasks quickly and gets new ones, so Spark must exclude it.
+# On a machine without disk space, tasks fail quickly and new tasks are assigned, so Spark must exclude the machine.
 _CLUSTER_SETTINGS = {"spark.excludeOnFailure.enabled": "true"}
 
 
 def spark_session(
     *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Return the active session of this process, or start one: local, on `master` or on `remote`.
+    """Return the active session of this process, or start a local session or one on `master` or `remote`.
 
     Raises `ConfigError` if PySpark or Java is missing, or if the session does not start.
     """
@@ -77,14 +77,14 @@ def _import_pyspark() -> Any:
     except ImportError as error:
         raise ConfigError(
             reason="PySpark is not installed",
-            hint="pip install omnigraph[spark]; for small data, use engine 'local'",
+            hint="run `pip install omnigraph[spark]`; for small data, use engine 'local'",
         ) from error
     allow_without_pandas()
     return pyspark.sql
 
 
 def allow_without_pandas() -> None:
-    """Let `mapInArrow` run without pandas, which Spark requires there but does not use.
+    """Allow `mapInArrow` to run without pandas, which Spark requires but does not use there.
 
     If pandas is installed, creating the first pyarrow array imports it, which doubles the start-up
     time of every command.
@@ -97,7 +97,8 @@ def allow_without_pandas() -> None:
 
 
 def _start_connect_session(session_class: Any, remote: str, settings: Mapping[str, str]) -> "SparkSession":
-    # Checked here, because PySpark mistakes `python -c` for its own tests and exits with status 0.
+    # Missing packages are detected here, because PySpark mistakes `python -c` for its own tests and exits with status
+    # 0.
     missing_packages = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
     if missing_packages:
         raise ConfigError(
@@ -117,7 +118,7 @@ def _start_classic_session(session_class: Any, master: str, settings: Mapping[st
     if running_context is not None and running_context.master != master:
         raise ConfigError(
             reason=f"this process already runs Spark on {running_context.master}, not on {master}",
-            hint="pass that session, or stop it first",
+            hint="pass the running session, or stop it first",
         )
     is_local = master.startswith("local")
     mode_settings = _LOCAL_SETTINGS if is_local else _CLUSTER_SETTINGS
@@ -148,7 +149,7 @@ def _start_jvm(spark_conf: Any) -> None:
     try:
         untyped_launch: Any = launch_gateway
         with warnings.catch_warnings():
-            # Lance warns about forks, but this fork only starts Java.
+            # Lance warns about forked processes, but this fork only starts Java.
             warnings.filterwarnings("ignore", message=".*fork")
             gateway = untyped_launch(spark_conf, popen_kwargs={"stderr": log_descriptor})
     except Exception as error:
@@ -175,12 +176,12 @@ def spark_session_if_available() -> "SparkSession | None":
     try:
         return spark_session()
     except ConfigError as error:
-        _log.info("maintenance runs in this process: %s", error)
+        _log.info("running maintenance in this process: %s", error)
         return None
 
 
 def find_java(environment: Mapping[str, str], prefix: Path) -> Path | None:
-    """Find a `java` that is recent enough: from JAVA_HOME, on the path, or next to this Python."""
+    """Find a recent enough `java` executable: in JAVA_HOME, on the path, or next to this Python interpreter."""
     candidates = [Path(environment["JAVA_HOME"], "bin", "java")] if environment.get("JAVA_HOME") else []
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     candidates += [Path(on_path).resolve()] if on_path else []
@@ -203,7 +204,7 @@ def _java_major_version(java_path: Path) -> int:
 
 
 def parallelism(spark: "SparkSession") -> int:
-    """Return how many tasks can run concurrently; an estimate if the session does not report it."""
+    """Return the number of tasks that can run concurrently, or an estimate if the session does not report it."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no context
@@ -211,7 +212,7 @@ def parallelism(spark: "SparkSession") -> int:
 
 
 def running_tasks(spark: "SparkSession") -> tuple[int, int]:
-    """Return the numbers of finished and known tasks in running stages; zeros if the session does not report them."""
+    """Return the number of finished and known tasks in running stages, or zeros if the session does not report them."""
     try:
         tracker = spark.sparkContext.statusTracker()
         stage_infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
@@ -225,7 +226,7 @@ def running_tasks(spark: "SparkSession") -> tuple[int, int]:
 def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
     """Convert Spark failures to `ServerError`, and cancel our jobs on an interrupt.
 
-    Only our own jobs are cancelled: a session passed in by the caller may run others.
+    Only our own jobs are cancelled, because a session passed in by the caller may run other jobs.
     """
     job_tag = f"omnigraph-{clock_and_ids.new_ulid()}"
     spark.addTag(job_tag)
@@ -240,7 +241,7 @@ def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
         raise ServerError(
             f"the Spark job failed: {_find_cause(str(error))}",
             effect="none",
-            hint="nothing was published; fix the cause and run it again",
+            hint="nothing was published; fix the cause and run the command again",
         ) from error
     finally:
         with suppress(Exception):  # the session may have ended
@@ -248,7 +249,7 @@ def translate_spark_errors(spark: "SparkSession") -> Iterator[None]:
 
 
 def _find_cause(failure_report: str) -> str:
-    r"""Return the line of a long error report that names the error.
+    r"""Return the line of a long error report that contains the error message.
 
     >>> _find_cause("Job aborted\nTraceback:\n  File x\nValueError: no room\n at java.Thing")
     'ValueError: no room'

@@ -1,4 +1,4 @@
-"""Snapshots in Spark: the node and edge types of a snapshot as DataFrames."""
+"""Read the node and edge types of a snapshot as Spark DataFrames."""
 
 import os
 from collections.abc import Sequence
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparkGraph:
-    """A snapshot bound to a Spark session; all of its DataFrames show that snapshot."""
+    """A snapshot bound to a Spark session; all of its DataFrames read that snapshot."""
 
     session: "SparkSession"
     snapshot: Snapshot
     branch_state: BranchState | None = None
 
     def nodes(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
-        """Return the nodes of a type, with id and properties."""
+        """Return the nodes of a type as a DataFrame with the id and the properties."""
         return self._scan_table(TableKey.node(name), columns, where)
 
     def edges(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
-        """Return the edges of a type, with id, src, dst and properties."""
+        """Return the edges of a type as a DataFrame with id, src, dst and the properties."""
         return self._scan_table(TableKey.edge(name), columns, where)
 
     def table(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
-        """Return the table of a node or edge type; the node type takes precedence if both exist.
+        """Return the DataFrame of a node or edge type; the node type takes precedence if both exist.
 
         `where` is an Arrow expression, which Lance applies before rows reach Spark.
         """

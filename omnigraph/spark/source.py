@@ -1,9 +1,9 @@
-"""`spark.read.format("omnigraph")` and `df.write.format("omnigraph")`: a type as a data source.
+"""The data source behind `spark.read.format("omnigraph")` and `df.write.format("omnigraph")`.
 
 Reading pins one commit when the DataFrame is created, with the columns and filter from its options.
 `pushFilters` must not be implemented, because Spark 4.3 reuses the filters that one query pushed
-for every other use of the same DataFrame, and loses rows. A write is one commit and follows the
-same rules as a load.
+down for every other use of the same DataFrame, and thereby loses rows. A write is one commit and
+follows the same rules as a load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ class GraphSource(api.DataSource):
         if len(revision_options) > 1:
             raise UsageError(reason=f"{' and '.join(revision_options)} are mutually exclusive: pass only one of them")
         self.uri = self.lowercase_options.get("graph") or self.lowercase_options["path"]
-        # Pinned here, once: everything planned from this object must read the same commit.
+        # The commit is pinned once, here, because everything planned from this object must read the same commit.
         self.commit_id = self._open_snapshot().commit_id
 
     @classmethod
@@ -77,7 +77,7 @@ class GraphSource(api.DataSource):
         return spark_ddl(self._entity_type(pinned), self._selected_columns(pinned))
 
     def reader(self, schema: Any) -> "GraphReader":
-        """Return a reader of the pinned commit."""
+        """Return a reader for the pinned commit."""
         pinned = self._pinned_snapshot()
         entity_type = self._entity_type(pinned)
         table_key = TableKey.of(entity_type.kind, entity_type.name)
@@ -91,7 +91,7 @@ class GraphSource(api.DataSource):
         return GraphReader(pinned_graph, table_key, entity_type, column_names, fragment_groups, row_filter, lease)
 
     def writer(self, schema: Any, overwrite: bool) -> "GraphWriter":
-        """Return a writer to the branch."""
+        """Return a writer for the branch."""
         if "at" in self.lowercase_options or "version" in self.lowercase_options:
             raise UsageError(reason="cannot write to a past version: pass a branch")
         pinned, branch_name = self._pinned_snapshot(), self.lowercase_options.get("branch", MAIN)

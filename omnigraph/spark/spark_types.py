@@ -1,8 +1,9 @@
-"""Graph types as Spark types.
+"""Map graph types to Spark types.
 
-U32 becomes long, U64 decimal(20,0), DateTime timestamp, Vector array<float>, and Blob binary; all
-other types have the same name. Conversion never changes a value: each Spark type can represent
-every value of its graph type. Types are written as DDL strings, which do not require pyspark.
+U32 maps to long, U64 to decimal(20,0), DateTime to timestamp, Vector to array<float>, and Blob to
+binary; all other types have the same name. Conversion never changes a value: each Spark type can
+represent every value of its graph type. Types are written as DDL strings, which do not require
+pyspark.
 """
 
 from collections.abc import Sequence
@@ -49,7 +50,7 @@ def spark_arrow_type(property_type: PropertyType) -> pa.DataType:
 
 
 def columns_of_type(entity_type: NodeType | EdgeType) -> list[str]:
-    """Return the columns of a type: id, for edges src and dst, then properties as declared."""
+    """Return the columns of a type: id, src and dst for edges, and the properties in declaration order."""
     system_columns = ["id"] if isinstance(entity_type, NodeType) else ["id", "src", "dst"]
     return [*system_columns, *(prop.name for prop in entity_type.properties)]
 
@@ -83,7 +84,7 @@ def spark_arrow_schema(
 
 
 def cast_to_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Cast a batch of a table to the Spark types."""
+    """Cast a batch of table rows to the Spark types."""
     columns = [batch.column(field.name).cast(field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -1,4 +1,4 @@
-"""Tasks of a load: parse, shape, check row rules, write fragments, and report to the driver.
+"""The tasks of a load, which parse and convert records, check row rules, write fragments and report to the driver.
 
 The tasks run on executors, with the same parser, rules and storage code as a load in one process. A
 task makes nothing visible and is independent of other tasks: the driver checks the rules that
@@ -54,9 +54,9 @@ ReportBatches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class LoadJob:
-    """A load from the perspective of its tasks.
+    """The description of a load that its tasks receive.
 
-    `filled_keys` are tables that have rows; records at `skipped_positions` are not written.
+    `filled_keys` are the keys of tables that have rows; records at `skipped_positions` are not written.
     """
 
     schema_ir: SchemaIR
@@ -72,7 +72,7 @@ class LoadJob:
 
 
 def make_piece_task(load_job: LoadJob, pieces: Sequence[InputPiece]) -> Callable[[ReportBatches], ReportBatches]:
-    """Return the Spark function that loads pieces by their numbers."""
+    """Return the Spark function that loads input pieces by number."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         for batch in batches:
@@ -85,7 +85,7 @@ def make_piece_task(load_job: LoadJob, pieces: Sequence[InputPiece]) -> Callable
 def make_frame_task(
     load_job: LoadJob, table_key: TableKey, first_number: int
 ) -> Callable[[ReportBatches], ReportBatches]:
-    """Return the Spark function that loads a DataFrame of one type; partitions are numbered from `first`."""
+    """Return the Spark function that loads a DataFrame of one type; partition numbers start at `first_number`."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         from pyspark import TaskContext
@@ -102,7 +102,7 @@ def make_frame_task(
 
 
 def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Table:
-    """Cast decimals of U64 columns, for which Spark has no type, back to unsigned integers."""
+    """Cast U64 columns, which Spark represents as decimals, back to unsigned integers."""
     unsigned_columns = {prop.name for prop in entity_type.properties if prop.type.scalar is ScalarType.U64}
     for column_index, column in enumerate(table.column_names):
         if column in unsigned_columns and pa.types.is_decimal(table.schema.field(column).type):
@@ -111,7 +111,7 @@ def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Ta
 
 
 def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches]) -> ReportBatches:
-    """Yield the reports of a piece; report an input error instead of failing the task."""
+    """Yield the reports of a piece; input errors are reported and do not fail the task."""
     try:
         yield from load_piece()
     except ClientError as error:
@@ -150,7 +150,7 @@ def table_key_of(schema_ir: SchemaIR, type_name: str) -> TableKey:
 
 @dataclass(slots=True)
 class RowBuffer:
-    """Rows of one type waiting to be written."""
+    """The rows of one type that are waiting to be written."""
 
     tables: list[pa.Table] = field(default_factory=list)
     position_arrays: list[Positions] = field(default_factory=list)
@@ -168,7 +168,7 @@ class RowBuffer:
 
 
 class PieceLoader:
-    """Loads one piece."""
+    """Loads one piece of the input."""
 
     def __init__(self, load_job: LoadJob) -> None:
         self.load_job = load_job
@@ -267,7 +267,7 @@ class PieceLoader:
     def _report_unwritten(
         self, table_key: TableKey, rows: pa.Table, positions: Positions, *, ids_generated: bool
     ) -> ReportBatches:
-        """Report records that are in no fragment."""
+        """Report the records that are not in a fragment."""
         entity_type, type_number = (
             type_for_key(self.load_job.schema_ir.catalog, table_key),
             self._type_number(table_key),

@@ -1,7 +1,7 @@
-"""Fragments written by a load's tasks: what the driver records about each one, and how to read them back.
+"""The fragments that a load's tasks write: the driver's record of each fragment, and how to read fragments back.
 
 This module owns the input positions of a fragment's rows. The rules that involve all records read
-single columns back from the fragments, so no record passes through Spark for checking.
+single columns back from the fragments, so records are not passed through Spark to be checked.
 """
 
 import zlib
@@ -27,7 +27,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class StagedFragment:
-    """A written fragment; `ids_generated` means that all its ids are new, so no other record refers to them."""
+    """A written fragment; if `ids_generated` is true, all its ids are new, so no other record refers to them."""
 
     table_key: TableKey
     metadata: Mapping[str, Any]
@@ -51,7 +51,7 @@ class StagedFragment:
 
 
 def pack_positions(positions: Positions) -> bytes:
-    """Encode input positions compactly, since they are usually consecutive.
+    """Encode input positions, which are usually consecutive, in a compact form.
 
     >>> unpack_positions(pack_positions(np.array([5, 6, 7, 1]))).tolist()
     [5, 6, 7, 1]
@@ -74,7 +74,7 @@ MakeRows = Callable[[StagedFragment, pa.RecordBatch, Positions], Batches]
 def map_staged_fragments(
     spark: "SparkSession", fragments: Sequence[StagedFragment], work: Callable[[StagedFragment], Batches], ddl: str
 ) -> "DataFrame":
-    """Apply a function to every fragment, on the executors."""
+    """Apply a function to every fragment on the executors."""
     fragment_groups = group_fragments(
         {fragment_index: fragment.row_count for fragment_index, fragment in enumerate(fragments)}
     )

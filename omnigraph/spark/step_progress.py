@@ -1,7 +1,7 @@
-"""Progress of a load or an export on Spark: the current step, and how much of it is done.
+"""The progress of a load or an export on Spark: the current step and the share of it that is done.
 
 This module measures the duration of each step. If a callback is given, a separate thread polls
-Spark for its tasks; the work itself never waits for the polling.
+Spark for its tasks; the work itself never waits for this thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ class StepTracker:
     started_at: float = 0.0
 
     def begin(self, step_name: str, step_rows: int = 0) -> None:
-        """Begin the next step; `step_rows` is the approximate number of rows it processes."""
+        """Begin the next step; `step_rows` is the approximate number of rows that it processes."""
         self.end()
         self.step_name, self.step_rows, self.started_at = step_name, step_rows, clock_and_ids.monotonic()
 

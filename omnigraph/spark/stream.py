@@ -1,9 +1,9 @@
-"""Streaming loads: each batch is one commit that names the stream, its query and the batch.
+"""Streaming loads, in which each batch is one commit that records the stream, its query and the batch.
 
 A driver that crashes between the publish and the checkpoint starts again with the same batch. The
-branch's manifest records that the batch was published, so nothing is loaded twice, whatever other
-writers do. Batches may run in a different process from the caller's, so they must use only data
-that can be shipped.
+branch's manifest records that the batch was published, so no batch is loaded twice, regardless of
+other writers. Batches may run in a different process from the caller, so they must use only data
+that can be serialized.
 """
 
 import json
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """A stream into one type of a branch, in the form needed by the process that runs its batches.
+    """A stream into one type of a branch, in a form that can be sent to the process that runs its batches.
 
-    `query_id` identifies the Spark query that feeds the stream; it lasts as long as its checkpoint.
+    `query_id` identifies the Spark query that feeds the stream; the id lasts as long as its checkpoint.
     """
 
     pinned_graph: PinnedGraph
@@ -74,7 +74,7 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
         raise InputError(
             "this DataFrame is not a stream",
             reason="not streaming",
-            hint="create it with spark.readStream; load a bounded DataFrame with graph.load",
+            hint="create the DataFrame with spark.readStream; load a bounded DataFrame with graph.load",
         )
     rejects_folder = None if rejects is None else os.fspath(rejects)
     metadata = commit_metadata or CommitMetadata()
@@ -105,13 +105,13 @@ def _make_batch_loader(stream: StreamLoad, checkpoint: str) -> Any:
 
 
 def read_query_id(batch: "DataFrame", checkpoint: str) -> str:
-    """Return the id of a checkpoint's query; Spark reads it, wherever the checkpoint is stored."""
+    """Return the query id of a checkpoint, which Spark can read from any location."""
     (row,) = batch.sparkSession.read.text(f"{checkpoint}/metadata").collect()
     return str(json.loads(row[0])["id"])
 
 
 def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> LoadOutcome | None:
-    """Load one batch; return None if the branch already has it."""
+    """Load one batch; return None if the branch already contains it."""
     branch_state = stream.open_branch()
     if is_batch_loaded(branch_state, stream, batch_number):
         return None
@@ -122,7 +122,7 @@ def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> Loa
     loaded = load_on_spark(batch.sparkSession, branch_state, bulk_load, commit_metadata=metadata)
     if loaded.problems:
         if stream.rejects_folder is not None:
-            # The folder may be a URI, which Path would change.
+            # The folder may be a URI, which `Path` would modify.
             batch_folder = os.path.join(stream.rejects_folder, f"batch-{batch_number}")  # noqa: PTH118
             write_rejects(batch_folder, loaded.problems)
         raise loaded.problems[0].error
@@ -130,11 +130,11 @@ def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> Loa
 
 
 def is_batch_loaded(branch_state: BranchState, stream: StreamLoad, batch_number: int) -> bool:
-    """Return whether a batch of a stream, or a later one, is already in the branch.
+    """Return whether the branch already contains a batch of a stream, or a later batch.
 
-    Raises `InputError` if a different query fed the stream: only the query id distinguishes its
-    batches from those of this query, so skipping them could lose rows and loading them could
-    duplicate rows.
+    Raises `InputError` if a different query fed the stream. Only the query id distinguishes the
+    batches of two queries, so skipping a batch could lose rows, and loading it could duplicate
+    rows.
     """
     last_token: Any = branch_state.refresh().state.streams.get(stream.stream_name)
     if last_token is None:

@@ -1,4 +1,4 @@
-"""A pinned table version as a DataFrame; columns and filter are chosen before anything is read.
+"""Read a pinned table version as a DataFrame; the columns and the filter are chosen before anything is read.
 
 Every action on such a DataFrame reads the same version, regardless of concurrent writes. Tasks read
 fragments; they must never read the head of the branch.
@@ -40,7 +40,7 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
     """Return the rows of a table as a DataFrame.
 
     `row_filter` is an Arrow expression; `with_row_ids` adds `_rowid` and `_rowaddr`. With a
-    `lease`, no cleanup removes what a running task reads.
+    `lease`, no cleanup removes the data that a running task reads.
     """
     entity_type = type_for_key(snapshot.schema.ir.catalog, table_key)
     column_names = select_columns(table_key, columns_of_type(entity_type), columns)
@@ -57,7 +57,7 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
 
 
 def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: Sequence[str] | None) -> list[str]:
-    """Return the requested columns, by default all; raise `InputError` for an unknown column."""
+    """Return the requested columns, or all columns by default; raise `InputError` for an unknown column."""
     if columns is None:
         return list(known_columns)
     for column in columns:
@@ -68,7 +68,7 @@ def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: S
 
 
 def group_fragments(sizes: dict[int, int], max_rows: int = _TASK_ROWS) -> list[list[int]]:
-    """Group fragments for tasks: each large fragment gets its own group, and small neighbors share one.
+    """Group fragments for tasks: each large fragment gets its own group, and small neighbours share a group.
 
     >>> group_fragments({1: 5, 2: 3, 3: 9, 4: 1}, max_rows=8)
     [[1, 2], [3], [4]]
@@ -103,6 +103,6 @@ def _make_reader(
                 ):
                     yield cast_to_spark(rows, spark_schema)
 
-    # Shown in the query plan.
+    # The function name is shown in the query plan.
     read.__name__ = table_key if row_filter is None else f"{table_key} where {row_filter}"
     return read

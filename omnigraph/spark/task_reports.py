@@ -1,7 +1,8 @@
-"""Reports from the tasks of a load to the driver: a class for each kind, and its Arrow form.
+"""Reports that the tasks of a load send to the driver: a class for each kind of report, and its Arrow form.
 
-Reports with one row per record are in `report_rows`; the reports here are few, and the driver
-collects all of them. The strings that identify the kinds in transit are private to this module.
+Reports with one row per record are in `report_rows`; the number of reports here is small, and the
+driver collects all of them. The strings that identify the kinds in Arrow batches are private to
+this module.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,16 +47,16 @@ class TaskReport:
 
     @property
     def input_position(self) -> int:
-        """The position by which the driver sorts reports; 0 for reports that are not about a record."""
+        """The position by which the driver sorts reports, or 0 for reports that are not about a record."""
         return 0
 
     @property
     def payload(self) -> bytes | None:
-        """Binary data that is too large for JSON."""
+        """The binary data of the report, which is too large for JSON."""
         return None
 
     def to_members(self) -> Members:
-        """Return the other fields, as values that `encode_json` accepts."""
+        """Return the remaining fields as values that `encode_json` accepts."""
         raise NotImplementedError
 
     @classmethod
@@ -153,7 +154,7 @@ class RejectReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class ViolationReport(TaskReport):
-    """A record that breaks a rule; the subclass determines what the driver must decide."""
+    """A record that breaks a rule; the subclass determines how the driver handles it."""
 
     violation: Violation
 
@@ -188,7 +189,7 @@ class ExistingIdReport(ViolationReport):
 
 @dataclass(frozen=True, slots=True)
 class HeldValueReport(ViolationReport):
-    """A unique value of a stored entity, which is a problem unless the load replaces that entity."""
+    """A record with the unique value of a stored entity, which is a problem unless the load replaces that entity."""
 
     kind: ClassVar[str] = "held_value"
 
@@ -280,7 +281,7 @@ REPORT_TYPES: Mapping[str, type[TaskReport]] = {
 
 
 def read_reports(table: pa.Table) -> list[TaskReport]:
-    """Restore reports from their rows, in input order; an unknown kind is an error."""
+    """Restore reports from their rows, in input order; raise an error for an unknown kind."""
     rows = table.select(["kind", "members", "payload"]).to_pylist()
     reports = [_read_report(row["kind"], row["members"], row["payload"]) for row in rows]
     return sorted(reports, key=lambda report: report.input_position)

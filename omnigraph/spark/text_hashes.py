@@ -1,4 +1,4 @@
-"""Arrow strings as machine words, hashed and compared eight bytes at a time for a whole column.
+"""Hash and compare the Arrow strings of a whole column, eight bytes at a time.
 
 This module owns the hash of an id. A string's hash is the same in every process and on every
 machine, but strings with equal hashes must still be compared. Only the tasks of a load hash ids,
@@ -25,7 +25,7 @@ _MIX_SHIFT, _FINAL_SHIFT = np.uint64(32), np.uint64(29)
 
 @dataclass(frozen=True, slots=True)
 class TextArray:
-    """The bytes of the strings, padded by eight, with the start and length of each string."""
+    """The bytes of the strings, padded by eight bytes, with the start and length of each string."""
 
     data: npt.NDArray[np.uint8]
     starts: Int64Array
@@ -83,7 +83,7 @@ def hash_texts(texts: TextArray) -> UInt64Array:
 
 
 def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np.bool_]:
-    """Return a mask of where two arrays of the same size have equal strings."""
+    """Return a mask of the positions at which two arrays of the same size have equal strings."""
     is_equal: npt.NDArray[np.bool_] = left_texts.lengths == right_texts.lengths
     left_words, right_words = left_texts.words, right_texts.words
     for byte_offset in range(0, int(left_texts.lengths.max(initial=0)), _WORD_BYTES):
@@ -91,8 +91,7 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
         if not isinstance(selected, slice):
             selected = selected[is_equal[selected]]
         differing_bits = left_words[left_texts.starts[selected] + byte_offset]
-        # A right-hand string of a different length may end earlier, so read its start to stay in
-        # bounds.
+        # A right-hand string of a different length may end earlier, so its start is read to stay within bounds.
         right_positions = right_texts.starts[selected] + np.where(is_equal[selected], byte_offset, 0)
         differing_bits ^= right_words[np.minimum(right_positions, len(right_words) - 1)]
         differing_bits &= _WORD_MASKS[np.minimum(left_texts.lengths[selected] - byte_offset, _WORD_BYTES)]

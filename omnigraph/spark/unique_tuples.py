@@ -1,7 +1,7 @@
-"""The tuples of `@unique` constraints as strings that are equal if and only if all values are.
+"""Encode the tuples of `@unique` constraints as strings that are equal if and only if all values are equal.
 
-This module owns the encoding of the tuples, with which Spark groups tuples of several columns as
-one column. The key of a node needs no tuple, because it is the id.
+This module owns the encoding, with which Spark can group tuples of several columns as one column.
+The key of a node needs no tuple, because it is the node's id.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def unique_groups(entity_type: NodeType | EdgeType) -> list[tuple[str, ...]]:
 
 
 def encode_tuples(entity_type: NodeType | EdgeType, rows: pa.Table, columns: Sequence[str]) -> pa.Array:
-    """Return one string per row, or null if any value is null; strings are equal if and only if all values are."""
+    """Return one string per row, or null if any value is null; equal strings mean that all values are equal."""
     encoded_columns = []
     for column_name in columns:
         prop = entity_type.property(column_name)

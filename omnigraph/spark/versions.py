@@ -1,6 +1,6 @@
 """Check that the driver and workers run the same versions of Python, omnigraph, pylance and pyarrow.
 
-The check runs once per session, before our first task, in a task that must not use any of our code.
+The check runs once per session, before our first task, in a task that must not use any code from this package.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ _checked_sessions: "WeakSet[Any]" = WeakSet()
 
 
 def check_versions(spark: "SparkSession") -> None:
-    """Raise `ConfigError`, naming the differences, if workers differ from the driver."""
+    """Raise a `ConfigError` that lists the differences if workers differ from the driver."""
     if spark in _checked_sessions:
         return
     allow_without_pandas()
@@ -53,7 +53,7 @@ def describe_differences(driver_versions: dict[str, str], worker_versions: list[
 
 
 def _make_version_reader(packages: tuple[str, ...]) -> Any:
-    """Return a self-contained function, since a worker may not have this package at all."""
+    """Return a self-contained function, since a worker may not have this package installed."""
 
     def ask() -> list[tuple[str, str]]:
         import platform

@@ -1,8 +1,8 @@
-"""`df.write.format("omnigraph")`: tasks write fragments, the driver checks keys and publishes once.
+"""Write with `df.write.format("omnigraph")`: tasks write fragments, and the driver checks keys and publishes once.
 
-Rows are never gathered in one process: a task returns the metadata of its fragments and, from its
-rows, only the values needed by rules that involve all rows: ids, edge endpoints and unique values.
-Nothing is visible before `commit`, and nothing is ever published if a rule is broken.
+Rows are never collected in one process. A task returns the metadata of its fragments and, from its
+rows, only the values that rules across all rows need: ids, edge endpoints and unique values.
+No data is visible before `commit`, and nothing is published if a rule is broken.
 """
 
 from collections.abc import Iterable, Iterator
@@ -57,7 +57,7 @@ _DELTA_MODES: dict[str, DeltaMode] = {"append": "insert", "merge": "upsert", "ov
 
 @dataclass(frozen=True, slots=True)
 class TypeWrite:
-    """A write to one type, as seen by its tasks and its commit, based on one pinned version."""
+    """A write to one type, based on one pinned version and shared by its tasks and its commit."""
 
     schema_ir: SchemaIR
     schema_hash: str
@@ -72,7 +72,7 @@ class TypeWrite:
 
     @property
     def entity_type(self) -> NodeType | EdgeType:
-        """The type that is written."""
+        """The type to which rows are written."""
         return type_for_key(self.schema_ir.catalog, self.table_key)
 
 
@@ -98,7 +98,7 @@ def prepare_type_write(
 
 @dataclass(slots=True)
 class WriteTaskReport(api.WriterCommitMessage):
-    """The result of a task: its fragments, the rows they replace, its keys, and its problems."""
+    """The result of a task: its fragments, the rows that they replace, its keys and its problems."""
 
     fragments: list[dict[str, Any]] = field(default_factory=list)
     removed_addresses: list[Any] = field(default_factory=list)
@@ -139,7 +139,7 @@ class GraphWriter(api.DataSourceArrowWriter):
 def _gather_fragment_rows(
     type_write: TypeWrite, task_report: WriteTaskReport, tables: Iterable[pa.Table]
 ) -> Iterator[pa.Table]:
-    """Yield rows in the form of the table, enough for one fragment at a time."""
+    """Yield rows with the table's columns, enough for one fragment at a time."""
     problems = ProblemCollector()
     intake = Intake(type_write.schema_ir, problems, LoadLimits())
     pending_tables: list[pa.Table] = []
@@ -164,7 +164,7 @@ def _gather_fragment_rows(
 
 
 def _report_problems(task_report: WriteTaskReport, problems: Iterable[LoadProblem]) -> None:
-    """Report problems without line numbers, which rows of a DataFrame do not have."""
+    """Report problems without line numbers, because rows of a DataFrame do not have any."""
     task_report.problems += [relocate_problem(problem, lambda _: None, None) for problem in problems]
 
 
@@ -174,7 +174,7 @@ def _stage_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Ta
     task_report.packed_keys.append(pack_table(rows.select(rule_columns(type_write.entity_type))))
     if task_report.problems:  # nothing will be published, so do not write
         return
-    # Repeated ids are rejected once all keys are known; here every row counts as distinct.
+    # Repeated ids are rejected later, when all keys are known; here, every row is treated as distinct.
     delta = build_table_delta(type_write.table_key, rows, "fresh")
     if type_write.mode == "merge" and type_write.has_rows and not task_report.ids_generated:
         lookup = PinnedRowLookup(type_write.pinned_graph)
@@ -198,7 +198,7 @@ def _write_delta(type_write: TypeWrite, task_report: WriteTaskReport, delta: Tab
 
 
 def publish_task_reports(type_write: TypeWrite, task_reports: list[WriteTaskReport]) -> None:
-    """Publish the staged data if no rule that involves all rows is broken; make no commit without rows."""
+    """Publish the staged data unless a rule across all rows is broken; do not commit if there are no rows."""
     packed_keys = [key_bytes for task_report in task_reports for key_bytes in task_report.packed_keys]
     if not packed_keys and type_write.mode != "overwrite":
         return
@@ -239,7 +239,7 @@ def _combine_keys(type_write: TypeWrite, task_reports: list[WriteTaskReport], pa
         type_write.table_key, key_rows, "fresh" if ids_generated else _DELTA_MODES[type_write.mode], from_records=True
     )
     if type_write.mode == "merge" and len(delta.latest_positions) < key_rows.num_rows:
-        hint = "keep only one row per id: the rows of a DataFrame have no order"
+        hint = "keep only one row per id, because the rows of a DataFrame have no order"
         raise KeyConflict(_repeated_id_message(type_write, key_rows), type_key=type_write.table_key, hint=hint)
     return replace(delta, rejects_existing=type_write.mode == "append", row_rules_checked=True)
 

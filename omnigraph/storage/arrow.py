@@ -1,6 +1,6 @@
 """Map graph types to Arrow types and table columns.
 
-The mapping goes in one direction: a schema determines the layout of its tables. Columns are
+The mapping is one-way: a schema determines the layout of its tables. Columns are
 ordered by property id, which a rename never changes.
 """
 
@@ -28,7 +28,7 @@ PROPERTY_ID_KEY = b"omnigraph:property_id"
 
 
 def table_key(entity_type: NodeType | EdgeType) -> TableKey:
-    """Return the key of a type's table, such as `node:Person` or `edge:Knows`."""
+    """Return the table key of a type, such as `node:Person` or `edge:Knows`."""
     return TableKey.of(entity_type.kind, entity_type.name)
 
 

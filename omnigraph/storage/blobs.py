@@ -1,6 +1,6 @@
-"""Blob columns, which hold bytes in memory and Lance's blob type in a table.
+"""Blob columns, which contain bytes in memory and use Lance's blob type in a table.
 
-Code outside storage handles plain bytes; Lance's form is used only when a table is written. NULL
+Code outside storage handles plain bytes; Lance's blob type is used only when a table is written. NULL
 and the empty blob are distinct.
 """
 
@@ -32,5 +32,5 @@ def _row_field(stored_field: pa.Field) -> pa.Field:
 
 
 def is_blob_field(field: pa.Field) -> bool:
-    """Return whether a table column holds blobs."""
+    """Return whether a table column contains blobs."""
     return isinstance(field.type, BlobType)

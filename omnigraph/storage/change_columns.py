@@ -1,9 +1,8 @@
 """Add, rename, retype and drop table columns, producing a detached version.
 
-Data files are only added, and only for columns that get values: a dropped column stays in old files
-but is no longer named, and an added column that is null everywhere needs no file. Row ids, fragments
-and the indexes of remaining columns are kept. Field ids are assigned here, above all ids that were
-ever used.
+Data files are only added, and only for columns that get values. A dropped column stays in old files but is no longer
+referenced, and an added column with only nulls needs no file. Row ids, fragments and the indexes of remaining columns
+are kept. Field ids are assigned here, above every id that was ever used.
 """
 
 import json
@@ -48,7 +47,7 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class _AddedColumn:
-    """A column with a new field id; `temporary_name` avoids clashes until the old column is gone."""
+    """A column with a new field id; `temporary_name` avoids name clashes until the old column is dropped."""
 
     target: TargetColumn
     column: LanceColumn
@@ -64,8 +63,8 @@ def reshape_table(
 ) -> tuple[Table, int]:
     """Return a version of the table with exactly these columns, and the highest field id so far.
 
-    `highest_field_id` is the highest id used by any earlier version. Returns the table itself if
-    nothing differs.
+    `highest_field_id` is the highest id used by any earlier version. If nothing differs, the table
+    itself is returned.
     """
     old_columns = {column.name: column for column in lance_columns(table.dataset.lance_schema)}
     next_field_id = max(highest_field_id, table.highest_field_id) + 1
@@ -82,7 +81,7 @@ def reshape_table(
 
 
 def _keeps_stored_values(table: Table, target: TargetColumn) -> bool:
-    """Return whether the column continues an existing one whose stored values fit unchanged."""
+    """Return whether the column continues an existing column whose stored values can be used unchanged."""
     return target.source is not None and table.schema.field(target.source).type == target.field.type
 
 
@@ -93,12 +92,12 @@ def _final_column(
     if added is not None:
         return added.column
     continued = old_columns[target.source or ""].with_name(target.field.name)
-    # Never make the column non-null, because deleted rows in the files may hold nulls.
+    # Never make the column non-null, because deleted rows in the files may contain nulls.
     return continued.as_nullable() if target.field.nullable else continued
 
 
 def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) -> Table:
-    """Return the table with more columns after its own, under names that no property can have."""
+    """Return the table with additional columns at the end, under names that no property can have."""
     filled_columns = [added for added in added_columns if added.has_values]
     fragments = table.dataset.get_fragments()
     if filled_columns:
@@ -119,7 +118,7 @@ def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) 
 
 
 def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: Any) -> Any:
-    """Return a fragment with one more data file, whose columns have the assigned field ids."""
+    """Return a fragment with an additional data file, whose columns have the assigned field ids."""
 
     def compute_values(old_batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.record_batch([added.target.values_for(old_batch) for added in filled_columns], temporary_names)
@@ -142,7 +141,7 @@ def _merge_columns(table: Table, fragment: Any, compute_values: Any, columns: li
     try:
         return fragment.merge_columns(compute_values, columns=columns, batch_size=_BATCH_ROWS)
     except TypeError as error:
-        # Lance reads a few rows to infer the result, and raises this for any failure while doing so.
+        # Lance reads a few rows to infer the result type, and raises this exception for any failure while doing so.
         raise DamagedError(f"{table.location} cannot be read: {error.__context__}") from error
 
 
@@ -151,7 +150,7 @@ def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
 
 
 def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
-    """Return the table with exactly these columns, each stored either in the table's files or in no file."""
+    """Return the table with exactly these columns, each of which is stored in the table's files or in no file."""
     if lance_columns(table.dataset.lance_schema) == final_columns:
         return table
     schema = build_lance_schema(table.dataset.lance_schema, final_columns)

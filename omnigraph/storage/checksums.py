@@ -1,9 +1,9 @@
-"""File checksums: how they are computed, and whether a file still matches its recorded checksum.
+"""Compute file checksums, and check whether a file still matches its recorded checksum.
 
 All checksums are computed with CRC-32, which detects every flipped bit and every burst of up to 32
-bits, misses other damage once in four billion cases, and costs less than reading the file. The
-checksum of a control object also covers its name, so two objects of one kind cannot be swapped
-unnoticed.
+bits, misses other damage once in four billion cases, and takes less time than reading the file. The
+checksum of a control object also covers its name, so swapping two objects of the same kind is
+detected.
 """
 
 import json
@@ -29,8 +29,8 @@ MISSING_FILE = "the file is missing"
 class FileChecksum:
     """The size of a file in bytes, and the CRC-32 of its content.
 
-    With `manifest_only`, both values describe only the manifest inside a version file, because
-    nothing else is known about a version that Lance wrote to an object store.
+    With `manifest_only`, both values describe only the manifest inside a version file, because the
+    rest of a version file that Lance wrote to an object store is unknown.
 
     >>> FileChecksum.of_bytes(b"graph").to_json()
     [5, '094505dc']
@@ -43,7 +43,7 @@ class FileChecksum:
     manifest_only: bool = False
 
     def to_json(self) -> list[Any]:
-        """Return the compact form stored in commits."""
+        """Return the checksum in the compact form that is stored in commits."""
         return [self.size, f"{self.crc32:08x}", *([1] if self.manifest_only else [])]
 
     @classmethod
@@ -59,7 +59,7 @@ class FileChecksum:
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[bytes]) -> "FileChecksum":
-        """Return the checksum of a file that is read block by block."""
+        """Return the checksum of a file, reading it block by block."""
         size = crc = 0
         for block in blocks:
             size, crc = size + len(block), zlib.crc32(block, crc)
@@ -93,7 +93,7 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
 
 
 def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileChecksum | None) -> Iterator[bytes]:
-    """Yield the given blocks; raise `DamagedError` after the last one if they do not match."""
+    """Yield the given blocks; raise `DamagedError` after the last block if they do not match the checksum."""
     if expected is None:
         yield from blocks
         return
@@ -116,14 +116,14 @@ def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
     """Return the checksum of a manifest, computed from the number of occurrences of each byte.
 
     Lance serializes maps in arbitrary order, so the order of the bytes differs between memory and
-    the store. Every flipped bit still changes two of the counts.
+    the store. Even so, every flipped bit changes two of the counts.
     """
     byte_counts = np.bincount(np.frombuffer(manifest_bytes, np.uint8), minlength=256).astype("<u4")
     return FileChecksum(len(manifest_bytes), zlib.crc32(byte_counts.tobytes()), manifest_only=True)
 
 
 def extract_manifest(file_bytes: bytes) -> bytes:
-    """Return the manifest inside a version file, without other sections; empty if the file is truncated."""
+    """Return the manifest inside a version file without its other sections, or empty bytes if the file is truncated."""
     if len(file_bytes) < 16:
         return b""
     (manifest_start,) = struct.unpack_from("<Q", file_bytes, len(file_bytes) - 16)
@@ -134,12 +134,12 @@ def extract_manifest(file_bytes: bytes) -> bytes:
 
 
 def with_own_checksum(object_name: str, members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a control object with a checksum over them and the object's name added."""
+    """Return the members of a control object, extended by a checksum over the members and the object's name."""
     return {**members, CHECKSUM_MEMBER: _compute_own_checksum(object_name, members)}
 
 
 def matches_own_checksum(object_name: str, members: Mapping[str, Any]) -> bool:
-    """Return whether a control object matches its checksum; old objects without one always match."""
+    """Return whether a control object matches its checksum; old objects without a checksum always match."""
     other_members = {member_name: value for member_name, value in members.items() if member_name != CHECKSUM_MEMBER}
     return CHECKSUM_MEMBER not in members or members[CHECKSUM_MEMBER] == _compute_own_checksum(
         object_name, other_members

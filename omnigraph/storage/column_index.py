@@ -1,10 +1,10 @@
-"""Single-column indexes: which exist, what they cover, and new segments as a staged change.
+"""Single-column indexes: list them, determine their coverage, and stage new segments as a change.
 
-BTREE serves equality, ranges and prefixes, NGRAM serves substrings, and IVF serves nearest
-neighbors. A column has only one of these indexes, since Lance filters by the first index it finds.
+BTREE supports equality, ranges and prefixes, NGRAM supports substrings, and IVF supports nearest
+neighbours. A column has only one of these indexes, since Lance uses the first index it finds for filters.
 A full-text index (INVERTED) may exist in addition, under its own key (`text_index_key`). An index
-is a set of immutable segments, each over some fragments. Uncovered fragments are scanned, so no
-result depends on coverage.
+is a set of immutable segments, each of which covers some fragments. Fragments that are not covered are scanned, so
+results never depend on coverage.
 """
 
 import re
@@ -52,7 +52,7 @@ def kinds_by_index_key(table: Table) -> dict[str, str]:
 
 
 def list_segments(table: Table) -> list[tuple[str, str, str]]:
-    """Return the segments of all indexes as (UUID, index key, kind); the kind of a foreign index is its own name."""
+    """Return the segments of all indexes as (UUID, index key, kind); another tool's index has its name as kind."""
     return [
         (
             str(segment.uuid),
@@ -76,13 +76,13 @@ def _own_indexes(table: Table) -> list[Any]:
 
 
 def _index_key(index: Any) -> str:
-    """Return the key of an index: its column name, or the text index key of its column."""
+    """Return the key of an index, which is its column name or the text index key of its column."""
     column_name: str = index.field_names[0]
     return text_index_key(column_name) if _index_kind(index) == WORDS else column_name
 
 
 def _index_kind(index: Any) -> str:
-    """Return the kind of an index, or "" if it is not ours; a vector index has its metric in its name."""
+    """Return the kind of an index, or "" for another tool's index; the name of a vector index contains its metric."""
     if index.index_type != "IVF_FLAT":
         return _KINDS_BY_LANCE_TYPE.get(index.index_type, "")
     metric_match = re.search(r"_(ivf_(?:cosine|l2|dot))(?:_\d+)?$", index.name)
@@ -101,9 +101,9 @@ class SegmentBuild:
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """All segments that a table needs and, by index key, the segments they replace.
+    """All segments that a table needs and, by index key, the segments that they replace.
 
-    The old segments of `rebuilt_keys` are removed even if there is no data to build an index from.
+    The old segments of `rebuilt_keys` are removed even if there is no data from which to build an index.
     """
 
     builds: tuple[SegmentBuild, ...] = ()
@@ -114,10 +114,10 @@ class IndexPlan:
 def stage_indexes(
     store: Store, table: Table, kinds_by_key: Mapping[str, str], *, rebuild: bool = False
 ) -> StagedChange | None:
-    """Build indexes of these kinds over all uncovered fragments; return None if all are covered.
+    """Build indexes of these kinds over all uncovered fragments; return None if all fragments are covered.
 
-    With `rebuild`, indexes are built over all fragments and replace the existing ones. An index of a
-    different kind is always replaced in this way.
+    With `rebuild`, indexes are built over all fragments and replace the existing indexes. An existing index of a
+    different kind is always replaced.
     """
     plan = plan_indexes(table, kinds_by_key, rebuilt_keys=kinds_by_key if rebuild else ())
     return stage_built_segments(
@@ -132,11 +132,11 @@ def plan_indexes(
     rebuilt_keys: Collection[str] = (),
     part_rows: int | None = None,
 ) -> IndexPlan:
-    """Plan what `stage_indexes` builds. With `part_rows`, a large BTREE is split into several segments.
+    """Plan the segments that `stage_indexes` builds. With `part_rows`, a large BTREE is split into several segments.
 
     The indexes of `rebuilt_keys` are built over all fragments, or removed if they are not in
-    `kinds_by_key`. Full-text indexes come last, and are rebuilt wherever they would precede the other index of
-    their column, because Lance filters by the first index of a column.
+    `kinds_by_key`. Full-text indexes come last, and they are rebuilt if they would precede the other index of their
+    column, because Lance uses the first index of a column for filters.
     """
     fragment_rows = {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
@@ -173,7 +173,7 @@ def plan_indexes(
 
 
 def _is_shadowed_by_text_index(table: Table, column: str, kind: str | None) -> bool:
-    """Return whether Lance would filter by the full-text index, which cannot evaluate filters of this kind."""
+    """Return whether Lance would use the full-text index for a filter that this index cannot evaluate."""
     probe_filters = {"BTREE": pc.field(column) == "any", "NGRAM": pc.match_substring(pc.field(column), "any")}
     return kind in probe_filters and not indexes_used_by(table, probe_filters[kind])
 
@@ -200,13 +200,13 @@ def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence
 
 
 def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
-    """Return why an existing vector index does not cover all rows, or None if it does."""
+    """Return the reason why an existing vector index does not cover all rows, or None if it does."""
     present_ids = list_fragment_ids(table)
     covered_ids = index_coverage(table).get(index_key, frozenset())
     uncovered_ids = [fragment_id for fragment_id in present_ids if fragment_id not in covered_ids]
     is_indexable = is_first_indexable(table, index_key, kind, uncovered_ids)
     if is_indexable is None:
-        return None if covered_ids else "there are no vectors yet to build the index from"
+        return None if covered_ids else "there are no vectors to index yet"
     return None if is_indexable else NOT_INDEXABLE
 
 
@@ -232,9 +232,9 @@ def _group_fragments(
 def stage_index_extension(
     store: Store, table: Table, kinds_by_key: Mapping[str, str], fragment_ids: Sequence[int]
 ) -> StagedChange | None:
-    """Build indexes of these kinds over the given fragments that are not covered yet.
+    """Build indexes of these kinds over those of the given fragments that are not covered yet.
 
-    Segments are removed if all of their fragments are gone. Other fragments stay uncovered, and a
+    Segments are removed if none of their fragments exist any more. Other fragments stay uncovered, and a
     column whose index is of a different kind is left unchanged.
     """
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
@@ -272,10 +272,10 @@ def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments
 
 
 def build_segment(store: Store, table: Table, segment_build: SegmentBuild) -> Index | None:
-    """Write a segment that no version names yet; it may be passed to another process.
+    """Write a segment that no version references yet; the segment may be passed to another process.
 
-    A vector segment covers only those of its fragments that can be indexed. Returns None if there
-    are no vectors.
+    A vector segment covers only those of its fragments that can be indexed. The result is None if
+    there are no vectors.
     """
     if segment_build.kind == WORDS:
         return write_text_index(
@@ -308,7 +308,7 @@ def _write_segment(store: Store, table: Table, segment_build: SegmentBuild, inde
 
 
 def _index_name(table: Table, index_key: str, kind: str) -> str:
-    """Return the name of an index, which stays the same when its column is renamed."""
+    """Return the name of an index, which does not change when its column is renamed."""
     key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
     current_name = next((index.name for index in key_indexes if _index_kind(index) == kind), None)
     used_names = {index.name for index in table.dataset.describe_indices()}

@@ -1,9 +1,9 @@
 """Compact small fragments with a staged change that keeps rows, their order and their row ids.
 
-A plan is a list of serialized tasks. Each task produces one fragment, in this process or in another
-one, and the results of all tasks form the change. Row versions are dropped on purpose, because
-Lance would record, in every later version of the table, which versions created and updated each
-row. Nothing reads row versions, and they would keep a table of single inserts large.
+A compaction plan is a list of serialized tasks. Each task produces one fragment, in this process or in another process,
+and the results of all tasks form the change. Row versions are deliberately dropped; otherwise, every later version of
+the table would record which versions created and updated each row. Row versions are never read, and they would prevent
+a table of single-row inserts from becoming smaller.
 """
 
 import json
@@ -40,10 +40,11 @@ def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
     extra_fragment_ids: Collection[int] = (),
     verify_files: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> StagedChange | None:
-    """Compact small fragments without changing their content; return None if nothing is due.
+    """Compact small fragments without changing their content; return None if there is nothing to compact.
 
-    `verify_files` receives the names of the files to be read and raises if one of them must not be
-    rewritten, because compacting a damaged file would give its content a new, valid checksum.
+    `verify_files` receives the names of the files to be read and raises an error if any of them
+    must not be rewritten, because compacting a damaged file would produce a valid checksum for its
+    content.
     """
     tasks = plan_compaction(
         table,
@@ -65,7 +66,7 @@ def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any])
 
 
 def _join_in_process(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join small fragments by writing the rows in this process, so the checksum needs no request."""
+    """Join small fragments by writing the rows in this process, so no storage request is needed for the checksum."""
     fragment_ids = [fragment.fragment_id for fragment in fragments]
     batches = read_fragments(table, fragment_ids, table.schema.names, with_row_ids=True)
     rows = pa.Table.from_batches(batches)
@@ -84,12 +85,13 @@ def plan_compaction(
     max_deleted_share: float = 0.0,
     extra_fragment_ids: Collection[int] = (),
 ) -> list[str]:
-    """Return the tasks that compact small fragments, or an empty list if nothing is due.
+    """Return the tasks that compact small fragments, or an empty list if there is nothing to compact.
 
-    With `max_fragments`, only that many neighbors are compacted, at a random position: a smaller
-    change conflicts less often, and a random position avoids fragments that are being written.
-    A fragment is rewritten even on its own if more than `max_deleted_share` (a fraction) of its
-    rows are deleted or if its id is in `extra_fragment_ids`.
+    With `max_fragments`, only that many adjacent fragments are compacted, at a random position. A
+    smaller change conflicts less often, and a random position makes it less likely that other
+    writers change the same fragments. A single fragment is also rewritten if more than
+    `max_deleted_share` (a fraction) of its rows are deleted or if its id is in
+    `extra_fragment_ids`.
     """
     enough_rows = TARGET_ROWS if target_rows is None else target_rows
 
@@ -108,7 +110,7 @@ def plan_compaction(
 
 
 def task_bytes(task: str) -> int:
-    """Return how many bytes a task reads; files without a recorded size count as zero."""
+    """Return the number of bytes that a task reads; files without a recorded size are counted as zero."""
     file_entries = (
         file_entry for fragment_entry in json.loads(task)["task"]["fragments"] for file_entry in fragment_entry["files"]
     )
@@ -116,7 +118,7 @@ def task_bytes(task: str) -> int:
 
 
 def task_data_files(table: Table, task: str) -> tuple[str, ...]:
-    """Return the data files that a task replaces and that the new version no longer names."""
+    """Return the data files that a task replaces and that the new version no longer references."""
     return data_files(table, _task_fragments(task))
 
 
@@ -179,7 +181,7 @@ def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChang
 
 
 def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) -> list[list[Any]]:
-    """Return runs of neighboring fragments that are small or due for rewriting.
+    """Return runs of adjacent fragments that are small or due for rewriting.
 
     Lance's own plan does not combine fragments covered by different segments of BTREE indexes, so a
     table that was indexed often would never be compacted.
@@ -207,7 +209,7 @@ def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments whose rewriting costs an index segment of any kind except BTREE."""
+    """Return the fragments that cannot be rewritten without losing an index segment of any kind except BTREE."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids
@@ -215,7 +217,7 @@ def index_bound_fragments(table: Table) -> frozenset[int]:
 
 
 def fragments_with_dropped_columns(table: Table) -> frozenset[int]:
-    """Return the fragments whose files still hold values of dropped columns."""
+    """Return the fragments whose files still contain values of dropped columns."""
     current_field_ids = {
         field_id for column in lance_columns(table.dataset.lance_schema) for field_id in column.field_ids
     }

@@ -1,4 +1,4 @@
-"""The number of tables and files that maintenance processes at once."""
+"""The number of tables and files that maintenance processes in parallel."""
 
 import os
 
@@ -6,7 +6,7 @@ DEFAULT_CONCURRENT_TABLES = 8  # tables; Lance uses all cores for a single table
 
 
 def maintenance_concurrency() -> int:
-    """Return how many tables to process at once, as set by `OMNIGRAPH_MAINTENANCE_CONCURRENCY` (8 by default)."""
+    """Return the number of tables to process in parallel, from `OMNIGRAPH_MAINTENANCE_CONCURRENCY` (default 8)."""
     setting = os.environ.get("OMNIGRAPH_MAINTENANCE_CONCURRENCY", "").strip()
     table_count = int(setting) if setting.isdecimal() else 0
     return table_count or DEFAULT_CONCURRENT_TABLES

@@ -1,9 +1,9 @@
-"""The short form of a deletion file: an Arrow file with one column, as Lance writes it.
+"""The short form of Lance's deletion files, which is an Arrow file with one column.
 
-This module owns every byte of that format. Apart from the values and a few lengths, the file is
-always the same, so any other difference is damage. Lance trusts the lengths: a damaged one makes it
-allocate that much memory and abort the process. A damaged file must therefore be refused before
-Lance reads it.
+This module defines every byte of the format. Apart from the values and a few lengths, the file is
+always the same, so any other difference is damage. Lance trusts the lengths: a damaged length
+causes it to allocate that much memory, which aborts the process. A damaged file must therefore be
+refused before Lance reads it.
 """
 
 import struct
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 RowOffsets = npt.NDArray[np.int64]
 
-# The bytes around the values as Lance 14 writes them, with zeros in place of the lengths.
+# The bytes that Lance 14 writes around the values, with zeros in place of the lengths.
 _FILE_HEAD = zlib.decompress(
     b85decode(
         b"c-nIe3i1y(WFQ;-2Z9P9Edb_mG4KE}Cj$$Rgo-"
@@ -31,7 +31,7 @@ _FILE_TAIL = zlib.decompress(
         b"Xus@Y9EMQlwTg7nF2BE08|`Cqk|Pd>=+c}A8rT$_nr*;"
     )
 )
-# Byte positions of the lengths: body, rows (twice), validity buffer, values start, values buffer.
+# The byte positions of the lengths: body, rows (twice), validity buffer, start of the values, and values buffer.
 _BODY_LENGTH_AT = 224
 _ROW_COUNT_AT = 264
 _NODE_LENGTH_AT = 280
@@ -110,7 +110,7 @@ def write_offsets(offsets: npt.ArrayLike) -> bytes:
 
 
 def _take_length(section: bytearray, position: int) -> int:
-    """Read a length and zero it in place, because all other bytes are the same in every file."""
+    """Read a length and replace it with zeros, because all other bytes are the same in every file."""
     (number,) = struct.unpack_from("<q", section, position) if len(section) >= position + 8 else (-1,)
     section[position : position + 8] = bytes(8)
     return int(number)

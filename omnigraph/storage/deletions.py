@@ -1,9 +1,9 @@
-"""The rows of a fragment that a version has deleted, read from the deletion file alone.
+"""Read the deleted rows of a fragment from its deletion file alone.
 
 This module owns both formats of the deletion file: an Arrow list for few rows and a Roaring bitmap
-for many. Reading the file directly avoids enumerating a fragment of millions of rows to find a few
-deleted ones. The module also ensures that Lance never reads a damaged deletion file, because Lance
-allocates as much memory as the file claims to need, which aborts the process.
+for many. Reading the file directly avoids enumerating millions of rows to find a few deleted rows.
+The module also ensures that Lance never reads a damaged deletion file, because Lance allocates as
+much memory as the file claims to need, which aborts the process.
 """
 
 from collections.abc import Sequence
@@ -42,8 +42,8 @@ def deletion_file_name(location: str, metadata: Any) -> str:
 def check_deletion_files(store: Store, table: "Table") -> None:
     """Raise `DamagedError` if a version has a deletion file that Lance must not read.
 
-    Each file is read once per process, and only on a local disk: an object store verifies what it
-    stores, and a read would cost a request.
+    Each file is read once per process, and only on a local disk: an object store verifies its
+    contents, and a read would need a request.
     """
     if not store.root.is_local:
         return
@@ -56,7 +56,7 @@ def check_deletion_files(store: Store, table: "Table") -> None:
 
 
 def cached_offsets(store: Store, location: str, fragment: Any) -> RowOffsets | None:
-    """Return the offsets of deleted rows, read once per process; None if `deleted_offsets` returns None."""
+    """Return the offsets of deleted rows, cached per process, or None if `deleted_offsets` returns None."""
     metadata = fragment.metadata
     file_name = deletion_file_name(location, metadata) if metadata.deletion_file is not None else ""
     remembered_offsets: RowOffsets | None = store.object_cache.get(file_name)
@@ -74,7 +74,7 @@ def remember_offsets(store: Store, file_name: str, offsets: RowOffsets) -> None:
 
 
 def deleted_offsets(store: Store, table: "Table", fragment: Any) -> RowOffsets | None:
-    """Return the sorted offsets of deleted rows; None if the file is missing or damaged."""
+    """Return the sorted offsets of deleted rows, or None if the file is missing or damaged."""
     return _load_deleted_offsets(store, table.location, fragment)
 
 
@@ -94,7 +94,7 @@ def _load_deleted_offsets(store: Store, location: str, fragment: Any) -> RowOffs
 
 
 def _is_plausible(offsets: RowOffsets, fragment: Any) -> bool:
-    """Return whether the offsets are unique, lie inside the fragment and match the stated count."""
+    """Return whether the offsets are unique, lie inside the fragment and match the recorded count."""
     if len(offsets) != fragment.num_deletions:
         return False
     return not len(offsets) or bool(
@@ -103,7 +103,7 @@ def _is_plausible(offsets: RowOffsets, fragment: Any) -> bool:
 
 
 def read_bitmap(bitmap: bytes) -> RowOffsets:
-    """Return the numbers in a Roaring bitmap (portable format).
+    """Return the numbers in a Roaring bitmap in the portable format.
 
     >>> read_bitmap(bytes.fromhex("3a300000010000000000000010000000" + "0700")).tolist()
     [7]
@@ -111,7 +111,7 @@ def read_bitmap(bitmap: bytes) -> RowOffsets:
     uint16_words = np.frombuffer(bitmap, "<u2", len(bitmap) // 2)
     cookie, position = int(uint16_words[0]), 2
     if cookie not in (_PLAIN_COOKIE, _RUN_COOKIE):
-        raise ValueError(f"a bitmap begins with the unknown cookie {cookie}")
+        raise ValueError(f"a bitmap begins with the unknown magic number {cookie}")
     container_count = (
         int(uint16_words[1]) + 1 if cookie == _RUN_COOKIE else int(uint16_words[2]) | int(uint16_words[3]) << 16
     )
@@ -138,7 +138,7 @@ def read_bitmap(bitmap: bytes) -> RowOffsets:
 
 
 def _read_container(bitmap: bytes, position: int, value_count: int, is_run: bool) -> tuple[RowOffsets, int]:
-    """Return the values of one container, and the position of the next one."""
+    """Return the values of one container and the position of the next container."""
     if is_run:
         run_count = int(np.frombuffer(bitmap, "<u2", 1, position)[0])
         run_pairs = np.frombuffer(bitmap, "<u2", 2 * run_count, position + 2).astype(np.int64).reshape(run_count, 2)

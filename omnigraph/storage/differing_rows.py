@@ -1,4 +1,4 @@
-"""Read the whole rows that differ between two versions of a table, by position where possible."""
+"""Read the complete rows that differ between two versions of a table, by position where possible."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,11 +33,10 @@ _SCAN_RATIO = 6  # a scan is faster than a take if more than one row in this man
 def differing_rows(
     store: Store, difference: FragmentDifference, *, same_columns: bool = True
 ) -> tuple[pa.Table, pa.Table]:
-    """Return whole rows that may differ between the versions, as (old, new), with blobs as bytes.
+    """Return the complete rows that may differ between the versions, as (old, new), with blobs as bytes.
 
-    In fragments that only lost rows, no other row is read. With `same_columns`, if many rows moved
-    to other files, they are compared first, chunk by chunk, so that wide rows that merely moved
-    never fill the memory.
+    If a fragment only lost rows, only the lost rows are read. With `same_columns`, if many rows moved to other files,
+    these rows are first compared chunk by chunk, so wide rows that only moved never fill the memory.
     """
     with as_storage_errors("none"):
         old_ids = read_row_ids(difference.old_table, difference.removed)
@@ -57,8 +56,8 @@ def differing_rows(
 def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
     """Return the row ids of rows that moved to other files and are otherwise unchanged.
 
-    The old rows are scanned and the new ones are taken by position. Maintenance keeps the order of
-    rows, so neighbors are read together.
+    The old rows are scanned, and the new rows are taken by position. Maintenance keeps the order of
+    rows, so adjacent rows are read together.
     """
     ids_by_fragment = [fragment_row_ids(difference.new_table, fragment) for fragment in difference.added]
     new_ids = np.concatenate(ids_by_fragment)
@@ -127,9 +126,9 @@ def _redeleted_rows(store: Store, difference: FragmentDifference, pair: Fragment
 
 
 def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]) -> tuple[pa.Table, pa.Table]:
-    """Return `id` and `_rowid` of rows that are in only one of two forms of a fragment.
+    """Return the `id` and `_rowid` of rows that exist in only one of two forms of a fragment.
 
-    A form is a table version together with the fragment's id in it. No other rows are read.
+    A form is a table version together with the fragment's id in that version. Only these rows are read.
     """
     fragment_forms = [(table, table.dataset.get_fragment(fragment_id)) for table, fragment_id in (old_form, new_form)]
     with as_storage_errors("none"):
@@ -160,7 +159,7 @@ _EMPTY_IDS = pa.table({"id": pa.array([], pa.string())})
 
 
 def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
-    """Return the rows of a fragment at these offsets; Lance's positions do not count deleted rows."""
+    """Return the rows of a fragment at these offsets; Lance's positions exclude deleted rows."""
     if not len(offsets) or any(is_blob_field(column) for column in table.schema):
         row_ids = row_ids_at(fragment, offsets.tolist()) if len(offsets) else []
         return take_with_blobs(table, pa.array(row_ids, pa.uint64()))
@@ -169,7 +168,7 @@ def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_o
 
 
 def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: StoredRowIds) -> pa.Table:
-    """Return rows of some fragments by row id, with a scan unless only a few rows are needed."""
+    """Return rows of some fragments by row id, using a scan unless only a few rows are needed."""
     column_names = table.schema.names
     if not len(row_ids):
         return take_with_blobs(table, pa.array(row_ids))
@@ -203,7 +202,7 @@ def are_rows_equal(
 
 
 def rows_by_id(table: Table, row_ids: StoredRowIds) -> pa.Table:
-    """Return whole rows by row id, in any order and with blobs as bytes; scans if most are needed."""
+    """Return complete rows by row id, in any order and with blobs as bytes; scan the table if most rows are needed."""
     if len(row_ids) * _SCAN_RATIO < table.dataset.count_rows():
         return take_with_blobs(table, pa.array(row_ids))
     column_names, row_id_set = table.schema.names, pa.array(row_ids)

@@ -1,6 +1,6 @@
-"""The gateway for every durable effect in the package.
+"""The gateway for all durable writes in the package, called effects.
 
-This module owns the order and count of effects and, in tests, their failure: before the k-th
+This module owns the order and count of effects. In tests, it also makes them fail: before the k-th
 effect, after it, or by ending the process right after it. Every write to a root must go through
 this gateway.
 """
@@ -37,7 +37,7 @@ FaultMode = Literal["before", "after", "exit"]
 
 @dataclass(frozen=True, slots=True)
 class DurableEffect:
-    """One durable effect: its kind, and the root-relative name of its target."""
+    """One durable write: its kind and the root-relative name of its target."""
 
     kind: EffectKind
     target: str
@@ -45,7 +45,7 @@ class DurableEffect:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A failure at the k-th effect (from 1): raise before it, raise after it, or exit the process."""
+    """A failure at the k-th effect, counted from 1: raise before it, raise after it, or exit the process."""
 
     effect_number: int
     mode: FaultMode
@@ -69,7 +69,7 @@ def target_group(target: str) -> str:
 
 
 class Effects:
-    """Runs and records effects, and fails where a `Fault` requires it.
+    """Runs and records effects, and fails where a `Fault` specifies it.
 
     >>> effects = Effects()
     >>> effects.run("object", "_refs/x", lambda: 7)
@@ -92,7 +92,7 @@ class Effects:
         self._started_count = 0
 
     def run(self, kind: EffectKind, target: str, action: Callable[[], ActionResult]) -> ActionResult:
-        """Run one effect. Exceptions are passed through; only successful effects are counted."""
+        """Run one effect. Exceptions propagate; only successful effects are counted."""
         if self.read_only:
             raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
         fault = self._start_effect()
@@ -126,7 +126,7 @@ class Effects:
 
     @property
     def publish_count(self) -> int:
-        """The number of swaps so far; shows whether a failed call may have written."""
+        """The number of swaps so far, which shows whether a failed call may have written."""
         return self._counts_by_kind["publish"]
 
     def counts_by_kind(self) -> Counter[str]:
@@ -144,7 +144,7 @@ class Effects:
 
     @contextmanager
     def recording(self) -> Iterator[list[DurableEffect]]:
-        """Yield a list to which each effect inside the block is added as it happens."""
+        """Yield a list to which each effect inside the block is appended as it happens."""
         recorder: list[DurableEffect] = []
         with self._lock:
             self._recorders.append(recorder)
@@ -158,7 +158,7 @@ class Effects:
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
-        """Count effects from here on and fail as `fault` specifies; later effects run normally."""
+        """Start counting effects and fail as `fault` specifies; later effects run normally."""
         with self._lock:
             self._fault, self._started_count = fault, 0
         try:

@@ -1,7 +1,7 @@
-"""Turn a failed storage call into a `StorageError` that states only what is proved about the failure.
+"""Convert a failed storage call to a `StorageError` that states only what is certain about the failure.
 
-Failures are classified by exception type and `errno`, never by message: messages change, and they
-contain paths and keys. A failure that proves nothing is classified as `unknown`.
+Failures are classified by exception type and `errno`, never by message: messages can change, and
+they contain paths and keys. A failure with an uncertain outcome is classified as `unknown`.
 """
 
 import errno
@@ -15,7 +15,7 @@ ExceptionKinds = Mapping[type[BaseException], StorageKind]
 
 
 class AbsentError(StorageError, FileNotFoundError):
-    """A table or version that is proved not to exist.
+    """The table or version does not exist.
 
     >>> isinstance(AbsentError("no table"), FileNotFoundError), AbsentError("no table").kind
     (True, 'not_found')
@@ -24,11 +24,11 @@ class AbsentError(StorageError, FileNotFoundError):
     code = "StorageError"
     kind = "not_found"
     effect = "none"
-    hint = "check the spelling of the location, and whether cleanup removed it"
+    hint = "check the spelling of the location, and whether a cleanup removed the object"
 
 
 class DamagedError(StorageError, OSError):
-    """Files of a table that are missing or differ from what was written.
+    """Files of the table are missing or differ from what was written.
 
     >>> isinstance(DamagedError("a file is missing"), OSError), DamagedError("a file").effect
     (True, 'none')
@@ -102,14 +102,14 @@ def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None)
         with panics_as_errors(effect):
             yield
     except caught_types as error:
-        # Drop an object store's exception, because it contains a dump of the request that must not be logged.
+        # Remove an object store's exception, because it contains a dump of the request, which must not be logged.
         cause = error if isinstance(error, OSError) and error.errno is not None else None
         raise to_storage_error(error, effect=effect, extra_kinds=extra_kinds) from cause
 
 
 @contextmanager
 def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
-    """Raise a Lance panic inside the block as `DamagedError`; other exceptions are passed through.
+    """Raise a Lance panic inside the block as `DamagedError`; other exceptions propagate.
 
     Lance panics on some damaged files. A panic is not an `Exception`, so callers would not catch it.
     """
@@ -124,10 +124,10 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 @contextmanager
 def failures_with_effect(effect: Effect) -> Iterator[None]:
-    """Raise failures inside the block as errors with this effect, whatever the failed call may have done.
+    """Raise failures inside the block as errors with this effect, regardless of what the failed call may have done.
 
     The effect is `unknown` for reads that determine whether an earlier write happened, and `none`
-    for files that no version names yet, because nothing can show them.
+    for files that no version references yet, because they are not visible.
 
     >>> with failures_with_effect("unknown"):
     ...     raise StorageError("no answer", effect="none", hint="ask again")
@@ -162,7 +162,7 @@ def _is_commit_conflict(error: BaseException) -> bool:
 
 def failure_reason(error: BaseException) -> str:
     """Return an exception's message on one line, without secrets."""
-    # Later lines contain dumps of requests, and a store's XML reply may repeat a key id.
+    # Later lines contain request dumps, and a store's XML response may repeat a key id.
     first_line = str(error).partition("\n")[0].partition("<")[0].strip(" :")
     reason = redact_text(first_line) or type(error).__name__
     return reason if len(reason) <= _MAX_REASON_LENGTH else reason[: _MAX_REASON_LENGTH - 1] + "…"

@@ -1,8 +1,8 @@
-"""Remove files in an order that never shows a reader half of a version.
+"""Remove files in an order in which a reader never sees part of a version.
 
 Versions are removed before the files they reference, and data files before their blobs. A late
-reader then finds that a version is gone, never that some of its rows are missing. Removing a file
-twice is harmless.
+reader then finds that a version no longer exists, never that some of its rows are missing. Removing
+a file twice is harmless.
 """
 
 import logging
@@ -23,7 +23,7 @@ _SUBDIRECTORY_RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3
 
 
 def sort_for_removal(file_names: Iterable[str]) -> list[str]:
-    """Sort names for removal by rank, with old versions before newer ones.
+    """Sort names for removal by rank, with older versions before newer versions.
 
     >>> sort_for_removal(["t/data/a/1.blob", "t/data/a.lance", "t/_versions/d7.manifest"])
     ['t/_versions/d7.manifest', 't/data/a.lance', 't/data/a/1.blob']
@@ -52,7 +52,7 @@ def remove_files(
 ) -> None:
     """Remove files rank by rank; `on_removed` receives each name and, if removal failed, the error.
 
-    `check_claim` is called before each removal and raises if this run must stop.
+    `check_claim` is called before each removal and raises an error if this run must stop.
     """
 
     def remove_file(file_name: str) -> None:

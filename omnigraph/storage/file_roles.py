@@ -1,4 +1,4 @@
-"""What a file's path says about it: its table or manifest, its kind and its version.
+"""Determine a file's table or manifest, kind and version from its path.
 
 These functions only parse names and never access the store.
 """
@@ -39,7 +39,7 @@ def subdirectory_of(file_name: str) -> str:
 
 
 def attached_version_number(file_name: str) -> int | None:
-    """Return the number of an attached version from its file name; None for any other file.
+    """Return the number of an attached version from its file name, or None for any other file.
 
     >>> attached_version_number("t/_versions/18446744073709551614.manifest")
     1

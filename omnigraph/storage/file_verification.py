@@ -1,4 +1,4 @@
-"""Verify many files against their checksums at once; `checksums` verifies a single file."""
+"""Verify many files against their checksums in parallel; `checksums` verifies a single file."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -19,7 +19,7 @@ def verify_files(store: Store, expected_checksums: FileChecksums) -> dict[str, s
 
 
 def _find_file_fault(store: Store, file_name: str, expected: FileChecksum) -> str | None:
-    """Return what is wrong with a file, or None; a file that the disk cannot read counts as damaged."""
+    """Return a description of the fault in a file, or None; a file that cannot be read from disk counts as damaged."""
     try:
         return find_mismatch(store, file_name, expected)
     except StorageError as error:

@@ -36,7 +36,7 @@ def find(
 ) -> pa.Table:
     """Return the rows in which every named column has one of the values given for it.
 
-    `with_row_ids` adds `_rowid` and `_rowaddr`. Nulls never match.
+    `with_row_ids` adds `_rowid` and `_rowaddr`. A null value never matches.
     """
     wanted_values = {
         column_name: _as_column_type(table, column_name, values) for column_name, values in wanted_values.items()
@@ -53,7 +53,7 @@ def find(
 def read_rows(
     table: Table, columns: Sequence[str], filter_expression: pc.Expression | None = None, *, with_row_ids: bool = False
 ) -> pa.Table:
-    """Return all rows, or those that match a filter, with blobs as bytes."""
+    """Return all rows, or the rows that match a filter, with blobs as bytes."""
     return scan_with_fallback(
         table,
         filter_expression,
@@ -62,7 +62,7 @@ def read_rows(
 
 
 def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Expression) -> pa.Table:
-    """Return the rows that match a filter, with row ids; raises if an index cannot be read."""
+    """Return the rows that match a filter, with row ids; raise an error if an index cannot be read."""
     try:
         with panics_as_errors():
             matching_rows: pa.Table = _make_scanner(table, columns, filter_expression, True, True).to_table()
@@ -115,7 +115,7 @@ def _read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
 
 
 def json_values(values: pa.Array | Sequence[Any]) -> list[Any]:
-    """Return values in a form that JSON can represent and `find` accepts."""
+    """Return the values in a form that JSON can represent and that `find` accepts."""
     if not isinstance(values, pa.Array):
         return list(values)
     integer_types = {"date32[day]": pa.int32(), "timestamp[ms, tz=UTC]": pa.int64()}
@@ -157,7 +157,7 @@ def _make_scanner(
 def _scan_and_filter(
     table: Table, wanted_values: Mapping[str, pa.Array], columns: Sequence[str], with_row_ids: bool
 ) -> pa.Table:
-    """Scan and filter rows; memory holds one chunk and the matching rows so far."""
+    """Scan and filter rows, keeping only one chunk and the matching rows in memory."""
     read_columns = list(dict.fromkeys([*columns, *wanted_values]))
     matching_parts = [read_rows(table, read_columns, pc.scalar(False), with_row_ids=with_row_ids)]
     pending_batches = []
@@ -174,7 +174,7 @@ def _scan_and_filter(
 
 
 def _filter_batches(pending_batches: list[pa.RecordBatch], wanted_values: Mapping[str, pa.Array]) -> pa.Table:
-    """Return the matching rows of a chunk; filtering in chunks amortizes the hash table built per filter."""
+    """Return the matching rows of a chunk; chunks amortize the cost of the hash table that each filter builds."""
     remaining_rows = pa.Table.from_batches(pending_batches)
     for column_name, values in wanted_values.items():
         remaining_rows = remaining_rows.filter(pc.is_in(remaining_rows[column_name], value_set=values, skip_nulls=True))

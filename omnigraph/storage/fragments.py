@@ -1,7 +1,8 @@
 """Read and write individual fragments, and combine fragments from many writers.
 
-Several processes may write: each writes its fragments and returns their descriptions, and one
-process turns all descriptions into one staged change. This module does not decide what is visible.
+Several processes may write: each process writes its fragments and returns their descriptions, and
+one process converts all descriptions to one staged change. This module does not decide which data
+is visible.
 """
 
 import json
@@ -38,12 +39,12 @@ def list_fragment_ids(table: Table) -> list[int]:
 
 
 def fragment_row_counts(table: Table) -> dict[int, int]:
-    """Return the number of rows each fragment had when it was written."""
+    """Return the number of rows that each fragment had when it was written."""
     return {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
 
 
 def fragment_bytes(table: Table, fragment_ids: Collection[int]) -> int:
-    """Return the size of some fragments' data files; files without a recorded size count as zero."""
+    """Return the total size of some fragments' data files; files without a recorded size are counted as zero."""
     chosen_fragments = (fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id in fragment_ids)
     return sum(data_file.file_size_bytes or 0 for fragment in chosen_fragments for data_file in fragment.metadata.files)
 
@@ -148,7 +149,7 @@ def stage_changed_fragments(
 ) -> StagedChange:
     """Stage fragments from any number of writers together with the removal of rows by address.
 
-    `carried_row_ids` are the row ids that rows in the fragments take over; they are verified here.
+    `carried_row_ids` are the existing row ids that rows in the fragments keep; they are verified here.
     """
     if carried_row_ids:
         check_row_ids(table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids))

@@ -1,7 +1,7 @@
-"""Fallback for unreadable indexes: scan the rows instead and issue a warning.
+"""Handle unreadable indexes by scanning the rows instead and issuing a warning.
 
-An index is derived data, so losing one costs only time. This module owns the second attempt of a
-scan and the detection of missing index files. Failures that involve no index are raised as typed errors.
+An index is derived data, so losing an index only makes queries slower. This module owns the retry of a scan without
+indexes and the detection of missing index files. Failures that do not involve an index are raised as typed errors.
 """
 
 import warnings
@@ -18,7 +18,7 @@ from .store import Store
 from .table import Table
 
 ScanResult = TypeVar("ScanResult")
-# Lance reports a file that goes missing in the middle of a scan as invalid input.
+# Lance reports a file that disappears during a scan as invalid input.
 SCAN_FAILURES = (OSError, pa.ArrowInvalid)
 _CHECK_HINT = "run `omnigraph check` to list missing and damaged files"
 _MAX_WARNED = 1024
@@ -46,7 +46,7 @@ def scan_with_fallback(table: Table, filter_expression: object, scan: Callable[[
 
 
 def query_index(table: Table, scanner: Any) -> pa.Table | None:
-    """Return the result of an index-only query; None, with a warning, if the index cannot be read.
+    """Return the result of an index-only query; warn and return None if the index cannot be read.
 
     There is no fallback scan, because callers have other ways to get the result.
     """
@@ -62,7 +62,7 @@ def query_index(table: Table, scanner: Any) -> pa.Table | None:
 def scan_batches_with_fallback(
     table: Table, filter_expression: object, scan: Callable[[bool], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches with the fallback of `scan_with_fallback`; indexes are read before the first batch."""
+    """Yield batches with the same fallback as `scan_with_fallback`; indexes are read before the first batch."""
 
     def start_scan(use_index: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
         batches = iter(scan(use_index))
@@ -86,7 +86,7 @@ def segment_uuids(table: Table) -> frozenset[str]:
 
 
 def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
-    """Return the segments that have a missing or truncated file, using one listing."""
+    """Return the segments with missing or truncated files, using one listing."""
     if not segment_uuids(table):
         return frozenset()
     listed_objects = store.objects.list(f"{table.location}/_indices")
@@ -96,8 +96,8 @@ def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
 def incomplete_segments(table: Table, file_sizes: Mapping[str, int]) -> frozenset[str]:
     """Return the same segments as `find_lost_segments`, from an earlier listing of file sizes by name.
 
-    A version records the size of each segment. This package writes the token file of a full-text
-    segment, which is not included in that size.
+    A version records the size of each segment. The token file of a full-text segment, which this
+    package writes, is not included in that size.
     """
     index_directory = f"{table.location}/_indices/"
     sizes_by_segment: dict[str, dict[str, int]] = {}

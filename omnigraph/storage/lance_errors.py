@@ -1,7 +1,7 @@
-"""Distinguish exceptions raised by Lance from those raised by our own code and by callers.
+"""Distinguish exceptions raised by Lance from exceptions raised by this package or its callers.
 
-An exception is attributed by where it was raised: the frame called by our innermost frame must
-belong to Lance. Argument errors raised by Lance's Python wrappers are left unchanged.
+An exception is attributed to Lance if the frame that our innermost frame called belongs to Lance.
+Argument errors raised by Lance's Python wrappers are left unchanged.
 """
 
 import re
@@ -14,12 +14,12 @@ from omnigraph.errors import Effect, StorageError
 
 from .failures import DamagedError, failure_reason, to_storage_error
 
-# Messages of exceptions raised in Rust end with a source location; those of Python wrappers do not.
+# The messages of exceptions raised in Rust end with a source location; those of Python wrappers do not.
 _RUST_LOCATION = re.compile(r",? ?/[^\s,]+\.rs:\d+:\d+$")
 
 
 def lance_storage_error(error: BaseException, *, effect: Effect = "none") -> StorageError | None:
-    """Return the typed error for an exception raised by Lance; None for any other exception."""
+    """Return the typed error for an exception raised by Lance, or None for any other exception."""
     if type(error).__name__ == "PanicException":  # defined in Rust and cannot be imported
         return _damaged_error(error, effect)
     if isinstance(error, StorageError) or not _is_raised_by_lance(error):
@@ -40,7 +40,7 @@ def _damaged_error(error: BaseException, effect: Effect) -> DamagedError:
 def _is_raised_by_lance(error: BaseException) -> bool:
     called_package = ""
     for package in _frame_packages(error.__traceback__):
-        # Start over at each of our frames, because only the call made by our innermost frame counts.
+        # Start over at each of our frames, because only the call made by our innermost frame is relevant.
         called_package = "" if package == "omnigraph" else called_package or package
     return called_package == "lance"
 

@@ -44,7 +44,7 @@ def fnv1a64(hashed_name: str) -> str:
 
 
 def table_directory(table_key: TableKey, ulid: str) -> str:
-    """Return the directory of a table; each registration gets a new one.
+    """Return the directory of a table; each registration of a table gets a new directory.
 
     >>> table_directory(TableKey("node:Person"), "01J0000000000000000000000A")
     'nodes/40d76f1f51639ec0-01J0000000000000000000000A'
@@ -54,12 +54,12 @@ def table_directory(table_key: TableKey, ulid: str) -> str:
 
 
 def manifest_directory(branch_ulid: str) -> str:
-    """Return the directory of a branch's manifest dataset; that of the main branch has a fixed name."""
+    """Return the directory of a branch's manifest dataset; the directory of the main branch has a fixed name."""
     return MANIFEST if branch_ulid == MAIN else f"{BRANCHES}/{branch_ulid}"
 
 
 def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
-    """Return the name of the n-th ref object of a branch or tag; odd numbers mean open, even ones deleted.
+    """Return the name of the n-th ref object of a branch or tag; odd numbers mean open, and even numbers mean deleted.
 
     >>> ref_name("review/a", 3)
     '_refs/branches/review%2Fa/0000000003.json'
@@ -68,7 +68,7 @@ def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
 
 
 def can_have_refs(ref: str) -> bool:
-    """Return whether a store can hold ref objects with this name; this is true for all existing names.
+    """Return whether a store can contain ref objects with this name, which is true for all existing names.
 
     >>> can_have_refs("a b"), can_have_refs("."), can_have_refs("x" * 1025)
     (True, False, False)
@@ -81,7 +81,7 @@ def can_have_refs(ref: str) -> bool:
 
 
 def parse_ref_name(object_name: str, directory: str = REFS) -> tuple[str, int] | None:
-    """Return the ref and the sequence number of a ref object; None for an unrelated file.
+    """Return the ref and the sequence number of a ref object, or None for an unrelated file.
 
     >>> parse_ref_name("_refs/branches/review%2Fa/0000000003.json")
     ('review/a', 3)
@@ -112,7 +112,7 @@ def intent_name(ulid: str, suffix: str = "json") -> str:
 
 
 def parse_intent_name(object_name: str) -> tuple[str, str] | None:
-    """Return the ULID and suffix of an intent's file; None for an unrelated file.
+    """Return the ULID and suffix of an intent's file, or None for an unrelated file.
 
     >>> parse_intent_name("__recovery/01J0000000000000000000000A.lease")
     ('01J0000000000000000000000A', 'lease')

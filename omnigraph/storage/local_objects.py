@@ -1,6 +1,6 @@
 """Objects stored as files below a directory, created by hard links and replaced by renames.
 
-An object is visible either as a whole or not at all. If the backend is durable, the object survives
+An object is visible either completely or not at all. If the backend is durable, the object survives
 a power loss together with its name.
 """
 
@@ -28,7 +28,7 @@ _MAX_TIME_GRANULARITY = 1_000_000_000  # nanoseconds; coarser than the timestamp
 
 @dataclass(frozen=True, slots=True)
 class LocalBackend:
-    """Files below a directory. A file is created by hard-linking a finished file; the first creator wins."""
+    """The files below a directory. A file is created by hard-linking a finished file; the first creator wins."""
 
     directory: Path
     durable: bool
@@ -54,7 +54,8 @@ class LocalBackend:
                 created = True
             except FileExistsError:
                 created = False
-            # Sync for the loser as well: it continues from the winner's object, which must be durable.
+            # Sync the object for the losing creator as well, because it continues with the winner's object, which must
+            # be durable.
             self._sync_names(target_path.parent)
         return created
 
@@ -82,7 +83,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably, so that no later removal survives a power loss without this one."""
+        """Unlink a file durably, so this removal survives a power loss whenever a later removal does."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:
@@ -92,12 +93,12 @@ class LocalBackend:
             self._sync_names(target_path.parent)
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the files below a directory, except unfinished ones (`name#digits`)."""
+        """Yield the files below a directory, except unfinished files (`name#digits`)."""
         with as_storage_errors("none"):
             for folder, _, file_names in os.walk(self.directory / prefix, onerror=_raise_unless_absent):
                 for file_name in file_names:
                     if "#" not in file_name:
-                        # Use strings: for ten thousand files, path objects cost more than the stat calls.
+                        # Use strings: for ten thousand files, path objects take more time than the stat calls.
                         yield from self._stat_file(
                             f"{folder}/{file_name}", self._relative_name(f"{folder}/{file_name}")
                         )
@@ -119,7 +120,7 @@ class LocalBackend:
             ]
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the files that `list` omits: those being written or left behind by a killed writer."""
+        """Yield the files that `list` omits: files that are being written or were left behind by a killed writer."""
         with as_storage_errors("none"):
             top_folder = self.directory / prefix
             for folder, subfolders, file_names in os.walk(top_folder, onerror=_raise_unless_absent):
@@ -153,7 +154,7 @@ class LocalBackend:
             return next(self._stat_file(f"{self.directory}/{object_name}", object_name), None)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return the identity of a directory, or None for a short time after each change.
+        """Return the identity of a directory, or None if the directory changed very recently.
 
         Within the timestamp granularity, a second change could leave the modification time the same.
         """
@@ -180,7 +181,7 @@ class LocalBackend:
 
     @contextmanager
     def _scratch_file(self, target_path: Path, blocks: Iterable[bytes]) -> Iterator[Path]:
-        """Write a file beside its final name; remove it when the block ends, even after an error."""
+        """Write a file next to its final name; remove it when the block ends, even after an error."""
         target_path.parent.mkdir(parents=True, exist_ok=True)
         scratch = target_path.with_name(f"{target_path.name}#{int(clock_and_ids.new_nonce(), 16)}")
         try:
@@ -206,10 +207,10 @@ def _read_file_blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def sync_directory_path(directory: Path, top_directory: Path, synced: set[Path]) -> None:
-    """Make the names in a directory, and those in its parents below the top, survive a power loss.
+    """Sync the names in a directory and in its parents below the top, so they survive a power loss.
 
-    Parents are included because a new directory is a name in its parent. `synced` holds the
-    directories already synced.
+    Parents are included because a new directory is a name in its parent. `synced` contains the
+    directories that have already been synced.
     """
     sync_directory(directory)
     while directory != top_directory and top_directory in directory.parents and directory not in synced:
@@ -219,7 +220,7 @@ def sync_directory_path(directory: Path, top_directory: Path, synced: set[Path])
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory survive a power loss."""
+    """Sync the names in a directory, so they survive a power loss."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,11 +1,10 @@
-"""The manifest cell: a compare-and-swap register that holds the manifest of one branch.
+"""The manifest cell, a compare-and-swap register that contains the manifest of one branch.
 
-A cell is a small Lance dataset whose only fragment holds the whole manifest. A cell is always read
-and replaced as a whole, using the only Lance operation that is strict about its base version. This
-module owns that swap, the check that a swap is still the newest version and is based on what it
-replaced, and the format stamp. The rows are not interpreted here. A version number alone proves
-nothing: a root can be deleted and recreated with the same numbers, and cleanup frees the numbers of
-old versions.
+A cell is a small Lance dataset whose only fragment contains the whole manifest. A cell is always read and replaced
+completely, using the only Lance operation that is strict about its base version. This module owns the swap, the format
+stamp, and the check that a swap is still the newest version and is based on the version that it replaced. This module
+does not interpret the rows. A version number alone does not identify a version: a root can be deleted and recreated
+with the same numbers, and a cleanup frees the numbers of old versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,18 +32,18 @@ _LISTED_VERSIONS = 16  # versions listed per check, newest first
 
 
 class SwapConflict(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """A newer version exists. This swap did not happen unless the newer version is based on it."""
+    """Raised if a newer version exists. This swap did not happen unless the newer version is based on it."""
 
 
 class SwapOutcomeUnknown(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """The store did not confirm whether the swap happened; read the newest version to find out."""
+    """Raised if the store did not confirm whether the swap happened; read the newest version to find out."""
 
 
 class UnsyncedError(StorageError):
-    """The swap was applied, but it may not survive a power loss.
+    """The swap was applied but may not survive a power loss.
 
-    Syncing again proves nothing, because after a failed fsync a disk may report success for data
-    that it dropped.
+    Syncing again does not help, because after a failed fsync a disk may report success for data
+    that it has lost.
     """
 
     code = "StorageError"
@@ -56,10 +55,10 @@ class UnsyncedError(StorageError):
 class ManifestCell:
     """A cell at one version.
 
-    `etag` distinguishes the object of this version from another object that later gets its name.
-    `etag` is set at the first check: if it is "", it is taken from the listing; if it is None, it
-    is taken only after the object itself was read and compared. `base` is the cell that a swap
-    replaced, until a check has seen both versions in one listing.
+    `etag` distinguishes the object of this version from another object that is later created under the same name.
+    `etag` is set at the first check. If `etag` is "", it is taken from the listing; if `etag` is
+    None, it is taken only after the object itself has been read and compared. `base` is the cell
+    that a swap replaced, until a check has found both versions in one listing.
     """
 
     store: Store
@@ -75,12 +74,12 @@ class ManifestCell:
 
     @property
     def stamp(self) -> str | None:
-        """The format stamp as stored."""
+        """The stored format stamp."""
         stamp_bytes = (self.dataset.schema.metadata or {}).get(STAMP_KEY.encode())
         return None if stamp_bytes is None else stamp_bytes.decode(errors="replace")
 
     def read_rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
-        """Return all rows, in the order they were written."""
+        """Return all rows in the order in which they were written."""
         cell_rows: list[dict[str, Any]] = self.dataset.to_table(columns=list(columns)).to_pylist()
         return cell_rows
 
@@ -107,12 +106,11 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
         enable_stable_row_ids=True,
         storage_options=store.options,
     )
-    # Sync the data before creating the version that names it: after a power loss, a version file
-    # must never name data that was not written.
+    # Sync the data before creating the version that references it: after a power loss, a version file must never
+    # reference data that was not written.
     store.sync_to_disk(*(f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files))
-    # Do not use `write_dataset` in mode `create`: it checks first and then overwrites, so it could
-    # destroy a cell that another process created in between. A commit on version 0 fails instead of
-    # overwriting the cell.
+    # Do not use `write_dataset` in mode `create`: it checks first and then overwrites, so it could destroy a cell that
+    # another process created in the meantime. A commit on version 0 fails instead of overwriting the cell.
     return lance.LanceDataset.commit(
         store.root.uri_of(location),
         LanceOperation.Overwrite(rows.schema, fragments),
@@ -125,12 +123,11 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
 
 
 def open_cell(store: Store, location: str, version: int | None = None, *, reused: bool = False) -> ManifestCell:
-    """Open a cell at its newest version, or at a given one.
+    """Open a cell at its newest version, or at a given version.
 
-    `reused` means that the location may be deleted and recreated under the same name, as for the
-    main branch. The first check then rereads the version file instead of trusting a listing, because
-    the file could have been replaced between opening and listing. If the location is not reused,
-    listings are enough.
+    `reused` is true if the location may be deleted and recreated under the same name, like that of the main branch. The
+    first check then rereads the version file instead of trusting a listing, because the file could have been replaced
+    between opening and listing. If the location is not reused, listings are sufficient.
     """
     dataset = store.open_dataset(location, version)
     if version is None and _has_successor_file(store, location, dataset):
@@ -139,7 +136,7 @@ def open_cell(store: Store, location: str, version: int | None = None, *, reused
 
 
 def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
-    """Return whether a file with the name of the next version exists (local disk only, no request)."""
+    """Return whether a file with the name of the next version exists, without a request (local disk only)."""
     version = int(dataset.version)
     return version > 0 and store.objects.stat_if_local(_version_file(location, version + 1)) is not None
 
@@ -147,30 +144,30 @@ def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
 def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
     """Open the newest version again in case another writer has just published it.
 
-    Lance takes the version number from the content of the file, not from its name. A damaged copy
-    that holds an older version would silently roll the branch back, so a file whose content is not
-    newer than the version below it is reported as damage.
+    Lance takes the version number from the content of the file, not from its name. A damaged file
+    that contains an older version would silently roll the branch back. Therefore, a file whose
+    content is not newer than the version below it is reported as damaged.
     """
     reopened = store.open_dataset(location)
     if reopened.version > dataset.version:
         return reopened
     successor_name = _version_file(location, int(dataset.version) + 1)
-    raise DamagedError(f"{successor_name} is damaged: it holds version {dataset.version}")
+    raise DamagedError(f"{successor_name} is damaged: it contains version {dataset.version}")
 
 
 def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = None) -> ManifestCell:
     """Replace all rows if and only if `cell` is still the newest version.
 
     With `stamp`, an upgrade also replaces the format stamp and the columns. A successful swap must
-    not be acknowledged yet: if cleanup removed the files above an old `cell`, its next number is
-    free again and Lance accepts a swap far below the newest version. Call `newest_version` on the
-    result first.
+    not be acknowledged yet: if a cleanup has removed the files above an old `cell`, the next number
+    is free again, and Lance accepts a swap far below the newest version. Before acknowledging the
+    swap, call `newest_version` on the result.
 
     Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
     not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
     """
-    # 1. Write and sync the data file. No version names the file yet, so a crash here changes
-    #    nothing. If the version were created first, a power loss could leave a visible version
+    # 1. Write and sync the data file. No version references the file yet, so a crash at this point changes nothing. If
+    #    the version were created first, a power loss could leave a visible version
     #    without its data.
     rows = rows if stamp is None else rows.replace_schema_metadata({STAMP_KEY: str(stamp)})
     mode: Literal["append", "overwrite"] = "append" if stamp is None else "overwrite"
@@ -179,13 +176,13 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = N
     # 2. Keep the Lance schema of the base: a plain Arrow schema would drop the format stamp and
     #    renumber the fields.
     operation = LanceOperation.Overwrite(cell.dataset.lance_schema if stamp is None else rows.schema, fragments)
-    # The UUID lets Lance recognize its own commit if the client repeats a request whose response was
-    # lost: the version file that already exists is then its own.
+    # With the UUID, Lance recognizes its own commit if the client repeats a request whose response was lost: the
+    # existing version file is then its own.
     transaction = Transaction(cell.version, operation, uuid=_transaction_uuid())
     # 3. Check that the root was not replaced. Lance compares only version numbers, and a recreated
-    #    root has the same numbers. On a disk this check is free, so it runs before the swap. On an
-    #    object store, only `newest_version` checks the root, after the swap: a check here would
-    #    cost a request and could not replace the later one.
+    #    root has the same numbers. On a disk, this check needs no request, so it runs before the swap. On an
+    #    object store, only `newest_version` checks the root, after the swap: a check here would need a request and
+    # could not replace the later check.
     if store.root.is_local and not _is_same_history(cell, _list_newest_versions(cell)):
         raise SwapConflict
     # 4. The compare-and-swap: create the version file, which fails if the name is taken.
@@ -200,14 +197,14 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = N
         raise SwapOutcomeUnknown(str(error)) from error
     swapped_cell = ManifestCell(store, cell.location, dataset, base=cell)
     if swapped_cell.stamp != (cell.stamp if stamp is None else str(stamp)):
-        raise InternalError("a publish lost the format stamp")
+        raise InternalError("the published manifest has a wrong format stamp")
     # 5. Make the new version durable before any caller can acknowledge it.
     _sync_swapped_version(swapped_cell)
     return swapped_cell
 
 
 def sync_version(cell: ManifestCell) -> None:
-    """Make a version survive a power loss before it is acknowledged or used as a base.
+    """Sync a version, so it survives a power loss before it is acknowledged or used as a base.
 
     The writer may be another process that crashed between its swap and its sync. Building on an
     unsynced version could acknowledge a write whose base is later lost in a power failure. Raises
@@ -228,8 +225,8 @@ def _sync_swapped_version(cell: ManifestCell) -> None:
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
             raise _unsynced_error(error) from error
-        # The version was already cleaned up, so a newer one exists. The newer version may or may
-        # not be based on this swap; the publish loop determines that by reading it, as after any
+        # The version has already been cleaned up, so a newer version exists. The newer version may or may
+        # not be based on this swap; the publish loop determines this by reading the newer version, as after any
         # conflict.
         raise SwapConflict from error
     except BaseException as error:
@@ -247,9 +244,10 @@ def _unsynced_error(error: OSError) -> UnsyncedError:
 def newest_version(cell: ManifestCell) -> int:
     """Return the newest version number from one listing, or 0 if the cell may be in a different root.
 
-    A fresh swap is verified through its base, because a version with its own number proves nothing:
-    it may be in a recreated root. A missing base proves nothing either: the root may have been
-    replaced, or cleanup may have removed old versions and a late swap reused one of their numbers.
+    A new swap is verified through its base, because the existence of its own version number is not
+    proof: that version may be in a recreated root. A missing base is not proof either: the root may
+    have been replaced, or a late swap may have reused the number of an old version that a cleanup
+    removed.
     """
     listed_versions = _list_newest_versions(cell)
     if not _is_same_history(cell.base or cell, listed_versions):
@@ -262,12 +260,12 @@ def newest_version(cell: ManifestCell) -> int:
 
 
 def versions_change_token(cell: ManifestCell) -> object | None:
-    """Return a token that changes when a version is added or removed; None if that takes a request."""
+    """Return a token that changes when a version is added or removed; return None if this would need a request."""
     return cell.store.objects.change_token(f"{cell.location}/_versions")
 
 
 def accept_swap(cell: ManifestCell) -> None:
-    """Accept a swap whose base is gone, after the caller has proved that all files it names exist.
+    """Accept a swap whose base no longer exists, after the caller has verified that all files it references exist.
 
     The etag is set to None, so the next check reads the object before it trusts the listing.
     """
@@ -275,10 +273,9 @@ def accept_swap(cell: ManifestCell) -> None:
 
 
 def remove_foreign_swap(cell: ManifestCell) -> None:
-    """Remove a swap that landed in another root and that was never acknowledged.
+    """Remove a swap that was written to a different root and was never acknowledged.
 
-    The object is removed only if it really is this swap, because its name may belong to a version of
-    the other root.
+    The object is removed only if it is this swap, because its name may belong to a version of the other root.
     """
     file_name = _cell_file(cell)
     if cell.base is not None and _is_cell_object(cell, file_name):
@@ -298,11 +295,11 @@ def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
 def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
     """Return a version and all its successors by checking individual files (local disk only).
 
-    Checking individual files avoids listing a directory that holds every version. Cleanup removes
-    the oldest versions first, so while this version exists, none above it was removed, and the first
-    missing successor ends the sequence. This version is checked last: if it were checked first, it
-    could then be removed together with some successors, and the gap would be mistaken for the end.
-    Returns nothing if the version is gone or if it has more successors than are checked.
+    Checking individual files avoids listing a directory that contains every version. Cleanup removes
+    the oldest versions first, so as long as this version exists, no version above it has been removed, and the first
+    missing successor ends the sequence. This version is checked last: if it were checked first, it could then be
+    removed together with some successors, and the gap would be mistaken for the end. The result is empty if the version
+    no longer exists or has more successors than are checked.
     """
     stat_object, successors = cell.store.objects.stat_if_local, {}
     for version in range(cell.version + 1, cell.version + _LISTED_VERSIONS):
@@ -321,9 +318,9 @@ def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObj
     """Return whether the listed versions can belong to the history that a cell was read from.
 
     Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, no
-    version below it may remain; any that does belongs to a different root, or to a late swap that
-    reused a freed number. If the cell's version is present, its object must match by etag or by
-    content.
+    version below it can remain; any such version belongs to a different root, or to a late swap
+    that reused a freed number. If the cell's version is present, its object must match by etag or
+    by content.
     """
     own_entry = listed_versions.get(cell.version)
     if own_entry is None:
@@ -335,9 +332,9 @@ def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObj
 
 
 def _is_cell_object(cell: ManifestCell, object_name: str) -> bool:
-    """Return whether an object is the version that a cell was read from, by comparing data file names.
+    """Compare data file names to determine whether an object is the version that a cell was read from.
 
-    Data files have random names, so no other version names them.
+    Data files have random names, so no other version references them.
     """
     object_bytes = cell.store.objects.read(object_name)
     return object_bytes is not None and all(data_path.encode() in object_bytes for data_path in _fragment_paths(cell))
@@ -349,7 +346,7 @@ def _fragment_paths(cell: ManifestCell) -> list[str]:
 
 
 def cell_files(cell: ManifestCell) -> tuple[str, ...]:
-    """Return the files of one version; the version file comes last because it makes the others reachable."""
+    """Return the files of one version; the version file comes last because it makes the other files reachable."""
     data_names = [f"{cell.location}/data/{data_path}" for data_path in _fragment_paths(cell)]
     return (*data_names, _cell_file(cell))
 
@@ -377,8 +374,8 @@ def _write_fragments(
 
 
 def _commit_strictly(store: Store, cell: ManifestCell, transaction: Transaction) -> Any:
-    # Only Overwrite without retries is strict, because Lance rebases every other operation on a
-    # newer version, and with retries it would overwrite what another writer has just published.
+    # Only Overwrite without retries is strict, because Lance rebases every other operation on a newer version. With
+    # retries, it would overwrite what another writer has just published.
     return lance.LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
 
 

@@ -1,4 +1,4 @@
-"""The interface that a kind of store must implement to hold control objects."""
+"""The interface that each kind of store implements for control objects."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,22 +22,22 @@ class ListedObject:
 
 
 class ObjectBackend(Protocol):
-    """The interface that a kind of store must implement."""
+    """The interface that each kind of store implements."""
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of an object, or None if it does not exist; raise on other failures."""
+        """Return the bytes of an object, or None if it does not exist; raise an error for any other failure."""
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
         """Create an object; return False if the name is taken."""
 
     def replace(self, object_name: str, object_bytes: bytes) -> None:
-        """Overwrite an object (leases only)."""
+        """Overwrite an object; only leases are overwritten."""
 
     def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
         """Return the bytes of a large object block by block, or None if it does not exist."""
 
     def write_blocks(self, object_name: str, blocks: Iterator[bytes]) -> None:
-        """Write a large object block by block; it becomes visible as a whole or not at all."""
+        """Write a large object block by block; it becomes visible completely or not at all."""
 
     def write_data_file(self, object_name: str, object_bytes: bytes) -> None:
         """Write a data file under a name that no other writer can use."""
@@ -55,10 +55,10 @@ class ObjectBackend(Protocol):
         """Return the directories and objects directly below `prefix/`."""
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes when any name directly below `prefix` does; None if unknown."""
+        """Return a token that changes when any name directly below `prefix` changes, or None if it is unknown."""
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return an object's listing entry without a request; None if absent or on an object store."""
+        """Return an object's listing entry without a request, or None if it is absent or the store needs a request."""
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
         """Return the first objects directly below `prefix/` in name order, with one request."""

@@ -1,4 +1,4 @@
-"""Small control objects on a disk or S3: read, create if absent, list and remove them.
+"""Read, create, list and remove small control objects on a disk or S3.
 
 If several writers create the same name, exactly one call succeeds and returns True. Every created
 object contains a nonce, because after a lost response a store may report our own object as already
@@ -35,8 +35,8 @@ class ControlObjects:
     def read_json(self, object_name: str) -> dict[str, Any] | None:
         """Return a JSON object, or None if it does not exist; raise `StorageError` if it cannot be parsed.
 
-        The error is permanent, and is also raised for an object that does not match its own checksum
-        because it was changed or moved from a different name.
+        The error is permanent. The same error is raised if the object does not match its own checksum because it was
+        changed or moved from a different name.
         """
         object_bytes = self.backend.read(object_name)
         if object_bytes is None:
@@ -72,7 +72,7 @@ class ControlObjects:
         return existing is not None and existing.get("nonce") == own_members["nonce"]
 
     def create_bytes(self, object_name: str, object_bytes: bytes) -> None:
-        """Create an object under a name that no other writer can use; a lost response does no harm."""
+        """Create an object under a name that no other writer can use; a lost response is harmless."""
         created = self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes))
         if not created and self.backend.read(object_name) != object_bytes:
             raise StorageError(f"{object_name} was written twice", kind="permanent")
@@ -103,11 +103,11 @@ class ControlObjects:
         return self.backend.list_first(prefix, max_objects)
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return an object's listing entry without a request; None if absent or unknown."""
+        """Return an object's listing entry without a request, or None if it is absent or unknown."""
         return self.backend.stat_if_local(object_name)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes when any name directly below a prefix does; None if unknown."""
+        """Return a token that changes when any name directly below a prefix changes, or None if it is unknown."""
         return self.backend.change_token(prefix)
 
 

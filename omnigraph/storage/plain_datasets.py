@@ -1,7 +1,7 @@
-"""Plain Lance datasets outside any graph, for programs that do not use graphs.
+"""Write plain Lance datasets outside any graph, for programs that do not use Omnigraph.
 
-Many processes write fragments in parallel, and one of them commits all fragments together. The
-result is an ordinary dataset whose newest version holds everything.
+Many processes write fragments in parallel, and one process commits all fragments together. The
+result is an ordinary dataset whose newest version contains all rows.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Raw Lance files as stored, regardless of the versions that name them and of deletions.
+"""Read raw Lance files, including deleted rows, regardless of the versions that reference the files.
 
-For verification only, because it returns rows that readers no longer see. It never writes.
+This module is only for verification, because it returns rows that readers no longer see. The module never writes.
 """
 
 from collections.abc import Iterator

@@ -46,8 +46,7 @@ class GraphRoot:
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    # Identical for every spelling of a root; symbolic links are resolved once, when the object is
-    # created.
+    # The value is the same for every spelling of a root; symbolic links are resolved once, when the object is created.
     identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,13 +59,13 @@ class GraphRoot:
 
     @property
     def uri(self) -> str:
-        """The root as users write it, as a path or URI."""
+        """The root as a path or URI, as users write it."""
         return self.path if self.is_local else f"{self.scheme}://{self.path}"
 
     def _compute_identity(self) -> str:
         if self.is_local:
             return os.path.realpath(self.path)
-        # Two servers may have buckets with the same name; secrets in the endpoint are left out.
+        # Two servers may have buckets with the same name; secrets in the endpoint are omitted.
         return f"{redact_uri(self.options.get('aws_endpoint', '')).rstrip('/')}|{self.uri}"
 
     @property
@@ -75,7 +74,7 @@ class GraphRoot:
         return hash(frozenset(self.options.items()))
 
     def uri_of(self, relative_name: str) -> str:
-        """Return the URI that Lance needs for a root-relative name."""
+        """Return the URI that Lance uses for a root-relative name."""
         return f"{self.uri}/{relative_name}"
 
 
@@ -124,7 +123,7 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
 def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
     """Return storage options under Lance's names; raise `InputError` for an unknown option.
 
-    Accepts Lance's names and the names of the `AWS_*` variables, in upper or lower case.
+    Both Lance's names and the names of the `AWS_*` variables are accepted, in upper or lower case.
 
     >>> read_options({"AWS_REGION": "eu-west-1", "allow_http": True})
     {'aws_region': 'eu-west-1', 'allow_http': 'true'}

@@ -1,7 +1,7 @@
-"""Verification that a change carries over row ids only from rows whose old copy it removes.
+"""Verify that a change reuses row ids only from rows whose old copy it removes.
 
-Lance accepts any row id, so a wrong one would give two rows the same id, or let a later row get an
-id that is in use. The verification avoids reading files wherever possible.
+Lance accepts any row id, so a wrong row id could be shared by two rows, or assigned to a later row
+while it is still in use. The verification avoids reading files wherever possible.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Control objects on an S3-compatible store.
+"""Store control objects on an S3-compatible store.
 
-This is the only module that imports obstore. It translates our settings and obstore's exceptions. An
-object is never reported as absent unless the store says so.
+This is the only module that imports obstore. The module translates our settings and obstore's exceptions. An object is
+reported as absent only if the store states that it does not exist.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _REQUEST_KINDS: ExceptionKinds = {
     refused.NotSupportedError: "configuration",
     refused.InvalidPathError: "permanent",
     refused.UnknownConfigurationKeyError: "configuration",
-    # obstore raises this one type for everything else, from a refused connection to a wrong region.
+    # obstore raises this single exception type for all other failures, from a refused connection to a wrong region.
     refused.BaseError: "unknown",
 }
 # Creating a client sends no request, so a failure is always caused by the settings.
@@ -49,7 +49,7 @@ _ABSENT_ERRORS = (FileNotFoundError, refused.NotFoundError)
 # Control objects are small, so a request that takes longer means that the store does not respond.
 _REQUEST_TIMEOUT = timedelta(seconds=10)
 _RETRY_TIMEOUT = timedelta(seconds=10)
-# Enough for a block of a data file over a slow connection.
+# This timeout is long enough to transfer a block of a data file over a slow connection.
 _TRANSFER_TIMEOUT = timedelta(seconds=120)
 _PAGE_SIZE = 1000  # names per page of a listing
 
@@ -63,7 +63,7 @@ class S3Backend:
 
     @classmethod
     def connect(cls, root: GraphRoot) -> "S3Backend":
-        """Create the clients for a root; sends no request."""
+        """Create the clients for a root without sending a request."""
         bucket, _, prefix = root.path.partition("/")
         _check_endpoint(root.options)
         with as_storage_errors("none", _SETTINGS_KINDS):
@@ -83,7 +83,7 @@ class S3Backend:
         return cls(client, bulk_client)
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of an object; None only if the store states that it does not exist."""
+        """Return the bytes of an object, or None only if the store states that the object does not exist."""
         with as_storage_errors("none", _REQUEST_KINDS):
             try:
                 return bytes(obstore.get(self.client, object_name).bytes())
@@ -91,7 +91,7 @@ class S3Backend:
                 return None
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Create an object; return False if the name is taken, perhaps by our own lost attempt."""
+        """Create an object; return False if the name is taken, possibly by our own attempt whose response was lost."""
         with as_storage_errors("unknown", _REQUEST_KINDS):
             try:
                 obstore.put(self.client, object_name, object_bytes, mode="create", use_multipart=False)
@@ -105,7 +105,7 @@ class S3Backend:
             obstore.put(self.client, object_name, object_bytes, use_multipart=False)
 
     def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
-        """Return the blocks of an object; None only if the store states that it does not exist."""
+        """Return the blocks of an object, or None only if the store states that the object does not exist."""
         with as_storage_errors("none", _REQUEST_KINDS):
             try:
                 return _stream_blocks(obstore.get(self.bulk_client, object_name))
@@ -131,7 +131,7 @@ class S3Backend:
                 return
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the objects below `prefix/` page by page, except unfinished ones."""
+        """Yield the objects below `prefix/` page by page, except unfinished objects."""
         with as_storage_errors("none", _REQUEST_KINDS):
             for page in obstore.list(self.client, prefix or None, chunk_size=_PAGE_SIZE):
                 yield from _finished_objects(page)
@@ -144,20 +144,20 @@ class S3Backend:
             return subdirectories, list(_finished_objects(listing["objects"]))
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield nothing, because an object becomes visible only when it is complete."""
+        """Return no files, because an object becomes visible only when it is complete."""
         del prefix
         return iter(())
 
     def change_token(self, prefix: str) -> object | None:
-        """Return None, because detecting a change takes a request."""
+        """Return None, because detecting a change requires a request."""
         return None
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return None, because reading an object's metadata takes a request."""
+        """Return None, because reading an object's metadata requires a request."""
         return None
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """Return the start of the first page of a listing, which is in name order."""
+        """Return the first objects of a listing's first page, which is in name order."""
         with as_storage_errors("none", _REQUEST_KINDS):
             page = next(iter(obstore.list(self.client, prefix, chunk_size=_PAGE_SIZE)), ())
             return list(_finished_objects(page))[:max_objects]
@@ -171,7 +171,7 @@ def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
 
 
 def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same blocks, fetched in another thread, because a client must not read while it sends."""
+    """Yield the same blocks, fetching them in another thread, because a client must not read while it sends."""
     with ThreadPoolExecutor(1, "fetch") as fetch_pool:
         while (block := fetch_pool.submit(next, blocks, None).result()) is not None:
             yield block
@@ -184,14 +184,14 @@ def _stream_blocks(response: Any) -> Iterator[bytes]:
 
 
 def _check_endpoint(options: Mapping[str, str]) -> None:
-    """Refuse endpoints on which the client panics, or which it reports only as failed requests."""
+    """Refuse endpoint settings that cause the client to panic, or that it would report only as failed requests."""
     endpoint = options.get("aws_endpoint", "https://s3")
     endpoint_parts = urlsplit(endpoint)
     if endpoint_parts.scheme not in ("http", "https") or not endpoint_parts.hostname:
         reason = "AWS_ENDPOINT_URL is not an http or https address"
         raise _configuration_error(reason, "specify a full address")
     if endpoint_parts.scheme == "http" and options.get("allow_http") != "true":
-        reason = "AWS_ENDPOINT_URL is not encrypted (http), which is not allowed"
+        reason = "AWS_ENDPOINT_URL uses plain http, which is not allowed by default"
         raise _configuration_error(reason, "use https, or set AWS_ALLOW_HTTP=true")
 
 
@@ -205,7 +205,7 @@ def _client_config(options: Mapping[str, str]) -> Any:
         for lance_name, obstore_name in _OBSTORE_NAMES.items()
         if options.get(lance_name)
     }
-    # One DELETE per object: not every store supports bulk deletion.
+    # Send one DELETE per object, because not every store supports bulk deletion.
     client_config["disable_bulk_delete"] = True
     virtual_hosted = options.get("aws_virtual_hosted_style_request")
     if virtual_hosted is not None:

@@ -1,7 +1,7 @@
-"""Read rows of one table version: filtered scans, batches, and rows by row id.
+"""Read rows of one table version: by filtered scans, in batches, or by row id.
 
-Filters are Arrow expressions, never strings. Lance silently drops a missing row id; here it yields a
-row of nulls, so the other rows keep their positions.
+Filters are Arrow expressions, never strings. Lance silently drops a missing row id; this module returns a row of nulls
+for it, so the other rows keep their positions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ RowIdArray = npt.NDArray[np.int64]
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 _DENSE_RATIO = 6  # a scan is faster than a take if more than one row in this many is needed
 _SMALL_COUNT = 2_000
-# Maximum number of bytes that Lance reads ahead of a slow consumer; its default is two gigabytes. A
+# The maximum number of bytes that Lance reads ahead of a slow consumer; Lance's default is two gigabytes. A
 # single batch may be larger.
 _READ_AHEAD_BYTES = 64 << 20
 
@@ -90,7 +90,7 @@ def count_rows(table: Table) -> int:
 
 
 def take_rows(table: Table, row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return the rows with these ids, in the given order and with duplicates; an id of -1 yields nulls."""
+    """Return the rows with these ids, in the given order and with duplicates; an id of -1 yields a row of nulls."""
     wanted_row_ids = distinct_row_ids(row_ids)
     fetched_rows = _fetch_rows(table, wanted_row_ids, columns)
     fetched_row_ids = row_id_array(fetched_rows)
@@ -118,7 +118,7 @@ def distinct_row_ids(row_ids: RowIdArray) -> RowIdArray:
 
 
 def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return the rows in any order, with `_rowid`; returns more rows than requested if that is faster."""
+    """Return the rows in any order, with `_rowid`; more rows than requested may be returned if that is faster."""
     if len(wanted_row_ids) == 0:
         empty_schema = pa.schema([table.schema.field(column_name) for column_name in columns])
         return empty_schema.append(pa.field(ROW_ID, pa.uint64())).empty_table()
@@ -145,7 +145,7 @@ def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_ro
 
 
 def _find_positions(fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> RowIdArray:
-    """Return the position of each requested id in `fetched_row_ids`, or -1 if it is absent."""
+    """Return the position of each requested id in `fetched_row_ids`, or -1 if the id is absent."""
     if len(requested_row_ids) == 0:
         return requested_row_ids
     highest_row_id = max(int(fetched_row_ids.max()), int(requested_row_ids.max()))

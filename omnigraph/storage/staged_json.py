@@ -1,4 +1,4 @@
-"""Staged changes as JSON, so that another process can commit them after their writer is gone.
+"""Store staged changes as JSON, so another process can commit them if their writer dies.
 
 This module owns the JSON form of staged operations and never writes anything itself.
 """
@@ -14,7 +14,7 @@ from .table import FragmentFingerprint, StagedChange, Table
 
 
 def staged_to_json(staged: StagedChange) -> dict[str, Any]:
-    """Return a staged change as plain data."""
+    """Return a staged change as JSON-compatible data."""
     touched_json = [
         [fingerprint.fragment_id, list(fingerprint.data_paths), fingerprint.deletion_entry]
         for fingerprint in staged.touched_fragments
@@ -31,7 +31,7 @@ def staged_to_json(staged: StagedChange) -> dict[str, Any]:
 
 
 def staged_from_json(members: Mapping[str, Any], table: Table) -> StagedChange:
-    """Restore a staged change from plain data, for the given version of its table."""
+    """Restore a staged change from JSON-compatible data, for the given version of its table."""
     touched_fragments = tuple(
         FragmentFingerprint(fragment_id, tuple(data_paths), deletion_entry)
         for fragment_id, data_paths, deletion_entry in members["touched"]

@@ -1,7 +1,7 @@
-"""An open root: its location, control objects, effects and open tables.
+"""An open root: its location, control objects, write gateway and open tables.
 
 This module owns the caches of open datasets and of immutable objects. A dataset stays open as long
-as it is used, because opening a pinned version costs two requests and keeping it open costs none.
+as it is used, because opening a pinned version takes two requests and keeping it open takes none.
 """
 
 import threading
@@ -42,9 +42,9 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
 
 @dataclass(slots=True, eq=False)
 class DatasetCache:
-    """Open Lance datasets by (location, version), with least-recently-used eviction.
+    """A cache of open Lance datasets by (location, version), with least-recently-used eviction.
 
-    A dataset is marked as checked once the files that Lance reads on its own have been verified.
+    A dataset is marked as checked once the files that Lance reads by itself have been verified.
     """
 
     limit: int = _MAX_OPEN_DATASETS
@@ -61,17 +61,17 @@ class DatasetCache:
             return dataset
 
     def clear(self) -> None:
-        """Drop all datasets, because those of removed versions would seem usable until they read a file."""
+        """Drop all datasets, because datasets of removed versions would seem usable until they read a file."""
         with self._lock:
             self._datasets.clear()
             self._checked_keys.clear()
 
     def is_checked(self, location: str, version: int) -> bool:
-        """Return whether the files of a cached version were checked."""
+        """Return whether the files of a cached version have been checked."""
         return (location, version) in self._checked_keys
 
     def mark_checked(self, location: str, version: int) -> None:
-        """Record that the files of a version were checked; the mark lasts as long as the version is cached."""
+        """Record that the files of a version have been checked; the mark lasts as long as the version is cached."""
         with self._lock:
             if (location, version) in self._datasets:
                 self._checked_keys.add((location, version))
@@ -87,7 +87,7 @@ class DatasetCache:
 
 @dataclass(slots=True, eq=False)
 class ObjectCache:
-    """Decoded immutable objects by name, with least-recently-used eviction."""
+    """A cache of decoded immutable objects by name, with least-recently-used eviction."""
 
     limit: int = _OBJECT_CACHE_WEIGHT
     _entries: OrderedDict[str, tuple[int, Any]] = field(default_factory=OrderedDict)
@@ -135,7 +135,7 @@ class Store:
 
         Raises `AbsentError` only if a listing proves that the dataset or version does not exist.
         """
-        # The newest version gets its own session, because the name may refer to a different dataset by now.
+        # The newest version gets its own session, because the name may refer to a different dataset in the meantime.
         if version is None:
             return self._load_dataset(location, session=new_lance_session(_MANIFEST_CACHE_BYTES))
         dataset = self.dataset_cache.get(location, version)
@@ -157,7 +157,7 @@ class Store:
                 version_names = self._list_version_names(location, open_options.get("version"))
                 if not version_names:
                     raise AbsentError(f"{location} does not exist") from error
-                # Lance lists and then reads; the newest version may be replaced and cleaned up in between.
+                # Lance lists and then reads; the newest version may be replaced and cleaned up in the meantime.
                 if "version" in open_options or min(version_names) == newest_seen:
                     raise to_storage_error(error, effect="none") from error
                 newest_seen = min(version_names)
@@ -172,20 +172,20 @@ class Store:
         return present_names if version is None else present_names & version_file_names(location, version)
 
     def sync_to_disk(self, *file_names: str) -> None:
-        """Make written files and their names survive a power loss (local disk only)."""
+        """Sync written files and their names, so they survive a power loss (local disk only)."""
         if not self.root.is_local or self.durability != "fsync":
             return
         checksum_and_sync(self.root.path, file_names, None, self._synced_directories)
 
     def checksum_local_files(self, file_names: Iterable[str]) -> dict[str, FileChecksum]:
-        """Return the checksums of files that were just written; none on an object store."""
+        """Return the checksums of files that were just written, or no checksums on an object store."""
         return checksum_and_sync(self.root.path, file_names, {}, None) if self.root.is_local else {}
 
     def read_back_checksums(self, file_names: Sequence[str], *, include_blobs: bool = False) -> dict[str, FileChecksum]:
         """Return the checksums of files that Lance wrote, reading them back from an object store.
 
-        For bulk work only: this costs one request per file and, with `include_blobs`, also one
-        listing per data file to find the blob files beside it.
+        Use this method only for bulk work, because it needs one request per file and, with `include_blobs`,
+        one listing per data file to find the blob files next to it.
         """
         if self.root.is_local:
             return self.checksum_local_files(file_names)
@@ -206,7 +206,7 @@ class Store:
         """Sync written files, and return their checksums while they are in the page cache.
 
         `known_checksums` were computed by the writers. On an object store, only the known checksums
-        are returned, because reading a file back would cost a request.
+        are returned, because reading a file back would need a request.
         """
         if not self.root.is_local:
             return dict(known_checksums or {})
@@ -219,7 +219,7 @@ class Store:
 
 
 def version_file_names(location: str, version: int) -> set[str]:
-    """Return the file names that a version of a dataset can have, attached or detached.
+    """Return the possible file names of a dataset version, attached or detached.
 
     >>> sorted(version_file_names("t", 1))
     ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']

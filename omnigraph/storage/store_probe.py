@@ -1,7 +1,7 @@
 """Verify the store guarantees that the write protocol relies on, before anything else is written.
 
-If several writers create the same name, exactly one may succeed, and a listing must immediately show
-what was written. A store that violates this loses acknowledged writes, so it is refused.
+If several writers create the same name, exactly one may succeed, and a listing must immediately include new objects. A
+store that violates these guarantees loses acknowledged writes, so it is refused.
 """
 
 import errno
@@ -17,7 +17,7 @@ _NO_HARD_LINK_ERRORS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLIN
 
 
 def probe_create_if_absent(store: Store) -> None:
-    """Refuse a store on which creating an object does not fail if the name is taken.
+    """Refuse a store that allows an object to be created under a name that is already taken.
 
     Raises a `StorageError` of kind `configuration`. The probe object is always removed.
     """
@@ -34,17 +34,17 @@ def probe_create_if_absent(store: Store) -> None:
 
 
 def _find_defect(store: Store, probe_name: str) -> str | None:
-    """Return a description of the store's defect, or None if it has none."""
+    """Return a description of the store's defect, or None if there is no defect."""
     first_nonce = clock_and_ids.new_nonce()
     if not _create_probe(store, probe_name, first_nonce):
-        return "a new name was reported as taken"
+        return "creating a new object failed as if it already existed"
     if _create_probe(store, probe_name, clock_and_ids.new_nonce()):
-        return "a second creator can overwrite an existing object (If-None-Match is ignored)"
+        return "a second create request can overwrite an existing object (If-None-Match is ignored)"
     probe_members = store.objects.read_json(probe_name)
     if probe_members is None or probe_members.get("nonce") != first_nonce:
-        return "an object changed although its second creation was refused"
+        return "an object changed although the second create request was refused"
     if all(listed_object.name != probe_name for listed_object in store.objects.backend.list("")):
-        return "a listing does not show an object that was just written"
+        return "a listing does not include an object that was just written"
     return None
 
 

@@ -1,9 +1,9 @@
-"""Make filters work on tables whose columns Arrow cannot describe to Lance.
+"""Support filters on tables whose column types Arrow cannot describe to Lance.
 
-A filter is sent to Lance together with its table's schema. Lance omits types that cannot be sent,
-but overlooks unsigned integers inside lists, so no filter on such a table would work at all.
-Unsigned columns are sent as wider signed types; Lance then compares by the stored type, so their
-indexes are used. Filter constants must be created here, because their types would not match otherwise.
+A filter is sent to Lance together with its table's schema. Lance omits types that cannot be sent, but it misses
+unsigned integers inside lists, so no filter on such a table would work. Unsigned columns are sent as wider signed
+types; Lance then compares the stored type, so the indexes on these columns are used. Filter constants must be created
+by this module; otherwise, their types would not match.
 """
 
 import importlib
@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-# Imported by name because the function `lance.dataset` hides the module.
+# The module is imported by name because the function `lance.dataset` hides it.
 _lance_dataset_module: Any = importlib.import_module("lance.dataset")
 _lance_needs_placeholder: Any = _lance_dataset_module._needs_substrait_placeholder
 _lance_serialize: Any = _lance_dataset_module._serialize_expression
 
 
 def filter_constant(value: Any, column_type: pa.DataType) -> pa.Scalar:
-    """Return a value in the form needed to compare it with a column of this type.
+    """Return a value in the form that is needed to compare it with a column of this type.
 
     >>> filter_constant(7, pa.uint32()).type, filter_constant(7, pa.int32()).type
     (DataType(int64), DataType(int32))
@@ -27,7 +27,7 @@ def filter_constant(value: Any, column_type: pa.DataType) -> pa.Scalar:
 
 
 def filter_constants(values: pa.Array) -> pa.Array:
-    """Convert values of a column's own type for a membership test."""
+    """Convert values of a column's type for a membership test."""
     return values.cast(_transport_type(values.type))
 
 

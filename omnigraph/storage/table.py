@@ -1,7 +1,8 @@
-"""A table: create it, open a version, and commit staged changes as detached versions.
+"""Create tables, open table versions, and commit staged changes as detached versions.
 
 A table version never changes, and HEAD never moves after creation: every change is staged on top of
-the exact version that a manifest names. Neither this module nor Lance enforces uniqueness of ids.
+the exact version that a manifest references. Neither this module nor Lance enforces that ids are
+unique.
 """
 
 import json
@@ -45,7 +46,7 @@ class Table:
 
     @property
     def highest_field_id(self) -> int:
-        """The highest field id in use, including those inside lists and structs."""
+        """The highest field id in use, including field ids inside lists and structs."""
         pending_fields, highest = list(self.dataset.lance_schema.fields()), 0
         while pending_fields:
             lance_field = pending_fields.pop()
@@ -65,12 +66,13 @@ class FragmentFingerprint:
 
 @dataclass(frozen=True, slots=True)
 class StagedChange:
-    """A change to one table that is written but not yet part of any version.
+    """A change to one table that has been written but is not part of any version yet.
 
-    `touched_fragments` are the fragments that the change removes or marks, and `schema_fingerprint`
-    is the schema it was made for; both must still match where it is committed. `written_files` are
-    root-relative names. `prior_maintenance` is committed just before the change, which does not
-    depend on it. `checksums` were computed where the files were written.
+    `touched_fragments` are the fragments that the change removes or modifies, and
+    `schema_fingerprint` identifies the schema it was made for. Both attributes must still match the
+    version on which the change is committed. `written_files` are root-relative names.
+    `prior_maintenance` is committed just before the change, but the change does not depend on it.
+    `checksums` were computed by the process that wrote the files.
     """
 
     location: str
@@ -84,7 +86,7 @@ class StagedChange:
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
-    """Create an empty table, whose single attached version stays HEAD forever."""
+    """Create an empty table, whose single attached version remains HEAD forever."""
     dataset = store.effects.run(
         "create",
         location,
@@ -105,7 +107,7 @@ def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
 
 
 def open_table(store: Store, location: str, version: int) -> Table:
-    """Open a table at the version that a manifest names, ready to be read."""
+    """Open a table for reading at the version that a manifest references."""
     table = open_unchecked_version(store, location, version)
     if not store.dataset_cache.is_checked(location, version):
         check_deletion_files(store, table)
@@ -116,14 +118,14 @@ def open_table(store: Store, location: str, version: int) -> Table:
 
 
 def open_unchecked_version(store: Store, location: str, version: int) -> Table:
-    """Open a version to inspect which files it names; its rows must not be read (see `open_table`)."""
+    """Open a version to inspect which files it references; its rows must not be read (see `open_table`)."""
     return Table(location, store.open_dataset(location, version))
 
 
 def commit(store: Store, table: Table, staged: StagedChange) -> Table:
-    """Commit a staged change on top of `table`, as a detached version that no manifest names yet.
+    """Commit a staged change on top of `table`, as a detached version that no manifest references yet.
 
-    Lance checks nothing here; the caller must have proved with `can_replay` that the change fits.
+    Lance does not check the change; the caller must first verify with `can_replay` that it applies.
     """
     for maintenance in staged.prior_maintenance:
         table = commit(store, table, maintenance)
@@ -150,7 +152,7 @@ def _commit_detached(store: Store, table: Table, operation: Any, checksums: File
     version_file = _checksum_version(store, f"{versions_prefix}d{dataset.version}.manifest", dataset)
     store.dataset_cache.put(table.location, dataset)
     store.dataset_cache.mark_checked(table.location, int(dataset.version))
-    # No manifest names the intermediate versions, only the data files that they added.
+    # Manifests do not reference the intermediate versions, only the data files that they added.
     earlier_files = {
         file_name: checksum
         for file_name, checksum in table.new_files.items()
@@ -169,9 +171,9 @@ def _checksum_version(store: Store, version_name: str, dataset: Any) -> FileChec
 def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
     """Return the index segments that Lance would remap incorrectly when these fragments are rewritten.
 
-    All index kinds except BTREE are affected. Lance would record fragment 0 as covered in place of
-    the rewritten fragments. The segment may never have indexed fragment 0, so that fragment's rows
-    would not be found. The segments are therefore dropped before the rewrite.
+    All index kinds except BTREE are affected. Lance would record that the segment covers fragment 0
+    instead of the rewritten fragments. The segment may never have indexed fragment 0, so that
+    fragment's rows would not be found. The segments are therefore dropped before the rewrite.
     """
     return [
         segment
@@ -209,13 +211,13 @@ def can_replay(staged: StagedChange, table: Table) -> bool:
 
 
 def _is_fragment_unchanged(table: Table, fingerprint: FragmentFingerprint) -> bool:
-    """Return whether a fragment is unchanged, without looking at any other fragment."""
+    """Return whether a fragment is unchanged, without reading any other fragment."""
     fragment = table.dataset.get_fragment(fingerprint.fragment_id)
     return fragment is not None and fragment_fingerprint(fragment.metadata) == fingerprint
 
 
 def schema_fingerprint(table: Table) -> str:
-    """Return a table's column names, types and field ids; data files keep their meaning only if these are equal."""
+    """Return a table's column names, types and field ids, which determine the meaning of its data files."""
     lance_fields = table.dataset.lance_schema.fields()
     return json.dumps(
         [

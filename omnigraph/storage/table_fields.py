@@ -1,7 +1,7 @@
 """Table columns as Lance records them, with field ids assigned by this package.
 
-Lance assigns field ids itself and reuses an id once no file contains it. Here a schema is built from
-the protobuf records of its fields, so a field id always refers to the same column.
+Lance assigns field ids itself and reuses an id once no file contains it. This module builds a schema from the protobuf
+records of its fields, so a field id always refers to the same column.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ RecordMember = tuple[int, int, int | bytes]
 
 @dataclass(frozen=True, slots=True)
 class LanceColumn:
-    """A column with its nested fields: one record for each, starting with the column's own."""
+    """A column with its nested fields: one record per field, starting with the column itself."""
 
     field_records: tuple[tuple[RecordMember, ...], ...]
 
@@ -44,7 +44,7 @@ class LanceColumn:
         return LanceColumn((_set_member(self.field_records[0], _NAME_MEMBER, name.encode()), *self.field_records[1:]))
 
     def as_nullable(self) -> "LanceColumn":
-        """Return the same column as a nullable one."""
+        """Return the same column as a nullable column."""
         return LanceColumn((_set_member(self.field_records[0], _NULLABLE_MEMBER, 1), *self.field_records[1:]))
 
     def with_field_ids(self, first_id: int) -> "LanceColumn":
@@ -65,17 +65,18 @@ def lance_columns(schema: Any) -> list[LanceColumn]:
 
 
 def new_column(field: pa.Field, first_id: int) -> LanceColumn:
-    """Build a column that no table has yet; it is stored as nullable, whatever the schema says.
+    """Build a column that no table has yet; it is always stored as nullable, regardless of the schema.
 
-    A column that a later schema makes required stays nullable in storage, too: deleted rows stay in
-    their files with their nulls, and Lance refuses to read a null in a column declared non-null.
+    A column that a later schema makes required also stays nullable in storage, because deleted rows
+    stay in their files with their nulls, and Lance refuses to read a null in a column declared
+    non-null.
     """
     column = lance_columns(LanceSchema.from_pyarrow(pa.schema([field])))[0]
     return column.as_nullable().with_field_ids(first_id)
 
 
 def build_lance_schema(base_schema: Any, columns: Iterable[LanceColumn]) -> Any:
-    """Build a Lance schema with these columns and everything else taken from `base_schema`."""
+    """Build a Lance schema with these columns, taking everything else from `base_schema`."""
     schema_constructor, (metadata, *_) = base_schema.__reduce__()
     record_bytes = [_encode_record(field_record) for column in columns for field_record in column.field_records]
     return schema_constructor(metadata, *record_bytes)

@@ -1,7 +1,7 @@
-"""The HEAD of a table and its attached versions, to which only external writers add.
+"""Read the HEAD of a table and its attached versions, to which only external writers add.
 
-This module determines what each external commit did, as far as it can be proved. This package never
-commits to HEAD and no manifest names it, so nothing here can change what a graph shows.
+This module determines the effect of each external commit, as far as it can be proved. This package never commits to
+HEAD, and no manifest references it, so HEAD never affects the contents of a graph.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ RowEffect = Literal["none", "append", "other", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class AttachedVersion:
-    """One attached version, with the operation that created it and its effect on the rows.
+    """An attached version, with the operation that created it and its effect on the rows.
 
     The effect is `unknown` if the version can no longer be read; `error` states the reason.
     """
@@ -80,7 +80,7 @@ def _read_attached_version(store: Store, location: str, version: int) -> Attache
 
 
 def _classify_unnamed_operation(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an unexposed operation; it reserved fragment ids if nothing else changed."""
+    """Classify an operation that Lance does not expose; it reserved fragment ids if nothing else changed."""
     previous_table, current_table = (
         Table(location, store.open_dataset(location, table_version)) for table_version in (version - 1, version)
     )
@@ -113,11 +113,11 @@ def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVers
 
 
 def open_head_table(store: Store, location: str, version: int) -> Table:
-    """Open a table as external tools see it."""
+    """Open a table at the version that external tools see."""
     return Table(location, store.open_dataset(location, version))
 
 
 def read_head_rows(store: Store, location: str, version: int) -> pa.Table:
-    """Return all rows that external tools see in an attached version, with blobs as bytes."""
+    """Return all rows of an attached version that external tools see, with blobs as bytes."""
     table = open_head_table(store, location, version)
     return read_rows(table, table.schema.names)

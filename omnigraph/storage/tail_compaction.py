@@ -1,6 +1,6 @@
-"""Tail compaction: maintenance that a small write performs on its table, including the index on the result.
+"""Tail compaction, which is maintenance that a small write performs on its table, including the indexes.
 
-This module decides when tail compaction is due. Single inserts leave fragments of one row. Four
+This module decides when tail compaction is due. Single-row inserts create fragments of one row. Four
 such fragments are merged into one, together with preceding fragments that are not much larger, so a
 table of any age has few fragments and each row is moved about fifteen times. A write never depends
 on this maintenance, and work that is too large for a write is left to `optimize`.
@@ -22,7 +22,7 @@ MAX_SIZE_RATIO = 8  # a preceding fragment joins if it has at most this many tim
 MAX_FRAGMENT_ROWS = 1 << 16  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is not compacted
 MAX_FRAGMENT_BYTES = 16 << 20
 MIN_INDEXED_ROWS = 512  # minimum number of rows of a fragment worth indexing
-# Number of trailing fragments in which later writes look for compacted rows that lack an index.
+# The number of trailing fragments in which later writes look for compacted rows without an index.
 _RECENT_FRAGMENTS = 4
 
 
@@ -33,7 +33,7 @@ def with_tail_maintenance(
     index_kinds: Mapping[str, str],
     are_files_intact: Callable[[Iterable[str]], bool],
 ) -> StagedChange:
-    """Return the change, preceded by maintenance of its table if that is due.
+    """Return the change, preceded by maintenance of its table if maintenance is due.
 
     `index_kinds` maps each column that has or needs an index to the kind of that index.
     `are_files_intact` compares files with their checksums: damaged files are not rewritten, so
@@ -83,11 +83,10 @@ def _index_tail(
 
 
 def due_fragment_count(row_counts: Sequence[int]) -> int:
-    """Return how many trailing fragments should become one, given their row counts; 0 for none.
+    """Return the number of trailing fragments to merge into one, given their row counts, or 0 for none.
 
-    At least four fragments are compacted, none larger than the others combined. All preceding
-    fragments with at most `MAX_SIZE_RATIO` times the rows so far are added, up to twice
-    `MAX_FRAGMENT_ROWS`.
+    At least four fragments are compacted, and none of them is larger than the others combined. All preceding fragments
+    with at most `MAX_SIZE_RATIO` times the number of rows so far are added, up to twice `MAX_FRAGMENT_ROWS`.
 
     >>> due_fragment_count([1] * 3), due_fragment_count([1] * 4), due_fragment_count([8, 1, 1, 1])
     (0, 4, 0)

@@ -1,8 +1,7 @@
 """Find and set aside the newest versions of a cell if a power loss left them incomplete.
 
-On a disk, a version is synced before it is acknowledged. Therefore, if the newest versions cannot be
-read but the one right below them can, they were never acknowledged. Any other damage is left as it
-is.
+On a disk, a version is synced before it is acknowledged. Therefore, if the newest versions cannot be read but the
+version right below them can, the newest versions were never acknowledged. Any other damage is left unchanged.
 """
 
 import fcntl
@@ -28,22 +27,22 @@ _DISK_BLOCK_BYTES = 512  # bytes; the unit in which a disk writes
 
 
 class TornVersionError(StorageError):
-    """The newest version was interrupted while it was written, and was never acknowledged."""
+    """The write of the newest version was interrupted, and the version was never acknowledged."""
 
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "open the graph for writing once to set the version aside and use the one before it"
+    hint = "open the graph for writing once to set the version aside and use the previous version"
 
 
 def find_torn_version(store: Store, location: str) -> int | None:
-    """Return the newest version of a cell if it is torn; None if it is not torn or if that is unknown."""
+    """Return the newest version of a cell if it is torn, or None if it is not torn or this is unknown."""
     torn_versions = find_torn_versions(store, location)
     return torn_versions[0] if torn_versions else None
 
 
 def find_torn_versions(store: Store, location: str) -> list[int]:
-    """Return the torn versions above the newest readable one, newest first; empty if none or unknown."""
+    """Return the torn versions above the newest readable version, newest first, or none if this is unknown."""
     versions = sorted(_list_versions(store, location), reverse=True)
     unreadable_versions = list(
         takewhile(lambda unreadable_version: not _can_open(store, location, unreadable_version), versions)
@@ -57,8 +56,8 @@ def find_torn_versions(store: Store, location: str) -> list[int]:
         return []  # the files are complete, so the damage occurred after the write
     if versions == [1]:
         return [1] if not _version_path(store, location, 1).read_bytes().strip(b"\0") else []
-    # A temporary failure, such as too many open files, affects every version. The version right below
-    # must therefore open, and these versions must fail a second time.
+    # A temporary failure, such as too many open files, affects every version. The version right below must therefore
+    # open successfully, and these versions must fail a second time.
     version_below = unreadable_versions[-1] - 1
     is_contiguous = (
         unreadable_versions == list(range(unreadable_versions[0], version_below, -1)) and version_below in versions
@@ -74,7 +73,7 @@ def find_torn_versions(store: Store, location: str) -> list[int]:
 def looks_torn(file_bytes: bytes) -> bool:
     """Return whether a file appears never to have been completely written.
 
-    A power loss leaves a file short, or with blocks that were never filled. A complete file that
+    After a power loss, a file may be too short or contain blocks that were never written. A complete file that
     cannot be read was damaged later, after it may have been acknowledged, and must never be set aside.
 
     >>> looks_torn(b""), looks_torn(b"x" * 90 + b"LANC"), looks_torn(bytes(1024) + b"LANC")
@@ -88,14 +87,14 @@ def looks_torn(file_bytes: bytes) -> bool:
 
 
 def set_aside_version(store: Store, location: str, version: int, record_event: Callable[[str], object]) -> str | None:
-    """Move a torn version out of the way; return its new name, or None if it is no longer torn.
+    """Rename a torn version to set it aside; return its new name, or None if it is no longer torn.
 
     `record_event` receives the id of this event before the file is moved; the id stays the same if
     the move is retried.
     """
     version_path = _version_path(store, location, version)
     with as_storage_errors("unknown"), _directory_lock(version_path.parent):
-        # Check again under the lock, because another process may have set it aside and reused the number.
+        # Check again under the lock, because another process may have set the version aside and reused its number.
         if find_torn_version(store, location) != version:
             return None
         record_event(f"torn-{fnv1a64(location)}-{version}-{version_path.stat().st_mtime_ns}")
@@ -115,7 +114,7 @@ def _list_versions(store: Store, location: str) -> list[int]:
 
 
 def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:
-    """Return whether the files can be read at all; a file without read permission is not torn."""
+    """Return whether the files can be opened for reading; a file without read permission is not torn."""
     try:
         for version in versions:
             _version_path(store, location, version).read_bytes()

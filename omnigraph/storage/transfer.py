@@ -1,8 +1,7 @@
 """Copy objects unchanged from one root to another, between any two kinds of store.
 
 This module owns the number of concurrent copies and the list of files in a table version. An object
-that has vanished in the meantime is reported but is not an error; the caller decides whether it is
-needed.
+that no longer exists is reported but is not an error; the caller decides whether it is needed.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,9 +27,9 @@ def transfer(
     on_copied: CopiedCallback,
     checksums: FileChecksums | None = None,
 ) -> bool:
-    """Copy objects by name, calling `on_copied` with each name; return False if one did not exist.
+    """Copy objects by name, calling `on_copied` with each name; return False if any object did not exist.
 
-    Raises `DamagedError` for an object that does not match its checksum, and does not copy it.
+    Raises `DamagedError` if an object does not match its checksum; that object is not copied.
     """
     copy_object = partial(_copy_object, source, target, on_copied, checksums or {})
     if source.root.is_local and target.root.is_local:
@@ -40,7 +39,7 @@ def transfer(
 
 
 class _VanishedError(Exception):
-    """The object no longer exists."""
+    """Raised if the object no longer exists."""
 
 
 def _copy_object(
@@ -56,7 +55,7 @@ def _copy_object(
 
 
 def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileChecksum | None) -> None:
-    # Open the object here, not earlier: an effect that never starts must not leave a file open.
+    # Open the object here, not earlier, because a write that never starts must not leave a file open.
     blocks = source.objects.backend.read_blocks(object_name)
     if blocks is None:
         raise _VanishedError
@@ -67,7 +66,7 @@ def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileC
 class VersionFiles:
     """The files of a version: data files, deletion files and index directories.
 
-    Blob files are stored beside their data file, and no version names them.
+    Blob files are stored next to their data file, and no version references them.
     """
 
     data_files: tuple[str, ...]
@@ -76,12 +75,12 @@ class VersionFiles:
 
     @property
     def named_files(self) -> tuple[str, ...]:
-        """All files that the version names, except index files."""
+        """All files that the version references, except index files."""
         return self.data_files + self.deletion_files
 
 
 def find_missing_files(store: Store, location: str, version: int) -> list[str]:
-    """Return the files of a version that are missing from a listing, or its version file if that is gone."""
+    """Return the files of a version that are missing from a listing, or only its version file if that is missing."""
     listed_names = {listed_object.name for listed_object in store.objects.list(location)}
     if listed_names.isdisjoint(version_file_names(location, version)):
         return [f"{location}/_versions/d{version}.manifest"]
@@ -93,7 +92,7 @@ def find_missing_files(store: Store, location: str, version: int) -> list[str]:
 
 
 def version_files(store: Store, location: str, version: int) -> VersionFiles:
-    """Return the files that a table version's metadata names."""
+    """Return the files that a table version's metadata references."""
     table = open_unchecked_version(store, location, version)
     fragments = [fragment.metadata for fragment in table.dataset.get_fragments()]
     segments = [segment for index in table.dataset.describe_indices() for segment in index.segments]

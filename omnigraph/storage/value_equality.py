@@ -1,7 +1,7 @@
-"""Equality of stored values, compared byte for byte and column by column, never as strings.
+"""Compare stored values for equality, byte for byte and column by column, never as strings.
 
 Null equals only null, NaN equals a NaN with the same bits, and the two zeros differ. Lists and
-vectors are equal if their elements are equal. No Python code runs per row.
+vectors are equal if their elements are equal. No Python code runs for individual rows.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _BIT_TYPES = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()
 
 
 def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
-    """Return a mask of the rows in two aligned tables that are equal in every column of the first.
+    """Return a mask of the rows in two aligned tables that are equal in every column of the first table.
 
     >>> same_rows(pa.table({"x": [0.0, None]}), pa.table({"x": [-0.0, None]})).tolist()
     [False, True]
@@ -58,7 +58,7 @@ def _compare_scalars(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
 
 
 def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
-    """Compare all elements at once; the elements behind a null vector are ignored."""
+    """Compare all elements at once; the elements of a null vector are ignored."""
     vector_width = left_array.type.list_size
     if vector_width == 0:
         return np.ones(len(left_array), np.bool_)
@@ -80,7 +80,7 @@ def _compare_vectors(left_array: pa.Array, right_array: pa.Array) -> EqualityMas
 
 
 def _compare_lists(left_array: pa.Array, right_array: pa.Array) -> EqualityMask:
-    """Compare lengths first, then all elements of the rows with equal lengths at once."""
+    """Compare the lengths first, then compare all elements of the rows with equal lengths at once."""
     lengths = [pc.fill_null(pc.list_value_length(array), -1).to_numpy() for array in (left_array, right_array)]
     is_equal: EqualityMask = lengths[0] == lengths[1]
     nonempty_rows = np.flatnonzero(is_equal & (lengths[0] > 0))

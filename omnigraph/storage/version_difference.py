@@ -1,7 +1,7 @@
 """Compare two versions of a table, reading only the fragments and rows that differ.
 
 This module owns the comparison of fragment lists. Files are never modified in place, so a fragment
-with the same files in both versions has the same rows. Rows that compaction merely moved keep their
+with the same files in both versions has the same rows. Rows that compaction only moved keep their
 row ids and values and do not count as changed.
 """
 
@@ -32,8 +32,8 @@ class FragmentPair:
 class FragmentDifference:
     """The fragments in which two versions of a table differ.
 
-    `removed` and `added` are fragments that only one version has; `redeleted` are pairs with the
-    same data files but different deletions.
+    `removed` and `added` are fragments that only one version has; `redeleted` contains pairs of
+    fragments with the same data files but different deletions.
     """
 
     old_table: Table
@@ -97,7 +97,7 @@ def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tupl
 def _fragments_by_content(table: Table) -> dict[tuple[str, str], Any]:
     """Return fragments keyed by content: (data files and row ids, deletions).
 
-    Reads the metadata objects directly, because converting them to JSON takes ten times as long.
+    The metadata objects are read directly, because converting them to JSON takes ten times as long.
     """
     fragments_by_key = {}
     for fragment in table.dataset.get_fragments():

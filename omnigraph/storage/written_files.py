@@ -1,7 +1,7 @@
 """Sync files just written to a local disk and compute their checksums, in one pass.
 
 The blob files of a data file, which are in a directory named after it, are included. Strings are
-used instead of path objects, because a small write of only a few files waits for this.
+used instead of path objects, because even a small write has to wait for this code.
 """
 
 import os
@@ -21,11 +21,12 @@ def checksum_and_sync(
     known_checksums: Mapping[str, FileChecksum] | None,
     synced_directories: set[Path] | None,
 ) -> dict[str, FileChecksum]:
-    """Return the checksums of files, computing those that are not known; sync the files if requested.
+    """Return the checksums of files, computing those that are unknown; sync the files if requested.
 
     If `known_checksums` is None, no checksums are computed. `synced_directories` are directories
-    whose own names need no sync; if it is None, nothing is synced. A file that cleanup removed
-    raises `FileNotFoundError` if it was to be synced; otherwise it gets no checksum.
+    whose names have already been synced; if it is None, nothing is synced. If a cleanup removed a
+    file, `FileNotFoundError` is raised if the file had to be synced; otherwise, it gets no
+    checksum.
     """
     checksums = dict(known_checksums or {})
     directories: set[str] = set()

@@ -1,4 +1,4 @@
-"""Graphs for tests: created in a temporary directory, loaded, and removed afterwards.
+"""Create graphs for tests in a temporary directory, load them, and remove them afterwards.
 
 As a pytest plugin (`pytest_plugins = ["omnigraph.testing"]`), this module provides the fixture
 `make_graph`.
@@ -20,7 +20,7 @@ from omnigraph.api.opening import init
 def graph(schema: str | PathLike[str], data: Any = None, *, actor: str | None = None) -> Iterator[Graph]:
     """Create a graph that exists for the duration of the `with` block.
 
-    `data` is anything that `Graph.load` accepts (NDJSON text, a path, records, or tables by type).
+    `data` is any input that `Graph.load` accepts: NDJSON text, a path, records, or tables by type.
 
     >>> with graph("node Person { name: String @key }", {"Person": [{"name": "Ada"}]}) as people:
     ...     people.nodes("Person").ids()
@@ -37,7 +37,7 @@ def graph(schema: str | PathLike[str], data: Any = None, *, actor: str | None = 
 
 
 def _encode_inline_data(data: Any) -> Any:
-    """Encode a string as data if it is NDJSON text; any other string is a path."""
+    """Encode a string to bytes if it is NDJSON text; any other string is a path."""
     return data.encode() if isinstance(data, str) and data.lstrip().startswith("{") else data
 
 
@@ -48,7 +48,7 @@ def _make_fixture() -> Any:
         return None
 
     def make_graph() -> Iterator[Callable[..., Graph]]:
-        """Return a function that creates graphs as `graph` does; the graphs are removed when the test ends."""
+        """Return a function that creates graphs in the same way as `graph` and removes them when the test ends."""
         with ExitStack() as stack:
             yield lambda *graph_arguments, **graph_options: stack.enter_context(
                 graph(*graph_arguments, **graph_options)

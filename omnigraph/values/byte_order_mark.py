@@ -1,11 +1,11 @@
-"""Byte order marks: the encoding that the first bytes of a text announce.
+"""Detect the encoding of text from its byte order mark.
 
-This module recognises marks. It never decodes text and never guesses an encoding without a mark.
+This module recognises byte order marks. The module never decodes text and never guesses an encoding without a mark.
 """
 
 import codecs
 
-# UTF-32 comes first: its little-endian mark begins with that of UTF-16.
+# UTF-32 comes first, because its little-endian mark begins with the UTF-16 mark.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -17,7 +17,7 @@ _SAMPLE_BYTES = 4
 
 
 def encoding_from_mark(first_bytes: bytes) -> str | None:
-    r"""Return the Python codec for text that begins with a byte order mark, or None without a mark.
+    r"""Return the Python codec for text that begins with a byte order mark, or None if there is no mark.
 
     >>> encoding_from_mark(b"\xef\xbb\xbfa"), encoding_from_mark("a".encode("utf-16")), encoding_from_mark(b"a")
     ('utf-8-sig', 'utf-16', None)
@@ -26,7 +26,7 @@ def encoding_from_mark(first_bytes: bytes) -> str | None:
 
 
 def looks_like_unmarked_utf16(first_bytes: bytes) -> bool:
-    r"""Return whether every second of the first bytes is NUL, as in English UTF-16 without a mark.
+    r"""Return whether every second byte at the start is NUL, as in English UTF-16 text without a mark.
 
     >>> looks_like_unmarked_utf16("name".encode("utf-16-le")), looks_like_unmarked_utf16(b"name")
     (True, False)

@@ -36,7 +36,7 @@ def canonical_spelling(property_type: PropertyType, value: object) -> str:
 
 
 def spell_float(value: float, *, single: bool = False) -> str:
-    """Return the shortest decimal that parses to the same float, without an exponent or trailing `.0`.
+    """Return the shortest decimal number that parses to the same float, without an exponent or trailing `.0`.
 
     >>> spell_float(0.1), spell_float(-0.0), spell_float(2.5e-7)
     ('0.1', '0', '0.00000025')
@@ -51,7 +51,7 @@ def spell_float(value: float, *, single: bool = False) -> str:
 
 
 def narrow_to_f32(value: float) -> float | None:
-    """Return the nearest 32-bit float, or None if that is not finite.
+    """Return the nearest 32-bit float, or None if it is not finite.
 
     >>> narrow_to_f32(0.1), narrow_to_f32(1e39)
     (0.10000000149011612, None)
@@ -80,12 +80,12 @@ def _shortest_f32_decimal(value: float) -> str:
         raise InputError(reason=f"{value} does not fit F32")
     for fraction_digits in range(_F32_DIGITS):
         nearest_decimal = f"{target_value:.{fraction_digits}e}"
-        # Floats above a power of two are spaced more widely than those below it. The nearest decimal
-        # may therefore round down, while the next one up, although farther away, parses correctly.
+        # Floats above a power of two are spaced more widely than floats below it. The nearest decimal
+        # may therefore round down, while the next decimal up, although farther away, parses correctly.
         for candidate in (nearest_decimal, _increment_last_digit(nearest_decimal)):
             if narrow_to_f32(float(candidate)) == target_value:
                 return candidate
-    raise AssertionError("nine digits distinguish all 32-bit floats")
+    raise AssertionError("nine digits must distinguish all 32-bit floats")
 
 
 def _increment_last_digit(decimal_text: str) -> str:

@@ -1,4 +1,4 @@
-"""Ids, time and randomness; no other module reads the clock or a random source.
+"""Generate ids, time and randomness; no other module reads the clock or a random source.
 
 Tests make all three repeatable with `deterministic_ids`. Ids sort by time, but time is never used
 to decide which of two events came first, because clocks can be wrong.
@@ -26,7 +26,7 @@ _MAX_ULID_MILLIS = (1 << 48) - 1  # the latest time that the 48 bits of a ULID c
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock for tests that moves only when it is advanced.
+    """A clock for tests, which moves only when it is advanced.
 
     >>> clock = ManualClock(datetime(2024, 1, 1, tzinfo=UTC))
     >>> clock.advance(seconds=2)
@@ -38,7 +38,7 @@ class ManualClock:
     elapsed: timedelta = timedelta(0)
 
     def advance(self, **duration: float) -> None:
-        """Move the clock forward; the arguments are those of `timedelta`."""
+        """Move the clock forward; the arguments are the same as for `timedelta`."""
         self.elapsed += timedelta(**duration)
 
     def micros(self) -> int:
@@ -61,14 +61,14 @@ class _IdSource:
     last_ulid: tuple[int, int] = (-1, 0)
 
     def next_ulid(self, count: int = 1) -> int:
-        """Reserve `count` consecutive ULIDs, greater than all earlier ones; return the first as an integer."""
+        """Reserve `count` consecutive ULIDs that are greater than all earlier ones; return the first as an integer."""
         with self.lock:
             millis, random_part = self.last_ulid
             current_millis = max(self.micros() // 1000, 0)
             if current_millis > millis:
                 millis, random_part = current_millis, int.from_bytes(self.random(_RANDOM_BITS // 8))
             else:
-                # Same millisecond, or the clock moved back: increment the last ULID.
+                # In the same millisecond, or after the clock moved backwards, increment the last ULID.
                 carry, random_part = divmod(random_part + 1, 1 << _RANDOM_BITS)
                 millis += carry
             carry, last_random_part = divmod(random_part + count - 1, 1 << _RANDOM_BITS)
@@ -84,8 +84,8 @@ _active_source = _system_source()
 
 
 def _reset_after_fork() -> None:
-    # Without this reset, a parent and child process would continue from the same ULID. The lock is
-    # replaced too, because it may be held by a thread that does not exist in the child.
+    # Without this reset, a parent and child process would continue from the same ULID. The lock is also replaced,
+    # because it may be held by a thread that does not exist in the child.
     global _active_source  # noqa: PLW0603
     _active_source = _IdSource(_active_source.micros, _active_source.monotonic, _active_source.random)
 
@@ -127,7 +127,7 @@ def check_ulid(ulid: str) -> str:
 
 
 def ulid_time(ulid: str) -> datetime:
-    """Return when a ULID was created, according to the clock of the machine that created it.
+    """Return the time at which a ULID was created, according to the clock of the machine that created it.
 
     >>> ulid_time("00000000010000000000000000").isoformat(timespec="milliseconds")
     '1970-01-01T00:00:00.001+00:00'
@@ -147,9 +147,9 @@ def now() -> datetime:
 
 
 def system_clock_nanos() -> int:
-    """Return the time of this machine's clock in nanoseconds, even while tests replace the clock.
+    """Return the time of this machine's clock in nanoseconds, even if a test has replaced the clock.
 
-    Use it only to compare with timestamps of the local file system, which uses the same clock.
+    Use this time only for comparisons with timestamps of the local file system, which uses the same clock.
     """
     return time.time_ns()
 
@@ -165,12 +165,12 @@ def now_micros() -> int:
 
 
 def monotonic() -> float:
-    """Return the seconds on a clock that never moves back; only differences are meaningful."""
+    """Return the seconds of a clock that never moves backwards; only differences are meaningful."""
     return _active_source.monotonic()
 
 
 def random_bytes(byte_count: int) -> bytes:
-    """Return unpredictable bytes (repeatable inside `deterministic_ids`)."""
+    """Return unpredictable bytes, which are repeatable inside `deterministic_ids`."""
     return _active_source.random(byte_count)
 
 
@@ -192,7 +192,7 @@ def random_fraction() -> float:
 def deterministic_ids(clock: datetime | ManualClock | None = None, seed: int | None = None) -> Iterator[ManualClock]:
     """Make ids, time and randomness repeatable in all threads until the block ends.
 
-    Without a clock, time stands still at 1970; without a seed, the seed is 0.
+    If no clock is given, time stands still at 1970; if no seed is given, the seed is 0.
 
     >>> with deterministic_ids(datetime(2024, 1, 1, tzinfo=UTC), seed=7) as clock:
     ...     clock.advance(minutes=1)

@@ -1,8 +1,8 @@
 """Convert input values to stored values, or report why a value does not fit its type.
 
-The stored forms are str, bool, int, float (F32 already narrowed), days or milliseconds since 1970
-as int, bytes or `BlobUri`, tuples for lists and vectors, and None. Enum membership is a graph rule
-and is not checked here. `coerce` raises the errors that users see.
+The stored forms are str, bool, int, float (F32 already narrowed), int for days or milliseconds
+since 1970, bytes or `BlobUri`, tuples for lists and vectors, and None. Enum membership is a graph
+rule and is not checked here. `coerce` raises the errors that users see.
 """
 
 import math
@@ -44,7 +44,7 @@ RANGES: dict[ScalarType, tuple[int, int]] = {
 
 @record
 class InputRules:
-    """The forms that an entry point accepts in addition to the plain form of a type."""
+    """The input forms that an entry point accepts in addition to the plain form of a type."""
 
     integer_text: bool = False  # "12" for an integer
     integral_float: bool = False  # 3.0 for an integer
@@ -61,7 +61,7 @@ ASSIGNMENT_RULES = InputRules(integral_float=True, epoch_number=True)
 
 
 class ConversionMismatch(Exception):  # noqa: N818 - never leaves this package
-    """A value does not fit its type. The exception holds what was expected and what was given."""
+    """Raised if a value does not fit its type. The exception contains the expected and the actual value."""
 
     def __init__(self, expected: str, actual: str) -> None:
         super().__init__(expected, actual)

@@ -1,6 +1,6 @@
-"""Conversion of calendar dates and instants between strings and stored numbers.
+"""Convert calendar dates and instants between strings and stored numbers.
 
-A Date is stored as days and a DateTime as milliseconds since 1970-01-01 in UTC; both range over the
+A Date is stored as days and a DateTime as milliseconds since 1970-01-01 in UTC; both support the
 years 0001 to 9999. Time zones are never guessed: an instant without an offset is refused.
 """
 
@@ -71,13 +71,13 @@ def format_datetime(epoch_millis: int) -> str:
 
 
 def date_to_days(date_value: date) -> int | None:
-    """Return the stored form of a date or of a datetime's UTC day; None for a datetime without a time zone."""
+    """Return the stored form of a date or of a datetime's UTC day; return None for a datetime without a time zone."""
     epoch_millis = date_to_millis(date_value)
     return None if epoch_millis is None else epoch_millis // _DAY_MILLIS
 
 
 def date_to_millis(date_value: date) -> int | None:
-    """Return the stored form of a datetime or date; None if it has no time zone or is out of range.
+    """Return the stored form of a datetime or date; return None if it has no time zone or is out of range.
 
     >>> date_to_millis(date(1970, 1, 2)), date_to_millis(datetime(1970, 1, 1))
     (86400000, None)
@@ -87,7 +87,7 @@ def date_to_millis(date_value: date) -> int | None:
     utc_offset = date_value.utcoffset()
     if utc_offset is None:
         return None
-    # Subtract without time zones, because converting to UTC would overflow on the first and last day.
+    # Subtract without time zones, because converting to UTC would overflow on the first and last supported day.
     since_epoch = date_value.replace(tzinfo=None) - datetime(1970, 1, 1) - utc_offset
     return _check_range(since_epoch // timedelta(milliseconds=1))
 

@@ -1,6 +1,6 @@
 """Encode stored values as JSON for query results and for exports.
 
-The two encodings differ on purpose: results are for people and clients, whereas exports must load
+The two encodings deliberately differ: results are for people and clients, whereas exports must load
 back unchanged.
 """
 
@@ -16,7 +16,7 @@ _MAX_SAFE_INTEGER = 2**53 - 1
 
 
 def encode_result(property_type: PropertyType, value: Any, *, integers_as_text: bool = False) -> Any:
-    """Return the JSON value for a query result; `integers_as_text` encodes large integers as strings.
+    """Return the JSON value for a query result; if `integers_as_text` is true, large integers become strings.
 
     >>> encode_result(PropertyType(ScalarType.DATETIME), 0)
     '1970-01-01T00:00:00.000Z'

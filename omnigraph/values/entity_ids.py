@@ -1,4 +1,4 @@
-"""The id of an entity, derived from the values of its key."""
+"""Derive the id of an entity from its key values."""
 
 import json
 from collections.abc import Sequence

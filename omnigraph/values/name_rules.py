@@ -1,8 +1,8 @@
-"""Validation of names for new branches, tags, streams and types.
+"""Validate names for new branches, tags, streams and types.
 
-Every rule applies on every store, so a root can move between a disk and S3. A name is checked
+Every rule applies to every store, so a root can be moved between a disk and S3. A name is checked
 before anything is written. Existing names are never checked, so they can always be read, listed,
-renamed and deleted. This module reads and writes nothing.
+renamed and deleted. This module does no I/O.
 """
 
 import re
@@ -13,8 +13,8 @@ from omnigraph.errors import InputError
 from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.describe_value import describe
 
-# Maximum length of a stored name in bytes. File systems allow 255 bytes in a path segment; the rest
-# leaves room for suffixes such as `.lance` or `.partial` that exports and copying tools append.
+# The maximum length of a stored name in bytes. File systems allow 255 bytes in a path segment; the difference leaves
+# room for suffixes such as `.lance` or `.partial`, which exports and copying tools append.
 MAX_NAME_BYTES = 200
 ALLOWED_CHARACTERS = "use letters, digits, '.', '-', '_', and '/' between parts"
 _MAX_SHOWN_CHARACTERS = 80  # characters of a name shown in an error
@@ -44,7 +44,7 @@ def quote_name(name: object) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """Return a name as `quote_name` does but without quotes, for messages that show names unquoted."""
+    """Return a name like `quote_name`, but without quotes, for messages that show unquoted names."""
     visible_text = "".join(
         character if character.isprintable() else _escape_character(character)
         for character in name[:_MAX_SHOWN_CHARACTERS]
@@ -70,7 +70,7 @@ def require_text(value: object, name_kind: str) -> str:
 
 
 def require_names(names: object, name_kind: str = "type") -> list[str]:
-    """Return the given names as a list; accepts a single string or several strings.
+    """Return the given names as a list; the argument may be a single string or several strings.
 
     >>> require_names("Person"), require_names(("Person", "City"))
     (['Person'], ['Person', 'City'])
@@ -98,7 +98,7 @@ def strip_name(name: object, name_kind: str = "branch") -> str:
 def check_new_ref_name(name: object, name_kind: str = "branch") -> str:
     """Return the name if a new branch or tag may have it; otherwise raise `InputError`.
 
-    Does not check whether the name is already in use.
+    This function does not check whether the name is already in use.
     """
     ref_name = strip_name(name, name_kind)
     if ref_name == "main":
@@ -118,7 +118,7 @@ def check_new_stream_name(name: object) -> str:
 
 
 def find_length_fault(stored_name: str) -> str | None:
-    """Return what is wrong with the length of a name in its stored form, or None.
+    """Return a description of the problem with the length of a stored name, or None if there is none.
 
     >>> find_length_fault("x" * 201)
     'it takes 201 bytes, but at most 200 are allowed'
@@ -139,11 +139,11 @@ def _raise_on_fault(checked_name: str, name_kind: str, fault: str | None) -> str
 
 
 def _find_character_fault(ref_name: str) -> str | None:
-    """Allow only ASCII, so that no two names look alike and no store alters one by normalizing Unicode."""
+    """Allow only ASCII, so no two names look alike and no store changes a name by normalizing Unicode."""
     if _ALLOWED_PATTERN.fullmatch(ref_name) is None or "" in ref_name.split("/"):
         return ALLOWED_CHARACTERS
     fault = find_length_fault(ref_name.replace("/", "%2F"))
-    return f"{fault}; '/' counts as 3" if fault and "/" in ref_name else fault
+    return f"{fault}; each '/' counts as 3 bytes" if fault and "/" in ref_name else fault
 
 
 def _find_ref_fault(ref_name: str) -> str | None:
@@ -156,7 +156,7 @@ def _find_stream_fault(stream_name: str) -> str | None:
     if not stream_name.isprintable():
         return "use printable characters"
     if stream_name != stream_name.strip():
-        return "it begins or ends with white space"
+        return "it begins or ends with whitespace"
     if not unicodedata.is_normalized("NFC", stream_name):
         return "it is not in Unicode normal form C"
     return find_length_fault(stream_name)

@@ -36,7 +36,7 @@ class TableKey(str):
 
     @staticmethod
     def parse(text: str) -> "TableKey":
-        """Parse a string as a key; raise `ValueError` if it does not name a kind and a type.
+        """Parse a string as a key; raise `ValueError` if it does not consist of a kind and a type.
 
         >>> TableKey.parse("Person")
         Traceback (most recent call last):
@@ -49,7 +49,7 @@ class TableKey(str):
 
     @property
     def kind(self) -> EntityKind:
-        """`node` or `edge`."""
+        """The kind of the type, `node` or `edge`."""
         return "edge" if self.is_edge else "node"
 
     @property
@@ -59,11 +59,11 @@ class TableKey(str):
 
     @property
     def is_edge(self) -> bool:
-        """Whether the table holds edges."""
+        """Whether the table contains edges."""
         return self.startswith("edge:")
 
 
 @lru_cache(maxsize=4096)
 def _cached_key(kind: str, type_name: str) -> TableKey:
-    # Queries build the same keys repeatedly; a cached key costs no more than an f-string.
+    # Queries build the same keys repeatedly; looking up a cached key is as fast as building an f-string.
     return TableKey(f"{kind}:{type_name}")

@@ -79,7 +79,7 @@ def test_problem_in_memory_has_no_file(graph: Graph, folder: Path) -> None:
 
 
 def test_records_with_an_envelope_do_not_fit_a_typed_file(graph: Graph, folder: Path) -> None:
-    with pytest.raises(InputError, match="the file is given as Person, but the record names its own type"):
+    with pytest.raises(InputError, match="the file was passed as Person, but the record names its own type"):
         graph.load({"Person": folder / "rest.ndjson"}, mode="append")
 
 

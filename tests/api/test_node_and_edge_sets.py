@@ -183,7 +183,7 @@ def test_composite_and_typed_keys(tmp_path: Path) -> None:
         assert graph["Slot", {"room": "r", "day": "2024-01-01"}].id == found[0]
         assert graph["Slot", found[0]].room == "r"
         assert graph["N", 7].id == "7"
-        with pytest.raises(InputError, match="incomplete key of Slot; expected"):
+        with pytest.raises(InputError, match="incomplete key for Slot; expected"):
             graph.node("Slot", ("r",))
 
 

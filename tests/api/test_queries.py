@@ -53,7 +53,7 @@ def test_a_query_is_text_a_path_or_a_bare_body(people: Graph, tmp_path: Path) ->
 def test_ambiguous_query_name_is_rejected(people: Graph, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="adults, all, rename"):
         people.query(ADULTS)
-    with pytest.raises(InputError, match="no query 'adult'") as error:
+    with pytest.raises(InputError, match="no query named 'adult'") as error:
         people.query(ADULTS, name="adult")
     assert error.value.hint == "did you mean `adults`?"
     with pytest.raises(UsageError, match="the text contains no query"):

@@ -293,7 +293,7 @@ def test_discarded_changes_are_listed_up_to_a_limit(omnigraph: Program) -> None:
     merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
     said = omnigraph(*merge, "--dry-run").out.splitlines()
     assert said[1:3] == ["14 changes would be discarded:", "  node Person 'p00': age 7 of main"]
-    assert (len(said), said[-1]) == (13, "  and 4 more (all of them: --json)")
+    assert (len(said), said[-1]) == (13, "  and 4 more (use --json to list all of them)")
     told = json.loads(omnigraph(*merge, "--json").out)["discarded"]
     assert len(told) == 14
     assert (told[-1]["part"], told[-1]["value"]) == ("entity", {"age": 7, "city": "Bonn", "name": "p13"})
@@ -317,7 +317,7 @@ def test_lost_edges_of_a_kept_node_are_reported(omnigraph: Program) -> None:
     made.delete("Person", where="name = 'ada'")
     merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
     warned = (
-        "warning: 1 edge deleted with nodes that are kept, and not restored:\n"
+        "warning: 1 edge deleted together with nodes that the merge keeps; such edges are not restored:\n"
         f"  Knows '{edge}' (ada -> bob) was deleted with 'ada' on main\n"
     )
     assert warned in omnigraph(*merge, "--dry-run").err

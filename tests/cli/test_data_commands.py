@@ -130,7 +130,7 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
         ("query -e '' --store g", 2, "-e is empty"),
         ("query -e x --query q.gq --store g", 2, "--query and -e"),
         ("query --query q.gq --store g", 2, "older, all, add"),
-        ("query nope --query q.gq --store g", 1, "no query 'nope'"),
+        ("query nope --query q.gq --store g", 1, "no query named 'nope'"),
         ("query --query gone.gq --store g", 1, "cannot read gone.gq"),
         ('query add --query q.gq --store g --params {"name":"x"}', 1, "changes the graph"),
         ("mutate all --query q.gq --store g", 1, "only reads"),
@@ -226,7 +226,7 @@ def test_load_reads_files_standard_input_and_compressed_files(omnigraph: Program
     assert people(omnigraph) == ["a", "ann", "b", "bob", "c"]
     again = omnigraph("load", "g", "--data", "a.ndjson", "--mode", "append")
     assert again.code == 1
-    assert "already has id 'a'" in again.err
+    assert "already has an entity with id 'a'" in again.err
     empty = omnigraph("load", "g", "--data", "-", "--mode", "append", "--json", "--quiet")
     assert document(empty)["commit"] is None
 

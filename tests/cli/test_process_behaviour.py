@@ -81,7 +81,7 @@ def test_interrupt_prints_no_traceback() -> None:
     finally:
         process.kill()
     assert (process.returncode, out) == (130, b"")
-    assert err.strip() == b"interrupted; nothing was left half-written"
+    assert err.strip() == b"interrupted; no partial changes were left behind"
 
 
 def test_closed_standard_streams_are_tolerated() -> None:

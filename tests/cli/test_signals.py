@@ -83,7 +83,7 @@ def test_terminated_copy_leaves_no_lock(root: Path, tmp_path: Path, number: sign
     target = tmp_path / "copy"
     code, said = told_to_end(["copy", str(root), str(target)], number, effects)
     assert code == CODES[number], said
-    assert f"{WORDS[number]}; nothing was left half-written" in said
+    assert f"{WORDS[number]}; no partial changes were left behind" in said
     assert "Traceback" not in said
     assert unfinished(target) == []
     assert unfinished(root) == []
@@ -151,7 +151,7 @@ def test_signal_during_exit_is_ignored(number: signal.Signals, moment: str) -> N
     command = [sys.executable, "-c", LATE, str(int(number)), moment]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode in (CODES[number], -number)
-    assert ended.stderr in ("", f"{WORDS[number]}; nothing was left half-written\n")
+    assert ended.stderr in ("", f"{WORDS[number]}; no partial changes were left behind\n")
 
 
 def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_both_names_of_endpoints_are_parsed_alike(ir: SchemaIR, ends: tuple[str,
 def test_endpoint_given_twice_is_rejected(ir: SchemaIR) -> None:
     line = b'{"edge": "R", "from": "a", "src": "a", "to": "b"}'
     _, problems, _ = seen(ir, line, True)
-    assert [one[4] for one in problems] == ["line 5: 'from' and 'src' name the same endpoint, and both are given"]
+    assert [one[4] for one in problems] == ["line 5: 'from' and 'src' name the same endpoint, but both are present"]
 
 
 def taken(ir: SchemaIR, *lines: str, type_name: str | None = None) -> bool:

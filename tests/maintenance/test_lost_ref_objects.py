@@ -272,7 +272,7 @@ def test_deleted_branch_without_a_closing_version_is_reported(root: Path) -> Non
     graph.branches.delete("used")
     min((root / "__branches" / ulid / "_versions").iterdir()).unlink()
     (finding,) = check(root).findings
-    assert "was deleted, and the version that closed it is missing" in finding.reason
+    assert "was deleted, and the manifest version that marks it as deleted is missing" in finding.reason
     with pytest.raises(BranchNotFound):
         open_again(root, "used")
     assert [one.action for one in graph.maintenance.repair(confirm=True).names] == ["closed"]

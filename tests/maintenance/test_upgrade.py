@@ -171,7 +171,7 @@ def test_unfinished_operations_are_finished_first(older: Path) -> None:
     intent.write_text("{}")
     with pytest.raises(Conflict, match="1 unfinished operation") as caught:
         omnigraph.upgrade(older)
-    assert "release that wrote the graph" in (caught.value.hint or "")
+    assert "release that wrote it" in (caught.value.hint or "")
     assert set(stamps(older)) == {"99"}
     intent.unlink()
     omnigraph.upgrade(older)

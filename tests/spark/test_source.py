@@ -59,7 +59,7 @@ def test_write_is_one_validated_commit(spark: Any, graph: Any) -> None:
         made = frame.write.format("omnigraph").option("graph", graph.uri).mode("append")
         made.options(type="Person", **options).save()
 
-    with pytest.raises(Exception, match="already has id 'a'"):
+    with pytest.raises(Exception, match="already has an entity with id 'a'"):
         write(people)
     assert len(graph.refresh().log()) == 2
     write(people, loadMode="merge")

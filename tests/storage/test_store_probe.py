@@ -48,7 +48,7 @@ def test_server_that_ignores_if_none_match_is_rejected(careless_s3: S3) -> None:
 
 def test_store_with_stale_listings_is_rejected(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(S3Backend, "list", lambda self, prefix: iter(()))
-    with pytest.raises(StorageError, match="a listing does not show") as caught:
+    with pytest.raises(StorageError, match="a listing does not include") as caught:
         probe_create_if_absent(open_store(s3.url))
     assert caught.value.kind == "configuration"
 
@@ -63,7 +63,7 @@ def test_store_that_overwrites_despite_an_error_is_rejected(tmp_path: Path, monk
         return won
 
     monkeypatch.setattr(LocalBackend, "create", careless)
-    with pytest.raises(StorageError, match="although its second creation was refused"):
+    with pytest.raises(StorageError, match="although the second create request was refused"):
         probe_create_if_absent(open_store(str(tmp_path / "g")))
 
 

@@ -34,7 +34,7 @@ class QueryParameter:
 
 @dataclass(frozen=True, slots=True)
 class EntitySet(LazyResult):
-    """The common base of node and edge sets: the clauses, parameters, columns and sort order so far.
+    """Base class of node and edge sets; it holds the clauses, parameters, columns and sort order so far.
 
     `variable` is the query variable of the entities; `properties` are their properties, including
     system fields.
@@ -56,7 +56,7 @@ class EntitySet(LazyResult):
     # Building -----------------------------------------------------------------------------------
 
     def filter(self, predicate: str, /, **params: Any) -> Self:
-        """Keep the entities that match a predicate: `filter("age > $min", min=30)`.
+        """Keep the entities that match a predicate, as in `filter("age > $min", min=30)`.
 
         Write property names without a prefix. Both `starts_with(name, 'A')` and `name starts_with
         'A'` work.
@@ -79,7 +79,7 @@ class EntitySet(LazyResult):
             None,
         )
         if conflicting_name is not None:
-            message = f"${conflicting_name} already has a different value"
+            message = f"parameter ${conflicting_name} already has a different value"
             raise InputError(message, reason="duplicate parameter")
         return self._add_clause(f"({translated.text})", new_parameters)
 
@@ -124,7 +124,7 @@ class EntitySet(LazyResult):
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameter values of `to_query`."""
+        """The parameter values for the query text that `to_query` returns."""
         return {name: parameter.value for name, parameter in self.parameters.items()}
 
     def to_query(self) -> str:
@@ -221,7 +221,7 @@ class EntitySet(LazyResult):
         for member in value if isinstance(value, list | tuple | set | frozenset) else (value,):
             if enum_values and isinstance(member, str) and str(getattr(member, "value", member)) not in enum_values:
                 message = f"'{member}' is not a value of {self.type_name}.{property_name}"
-                hint = did_you_mean(member, enum_values, f"one of {', '.join(enum_values)}")
+                hint = did_you_mean(member, enum_values, f"expected one of {', '.join(enum_values)}")
                 raise InputError(message, reason="unknown enum value", hint=hint)
 
     def _add_parameter(self, parameter_type: PropertyType, value: Any) -> tuple[str, dict[str, QueryParameter]]:
@@ -260,7 +260,7 @@ class EntitySet(LazyResult):
 class NodeSet(EntitySet):
     """Nodes of one type or interface.
 
-    After a hop along edges, each node occurs once and its id is among the columns.
+    After a traversal, each node occurs once, and the result has an `id` column.
     """
 
     def out(self, edge: str, *, hops: HopRange = 1) -> "NodeSet":
@@ -272,11 +272,11 @@ class NodeSet(EntitySet):
         return self._follow_edges(edge, hops, "in")
 
     def both(self, edge: str, *, hops: HopRange = 1) -> "NodeSet":
-        """Return the neighbours along edges in either direction."""
+        """Return the nodes at the other end of edges in either direction."""
         return self._follow_edges(edge, hops, "both")
 
     def _follow_edges(self, edge_name: str, hops: HopRange, direction: str) -> "NodeSet":
-        self._require_no_limit("a hop along edges")
+        self._require_no_limit("a traversal")
         edge = resolve_type(self.catalog, edge_name, "edge", ignore_case=True)
         start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
         if start_type != self.type_name or (direction == "both" and start_type != end_type):

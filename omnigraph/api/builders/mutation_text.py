@@ -125,7 +125,7 @@ def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
     else:
         key_values = list(key) if isinstance(key, tuple) else [key]
     if node is None or len(key_values) != len(key_columns):
-        message = f"incomplete key of {type_name}; expected ({', '.join(key_columns)})"
+        message = f"incomplete key for {type_name}; expected ({', '.join(key_columns)})"
         raise InputError(message, reason="incomplete key")
     column_types = [node.properties_by_name[column_name].type for column_name in key_columns]
     key_members = zip(column_types, key_columns, key_values, strict=True)

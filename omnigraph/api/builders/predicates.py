@@ -76,7 +76,7 @@ def translate_predicate(
 
 
 def property_in_queries(property_name: str, properties: Iterable[str]) -> str:
-    """Return the name that queries use for a property: `from` and `to` for the endpoints `src` and `dst`.
+    """Return the name that queries use for a property; `src` and `dst` are called `from` and `to`.
 
     >>> property_in_queries("src", ["id", "from", "to"]), property_in_queries("src", ["src"])
     ('from', 'src')
@@ -106,12 +106,12 @@ def _translate_token(
 
 
 def _requote_escape(match: "re.Match[str]") -> str:
-    """Convert one escape of a single-quoted string to its form in a double-quoted string."""
+    """Convert one escape sequence of a single-quoted string to its double-quoted form."""
     return {"\\'": "'", '"': '\\"'}.get(match.group(), match.group())
 
 
 def _join_words(output_words: list[str]) -> str:
-    """Join the words with single spaces, but without spaces inside brackets and calls."""
+    """Join the words with single spaces, but put no space just inside brackets or before commas."""
     joined_text = ""
     for output_word in output_words:
         opens_call = output_word == "(" and joined_text[-1:].isalnum() and _last_word(joined_text) not in _KEYWORDS
@@ -156,7 +156,7 @@ def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
 
 
 def _starts_condition(tokens: list[PredicateToken], token_index: int) -> bool:
-    """Return whether a condition begins here: at the start, after a bracket or after a connective."""
+    """Return whether a condition begins at this token: at the start, after a bracket or after a connective."""
     return token_index == 0 or tokens[token_index - 1][1] in ("(", "and", "or", "not")
 
 
@@ -179,13 +179,13 @@ def _parameter_types(
     used_positions = {text[1:]: token_index for token_index, (kind, text) in enumerate(tokens) if kind == "variable"}
     for parameter_name in arguments:
         if parameter_name not in used_positions:
-            raise InputError(f"${parameter_name} does not occur in the predicate", reason="unused parameter")
+            raise InputError(f"parameter ${parameter_name} does not occur in the predicate", reason="unused parameter")
         if _RESERVED_NAME.fullmatch(parameter_name):
             message = f"the parameter name ${parameter_name} is reserved in predicates"
             raise InputError(message, reason="reserved name")
     for parameter_name in used_positions:
         if parameter_name not in arguments:
-            raise InputError(f"${parameter_name} has no value", reason="missing parameter")
+            raise InputError(f"parameter ${parameter_name} has no value", reason="missing parameter")
     return {
         parameter_name: _declare_parameter(tokens, token_index, properties, arguments[parameter_name])
         for parameter_name, token_index in used_positions.items()

@@ -1,7 +1,7 @@
-"""Prepare query input for the engine: read it, wrap a bare body, compile it once.
+"""Prepare query input for the engine: read it, wrap a bare body, and compile it once.
 
-This module owns the cache of compiled queries, keyed by text and schema, and the accepted forms of
-query input: text, a path, or a bare body. Values are never inserted into the text: they are always
+This module caches compiled queries by text and schema, and defines the accepted forms of query
+input: text, a path, or a bare body. Values are never inserted into the text: they are always
 parameters.
 """
 
@@ -134,7 +134,7 @@ _PYTHON_TYPE_NAMES: tuple[tuple[type, str], ...] = (
 
 
 class CompiledQueryCache:
-    """A cache of compiled query texts, shared by all handles; the least recently used is dropped first."""
+    """A cache of compiled query texts, shared by all handles; the least recently used entry is dropped first."""
 
     def __init__(self, max_entries: int = _CACHE_SIZE) -> None:
         self._max_entries = max_entries
@@ -195,7 +195,7 @@ COMPILED_QUERIES = CompiledQueryCache()
 
 
 def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> CompiledQuery:
-    """Return the requested query; a name is needed only if there are several."""
+    """Return the requested query; a name is needed only if there are several queries."""
     query_names = [query.name for query in queries]
     if query_name is None:
         if len(queries) == 1:
@@ -205,25 +205,25 @@ def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> 
     require_text(query_name, "query")
     selected_query = next((query for query in queries if query.name == query_name), None)
     if selected_query is None:
-        message = f"there is no query {quote_name(query_name)} in this text"
+        message = f"the text contains no query named {quote_name(query_name)}"
         raise InputError(message, hint=did_you_mean(query_name, query_names))
     return selected_query
 
 
 def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuery:
-    """Return the query if it is a read or a mutation, as the call requires; otherwise raise an error."""
+    """Return the query if it is of the kind that the call requires (read or mutation); otherwise raise an error."""
     if query.kind == required_kind:
         return query
     if required_kind == "read":
-        message, hint = f"'{query.name}' changes the graph", "use mutate to run it"
+        message, hint = f"'{query.name}' changes the graph", "use mutate to run this query"
     else:
-        message, hint = f"'{query.name}' only reads", "use query to run it"
+        message, hint = f"'{query.name}' only reads", "use query to run this query"
     raise TypeCheckError(message, hint=hint)
 
 
 @contextmanager
 def _map_errors_to_body(query_text: QueryText) -> Iterator[None]:
-    """Map the positions of diagnostics in a wrapped query to the body as its author wrote it."""
+    """Map diagnostic positions in a wrapped query back to the caller's original body."""
     try:
         yield
     except LanguageError as error:
@@ -248,7 +248,7 @@ def _move_diagnostic(diagnostic: Diagnostic, body_source: SourceText, prefix_len
 
 
 def _add_value_hint(diagnostic: Diagnostic) -> str | None:
-    """Return the hint; in a bare body, an undeclared variable may be a parameter that was given no value."""
+    """Return the hint of a diagnostic; in a bare body, an undeclared variable may be a parameter without a value."""
     undeclared_match = _UNDECLARED_MESSAGE.search(diagnostic.message)
     if undeclared_match is None:
         return diagnostic.hint
@@ -262,7 +262,7 @@ def _add_value_hint(diagnostic: Diagnostic) -> str | None:
 class Prepared:
     """A query that is checked once and called like a function.
 
-    It is recompiled only when the schema of the graph changes.
+    The query is recompiled only when the schema of the graph changes.
     """
 
     name: str

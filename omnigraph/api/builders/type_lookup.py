@@ -6,7 +6,7 @@ from omnigraph.values.name_rules import require_text
 
 
 def require_node_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType:
-    """Return the node type or interface with the given name; raise the unknown-type error if none exists."""
+    """Return the node type or interface with the given name; raise an unknown-type error if none exists."""
     require_text(type_name, "type")
     node_type = catalog.node(type_name) or catalog.interface(type_name)
     if node_type is None:

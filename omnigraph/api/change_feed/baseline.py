@@ -1,6 +1,6 @@
 """A baseline: all entities of a branch at one commit, and a cursor to continue from there.
 
-This module owns the stream with its closing record, and the file that the stream is written to. An
+This module implements the stream with its closing record, and writes the stream to a file. An
 interrupted stream has no cursor, and the file is either complete or absent.
 """
 
@@ -27,7 +27,7 @@ from omnigraph.ingest.export import export_lines
 
 
 class Baseline(Guarded, Iterator[dict[str, Any]]):
-    """The entities of one commit as loadable records; `cursor` is set once all have been read.
+    """The entities of one commit as loadable records; `cursor` is set once all entities have been read.
 
     `lines()` returns the same records as NDJSON, followed by the closing record.
     """
@@ -72,7 +72,7 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         return entity_line
 
     def write(self, path: Path) -> None:
-        """Write the whole stream durably to a file; concurrent captures to the same path wait.
+        """Write the whole stream durably to a file; concurrent calls for the same path wait.
 
         If another process replaces the file in the meantime, the write fails and there is no
         cursor.
@@ -91,7 +91,7 @@ def _as_name_list(type_names: Any) -> list[str]:
 
 @contextmanager
 def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
-    """Hold the lock that serializes captures to one file; the lock file stays next to it.
+    """Hold the lock that serializes writes to one baseline file; the lock file stays next to the baseline.
 
     Pipes and devices are written without a lock, since no lock file belongs beside them.
     """

@@ -1,6 +1,6 @@
 """The change feed for programs: blocks of whole commits, each with a durable cursor.
 
-This module owns the form of a block, the JSON encoding of a change, and the reader's start
+This module defines the structure of a block, the JSON encoding of a change, and the reader's start
 position. A cursor always points after a whole commit. Nothing is kept between calls: the cursor is
 the only state.
 """
@@ -95,7 +95,7 @@ class BlockChanges(Guarded):
 
 @dataclass(frozen=True)
 class ChangeBlock(Guarded):
-    """A whole commit: its changes relative to its first parent, and the cursor after it.
+    """One commit with its changes relative to its first parent, and the cursor that follows it.
 
     Apply a block once per `commit.id`, and store the cursor together with the applied changes.
     """
@@ -113,7 +113,7 @@ class ChangeBlock(Guarded):
 
     @cached_property
     def changes(self) -> BlockChanges:
-        """The changes, with nodes before edges, by type, then by id; empty if the commit only moved files."""
+        """The changes, ordered by kind (nodes first), type and id; empty if the commit only moved files."""
         return BlockChanges(tuple(type_changes.changes for type_changes in self.block.type_changes))
 
     def to_json(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class ChangeBlock(Guarded):
 
 
 class Feed(Guarded, Iterator[ChangeBlock]):
-    """The blocks after a position, up to the branch head when the feed was opened.
+    """The blocks after a position, up to the branch head at the time the feed was opened.
 
     `cursor` points after the last block that was read, or initially to the start of the feed.
     """
@@ -197,7 +197,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 def open_feed(
     snapshot: Snapshot, branch_state: BranchState, filter_request: ChangeFilterRequest, position: FeedPosition
 ) -> Feed:
-    """Open the feed of a branch from a start position or a cursor, up to a snapshot."""
+    """Open the feed of a branch, from a start position or a cursor up to a snapshot."""
     cursor = position.cursor
     change_filter = resolve_change_filter(snapshot, filter_request, cursor)
     cursor_binding = build_cursor_binding(snapshot, branch_state, change_filter)
@@ -209,7 +209,7 @@ def open_feed(
 
 
 def resolve_change_filter(snapshot: Snapshot, filter_request: ChangeFilterRequest, token: str | None) -> ChangeFilter:
-    """Resolve the filter against the current schema; look up dropped types in the token's schema."""
+    """Resolve the filter against the current schema; look up dropped types in the schema at the token's commit."""
     return filter_request.resolve(_iter_schemas(snapshot, token))
 
 

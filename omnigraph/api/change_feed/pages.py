@@ -1,7 +1,7 @@
 """Pages of changes, limited by count and by size in bytes.
 
-This module owns the packing of pages and the page tokens. A page that ends inside a commit has a
-page token and no cursor; a page that ends after a commit has a cursor and no page token. As a
+This module packs changes into pages and defines the page tokens. A page that ends inside a commit
+has a page token and no cursor; a page that ends after a commit has a cursor and no page token. As a
 result, a reader can never store a cursor for a half-applied commit.
 """
 
@@ -77,14 +77,14 @@ def _check_limit(resource_name: str, requested: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommitPart:
-    """All or some of the changes of one commit in a page, as records and as JSON."""
+    """The changes of one commit that a page contains, as records and as JSON."""
 
     commit: Commit
     changes: tuple[EntityChange, ...]
     documents: tuple[dict[str, Any], ...] = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the part as one JSON document."""
+        """Return this part of the commit as one JSON document."""
         return {"cause": describe_cause(self.commit), "changes": list(self.documents)}
 
 
@@ -199,7 +199,7 @@ def read_feed_page(
     limits: PageLimits,
     position: FeedPosition,
 ) -> ChangePage:
-    """Return one page of a feed. The first page of a poll fixes the last commit of the poll."""
+    """Return one page of a feed. The first page of a poll determines the last commit of the poll."""
     page_token = position.page_token
     if page_token is None:
         feed = open_feed(snapshot, branch_state, filter_request, position)
@@ -218,7 +218,7 @@ def read_feed_page(
 
 @dataclass(frozen=True, slots=True)
 class _PollWindow:
-    """The commits of one poll; `has_more` means that the head is further ahead."""
+    """The commits of one poll; `has_more` is true if the branch head is further ahead."""
 
     commit_range: CommitRange
     change_filter: ChangeFilter

@@ -1,7 +1,7 @@
 """`CommitLog`: a list of commits that can be drawn in terminals and notebooks.
 
-This module owns the labels next to the drawn lanes. Branch and tag names are looked up only when a
-log is drawn.
+This module creates the labels next to the drawn lanes. Branch and tag names are looked up only when
+a log is drawn.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,7 @@ class CommitLog(list[Commit]):
         self._load_ref_names = load_ref_names
 
     def draw(self, *, limit: int | None = MAX_DRAWN_COMMITS) -> "LogDrawing":
-        """Draw the graph of the newest commits; `str()` returns text, and a notebook shows a picture."""
+        """Draw the graph of the newest commits; `str()` returns it as text, and a notebook shows it as a picture."""
         return LogDrawing(self if limit is None else self[:limit], self._load_ref_names(), len(self))
 
     def to_arrow(self) -> pa.Table:
@@ -63,7 +63,7 @@ class CommitLog(list[Commit]):
 
 
 class LogDrawing:
-    """A drawn log; `str()` returns text, `.svg` a picture without scripts or external resources."""
+    """A drawn log; `str()` returns text, and `.svg` is a picture without scripts or external resources."""
 
     def __init__(self, commits: Iterable[Commit], ref_names: Mapping[str, tuple[str, ...]], total_count: int) -> None:
         self.positioned_commits = assign_lanes(list(commits))
@@ -77,7 +77,7 @@ class LogDrawing:
         return self.text()
 
     def text(self, *, ascii: bool = False, label: Callable[[Commit, tuple[str, ...]], str] | None = None) -> str:
-        """Return the lanes with one line per commit; `label` creates the text next to a commit."""
+        """Return the lanes with one line per commit; `label` returns the text next to a commit."""
         make_label = label or format_commit_line
         drawn_lines = [
             lane_text if commit is None else f"{lane_text}  {make_label(commit, self.ref_names.get(commit.id, ()))}"
@@ -88,7 +88,7 @@ class LogDrawing:
 
     @property
     def svg(self) -> str:
-        """The drawing as SVG, with branch lanes, and the message and author next to each commit."""
+        """The drawing as SVG, with branch lanes and, next to each commit, its message and author."""
         image_height = _ROW_HEIGHT * (len(self.positioned_commits) + (1 if self.hidden_count else 0)) + 8
         last_lane = max(
             (lane for positioned_commit in self.positioned_commits for lane in _touched_lanes(positioned_commit)),
@@ -190,7 +190,7 @@ def _row_y(row_index: int) -> int:
 
 
 def _svg_edge_path(child_position: tuple[int, int], edge_lane: int, parent_position: tuple[int, int]) -> str:
-    """Return the SVG path from a commit into a lane, along the lane, and into the parent."""
+    """Return the SVG path from a commit into a lane, along the lane, and into the parent commit."""
     (child_row, child_lane), (parent_row, parent_lane) = child_position, parent_position
     path_commands = [f"M{_lane_x(child_lane)} {_row_y(child_row)}"]
     if parent_row - child_row > 1:

@@ -1,6 +1,7 @@
 """`Diff`: the result of comparing two states, as entities, as tables, or as counts.
 
-This module owns the forms of a diff. Each table is compared only once, when it is first read.
+This module provides the representations of a diff. Each table is compared only once, when it is
+first read.
 """
 
 import json
@@ -44,7 +45,7 @@ class LazyTableChanges(Guarded):
 
     @cached_property
     def tables(self) -> list[TableChanges]:
-        """Every table that changed, in order."""
+        """Every table that changed, in key order."""
         return list(self._load_changes())
 
 
@@ -52,8 +53,8 @@ class LazyTableChanges(Guarded):
 class Diff(Guarded):
     """The entities that differ between two states; iterate over `EntityChange` records.
 
-    Records are ordered by type, then by id. A change that was reverted is not a difference, nor is
-    a commit that only moved data. `from_commit` and `to_commit` are the ids of the two states.
+    Records are ordered by type, then by id. Changes that were reverted, and commits that only moved data, do not
+    appear. `from_commit` and `to_commit` are the commit ids of the two states.
     """
 
     lazy_changes: LazyTableChanges
@@ -115,7 +116,7 @@ class Diff(Guarded):
         return {table_changes.key: dict(table_changes.counts) for table_changes in self.tables()}
 
     def to_arrow(self) -> pa.Table:
-        """Return one row per change; properties before and after are JSON strings."""
+        """Return one row per change; the properties before and after the change are JSON strings."""
         change_rows = [_change_row(change) for change in self]
         return pa.Table.from_pylist(change_rows, schema=DIFF_SCHEMA)
 
@@ -131,7 +132,7 @@ class Diff(Guarded):
 
 
 def sum_change_counts(counts: Mapping[TableKey, Mapping[Op, int]]) -> dict[str, Any]:
-    """Sum changes that were counted by table, in total and by type.
+    """Sum per-table change counts, in total and by type.
 
     >>> sum_change_counts({TableKey("node:A"): {"insert": 2, "update": 0, "delete": 1}})["inserts"]
     2
@@ -175,7 +176,7 @@ def _select_table_keys(
     included_types: frozenset[str] | None,
     included_kinds: tuple[str, ...] | None,
 ) -> list[TableKey]:
-    """Return the tables to compare; an excluded table is not read, so it cannot cause an error."""
+    """Return the tables to compare; excluded tables are not read, so they cannot cause errors."""
     from omnigraph.history.diff import changed_table_keys
 
     return [

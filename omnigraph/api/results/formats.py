@@ -1,7 +1,8 @@
-"""A result as text: table, key-value blocks, CSV, JSON, JSON lines or Markdown.
+"""A result as text, in table, key-value, CSV, JSON, JSON Lines or Markdown format.
 
-This module owns the output of the command line and of `show()`. Characters that a terminal would
-interpret (control characters, bidirectional marks) are printed as escapes, never passed through.
+This module defines the output format of the command line and of `show()`. Characters that a
+terminal would interpret (control characters, bidirectional marks) are printed as escapes, never
+passed through.
 """
 
 import json
@@ -20,7 +21,7 @@ ResultFormat = Literal["table", "kv", "csv", "jsonl", "json", "md"]
 CellLayout = Literal["truncate", "wrap"]
 _MIN_COLUMN_WIDTH = 8
 _CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-# Zero-width joiners together with the emoji that they append, skin tones, and zero-width marks.
+# Matches zero-width joiners with the emoji that follow them, skin tones, and zero-width marks.
 _INVISIBLE_PARTS = re.compile(
     "\u200d[\u2600-\u27bf\U0001f000-\U0001faff]|[\U0001f3fb-\U0001f3ff\u200b-\u200d\u2060\ufeff]"
 )
@@ -29,7 +30,7 @@ _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 @dataclass(frozen=True, slots=True)
 class PrintableResult:
-    """Rows and their origin."""
+    """Rows to print, with the query, branch and commit that they come from."""
 
     table: pa.Table
     query_name: str
@@ -60,7 +61,7 @@ class PrintableResult:
 
 @dataclass(frozen=True, slots=True)
 class TextStyle:
-    """The maximum width of a table column, the cell layout, and the representation of null in CSV."""
+    """Formatting options: the maximum column width, the cell layout, and the representation of null in CSV."""
 
     max_column_width: int = 80
     layout: CellLayout = "truncate"
@@ -211,7 +212,7 @@ def _wrap_text(text: str, width: int) -> list[str]:
 
 
 def _split_at_width(text: str, width: int) -> tuple[str, str]:
-    """Split after the longest prefix that fits into `width` columns, or after one character."""
+    """Split a string after the longest prefix that fits into `width` columns, or after one character."""
     split_index = min(len(text), width)
     while split_index > 1 and display_width(text[:split_index]) > width:
         split_index -= 1

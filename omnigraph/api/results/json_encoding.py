@@ -1,7 +1,7 @@
-"""Arrow columns as JSON values, by their Arrow types.
+"""Conversion of Arrow columns to JSON values, based on their Arrow types.
 
-This module owns the encoding that results, the command line and notebooks share: dates, times and
-non-finite numbers are strings. The rules are those of `values.encode`.
+This module defines the encoding that results, the command line and notebooks share: dates, times
+and non-finite numbers are strings. The rules are those of `values.encode`.
 """
 
 import math
@@ -18,7 +18,7 @@ _ROWS_PER_BATCH = 8_192
 
 
 def make_json_encoder(arrow_type: pa.DataType) -> JsonEncoder | None:
-    """Return the function that converts a column's Python values to JSON; None if none is needed.
+    """Return the function that converts a column's Python values to JSON, or None if no conversion is needed.
 
     >>> make_json_encoder(pa.float64())(float("nan")), make_json_encoder(pa.string())
     ('NaN', None)

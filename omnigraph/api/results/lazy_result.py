@@ -1,7 +1,7 @@
 """The base class of query builders that become a `Result` when rows are needed.
 
-It provides the methods that query builders share with results: each runs the query and delegates to
-the result.
+The base class provides the methods that query builders share with results; each method runs the
+query and delegates to the result.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from omnigraph.api.results.row import Row
 
 
 class LazyResult(Guarded):
-    """Rows that have not been read yet; every method runs the query."""
+    """Rows that have not been read yet; every method of this class runs the query."""
 
     __slots__ = ()
 

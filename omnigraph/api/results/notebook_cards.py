@@ -1,8 +1,8 @@
 """Notebook cards: static HTML of bounded size, with all text escaped.
 
-This module owns the appearance of results, receipts and graphs in a notebook. Cards use no scripts
-or external resources, and their colours follow the reader's theme. Long content is truncated, with
-a note in the card.
+This module defines the appearance of results, receipts and graphs in notebooks. Cards use no
+scripts or external resources, and their colours follow the reader's theme. Long content is
+truncated, with a note in the card.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -145,7 +145,7 @@ def _bytes_html(value: bytes | None) -> str:
 
 
 def _vector_html(vector: Sequence[float | None] | None) -> str:
-    """Return a vector as a bar chart of its first values, and its dimension."""
+    """Return a vector as a bar chart of its first values, with its dimension."""
     if vector is None:
         return '<span class="n">null</span>'
     finite_values = [component for component in vector[:32] if component is not None and isfinite(component)]

@@ -1,7 +1,7 @@
 """The results of a write: the commit, the number of entities, and the problems in the input.
 
-This module owns `Receipt` and `LoadReport`. Both describe a finished operation and can neither undo
-nor repeat it.
+This module defines `Receipt` and `LoadReport`. Both describe a finished operation; they can neither
+undo nor repeat it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a write did; true if it made a commit.
+    """The result of a write; truthy if it made a commit.
 
-    `nodes` and `edges` count the affected entities by type. `ids` are the ids of added or replaced
-    entities by type, in input order; a load omits them. For a load, `steps` maps each step to its
-    duration in seconds, and `written` is the number of bytes, if known. `indexes` are the columns
-    whose indexes were built, by table.
+    `nodes` and `edges` count the affected entities by type. `ids` maps each type to the ids of added or replaced
+    entities, in input order; loads leave it empty. For a load, `steps` maps each step to its duration in seconds, and
+    `written` is the number of bytes written, if known. `indexes` maps each table to the columns whose indexes were
+    built.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)
@@ -47,7 +47,7 @@ class Receipt:
 
     @property
     def commit_id(self) -> str | None:
-        """The id of the commit; None if nothing changed."""
+        """The id of the commit, or None if nothing changed."""
         return self.commit.id if self.commit is not None else None
 
     @property
@@ -84,7 +84,7 @@ class Receipt:
 
 
 def build_receipt(write_outcome: "WriteOutcome", branch: str, elapsed: float, query_name: str | None = None) -> Receipt:
-    """Return the receipt for executed operations; `name` is the name of their query."""
+    """Return the receipt for executed operations; `name` is the name of the query that they belong to."""
     return Receipt(
         write_outcome.commit,
         write_outcome.nodes,
@@ -111,7 +111,7 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """All problems in the input of a load that wrote nothing.
+    """The problems in the input of a load that wrote nothing.
 
     The report is truthy if there are no problems. `steps` maps each step to its duration in
     seconds, if known, and `error` is the error to raise for the first problem.
@@ -132,7 +132,7 @@ class LoadReport:
         return iter(self.problems)
 
     def first(self, most: int) -> "LoadReport":
-        """Return the report with at most `most` problems; `left_out` counts the omitted ones."""
+        """Return the report with at most `most` problems; `left_out` counts the omitted problems."""
         shown_problems = self.problems[:most]
         left_out = self.left_out + len(self.problems) - len(shown_problems)
         return LoadReport(shown_problems, left_out, self.steps, self.error)

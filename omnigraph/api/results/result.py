@@ -1,7 +1,8 @@
-"""`Result`: the rows that a read returns, kept in Arrow until another form is requested.
+"""`Result`: the rows that a read returns, kept in Arrow format until another form is requested.
 
-This module owns the conversions and the methods that read rows. A result is immutable and holds no
-file, lock or connection; `ResultStream` is the counterpart for results that may not fit in memory.
+This module implements the conversions and the methods that read rows. A result is immutable and
+holds no file, lock or connection; `ResultStream` is the counterpart for results that may not fit in
+memory.
 """
 
 import warnings
@@ -26,7 +27,7 @@ _REPR_ROWS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """The rows of one query, at one commit.
+    """The rows that one query returned at one commit.
 
     >>> people = Result(pa.table({"p.name": ["Ada", "Bob"], "p.age": [36, None]}))
     >>> people[0].name, people.scalars("p.age"), len(people)
@@ -46,7 +47,7 @@ class Result:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, in the order of the query."""
+        """The names of the columns, in query order."""
         return tuple(self.table.column_names)
 
     @property
@@ -93,12 +94,12 @@ class Result:
         return Row(self.columns, [column[row_index].as_py() for column in self.table.columns])
 
     def one(self) -> Row:
-        """Return the only row; raise if there is not exactly one."""
+        """Return the only row; raise an error unless there is exactly one."""
         self._require_row_count("exactly one row", (1,))
         return self[0]
 
     def one_or_none(self) -> Row | None:
-        """Return the only row, or None if there is none; raise if there are several."""
+        """Return the only row, or None if there are no rows; raise an error if there are several."""
         self._require_row_count("at most one row", (0, 1))
         return self.first()
 
@@ -107,13 +108,13 @@ class Result:
         return self[0] if self.num_rows else None
 
     def scalar(self) -> Any:
-        """Return the only value: one row of one column."""
+        """Return the only value of a result with one row and one column."""
         self._require_row_count("exactly one row", (1,))
         self._require_single_column("scalar()")
         return self.table.column(0)[0].as_py()
 
     def scalars(self, column: str | None = None) -> list[Any]:
-        """Return the values of one column; the name is optional if there is only one."""
+        """Return the values of one column; the name is optional if the result has only one column."""
         if column is None:
             self._require_single_column("scalars()")
         column_index = 0 if column is None else self._column_index(column)
@@ -192,7 +193,7 @@ class Result:
         self._write_lines(path, map(formats.compact_json, iter_json_rows(self.table)))
 
     def render(self, form: ResultFormat = "table", style: TextStyle | None = None) -> Iterator[str]:
-        """Yield the result as text, line by line, in the format table, kv, csv, jsonl, json or md."""
+        """Yield the lines of the result as text in the format `table`, `kv`, `csv`, `jsonl`, `json` or `md`."""
         return formats.render(self._to_printable(), form, style)
 
     def show(self, n: int = 20) -> None:
@@ -248,7 +249,7 @@ class Result:
 
 
 def find_column_index(column_name: str, columns: Sequence[str]) -> int:
-    """Return the index of a column by its name, or by the last part of the name if unambiguous.
+    """Return the index of a column by its name, or by the last part of its name if that is unambiguous.
 
     >>> find_column_index("age", ("p.name", "p.age"))
     1
@@ -268,9 +269,9 @@ def find_column_index(column_name: str, columns: Sequence[str]) -> int:
 
 
 class ResultStream(Guarded):
-    """Record batches of one snapshot that may not fit in memory; close the stream, or use `with`.
+    """The record batches of a result that may not fit in memory; close the stream, or use it in a `with` block.
 
-    Each batch can be read once.
+    Each batch can be read only once.
     """
 
     def __init__(

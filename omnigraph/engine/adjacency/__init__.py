@@ -1,5 +1,6 @@
-"""Neighbours of nodes: sorted lists per edge type and direction, caches of these lists, and index probes.
+"""Neighbours of nodes: sorted lists for each edge type and direction, caches of these lists, and index lookups.
 
-Owns how neighbours are found; the meaning of a traversal is defined in `operators`. Read first:
-`neighbours.py` (which chooses where neighbours come from), then `neighbour_lists.py`.
+This package determines how neighbours are found; the meaning of a traversal is defined in
+`operators`. Read `neighbours.py` first, which chooses where neighbours come from, and then
+`neighbour_lists.py`.
 """

@@ -54,7 +54,7 @@ class Adjacency(Protocol):
 
 @dataclass(slots=True, eq=False)
 class DirectedAdjacency:
-    """Edges followed in one direction, either along or against their own direction."""
+    """The edges of one type, followed either forward or backward."""
 
     lists: NeighbourLists
     edge_lists: NeighbourLists | None = None

@@ -1,7 +1,7 @@
 """Named arrays stored as files in a cache directory, written atomically and read by memory mapping.
 
-Owns the file format, the byte budget and eviction. Several processes may share a directory. A
-damaged or incomplete file is removed and treated as absent.
+This module implements the file format, the byte budget and eviction. Several processes may share a
+directory. A damaged or incomplete file is removed and treated as absent.
 """
 
 import json
@@ -37,7 +37,7 @@ class ArrayFileCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def load(self, file_name: str) -> tuple[dict[str, Any], dict[str, StoredArray]] | None:
-        """Return the facts and arrays stored under a name, or None if there is no valid file."""
+        """Return the metadata and arrays stored under a name, or None if there is no valid file."""
         file_path = self.directory / f"{file_name}{_SUFFIX}"
         try:
             contents = _read_file(file_path)

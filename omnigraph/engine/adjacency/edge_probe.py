@@ -1,7 +1,8 @@
-"""Neighbours without lists: look up a few rows in the edge table, which is fast with an index.
+"""Look up the neighbours of a few rows in the edge table instead of in lists, which is fast with an index.
 
-Owns lookups through `src` and `dst`. Probes return the same neighbours as lists do and pay off only
-for a few rows; `BudgetedProbe` switches to lists once too many rows have been looked up.
+This module implements lookups through `src` and `dst`. Probes return the same neighbours as lists
+do and pay off only for a few rows; `BudgetedProbe` switches to lists once too many rows have been
+looked up.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ _FULL_READ_RATIO = 50  # if more than one in this many ids is needed, reading al
 
 @dataclass(slots=True, eq=False)
 class EdgeTableProbe:
-    """One edge type in one direction: looks up rows by `near_column` and reads their `far_column`."""
+    """Looks up the edges of one type by `near_column` and reads their `far_column`."""
 
     edge_table: Table
     near_table: Table

@@ -1,7 +1,7 @@
 """Neighbours along the edges that pass a test.
 
-Owns the restriction of an adjacency to some of its edges. The test is evaluated for the edges that a traversal
-follows, never for a whole edge type.
+This module restricts an adjacency to some of its edges. The test is evaluated for the edges that a
+traversal follows, never for a whole edge type.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from .neighbour_lists import IndexArray, distinct_pairs
 
 @dataclass(slots=True, eq=False)
 class FilteredAdjacency:
-    """An adjacency with only the edges whose row ids pass `accepts`; `edges` must know the edges themselves."""
+    """An adjacency restricted to the edges whose row ids pass `accepts`; `edges` must provide edge row ids."""
 
     edges: Adjacency
     accepts: Callable[[IntArray], Mask]

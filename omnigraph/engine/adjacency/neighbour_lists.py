@@ -1,7 +1,7 @@
 """Operations on the sorted neighbour lists of one edge type in one direction.
 
-Owns the `Adjacency` protocol and its in-memory forms. Nodes and edges are identified by stable row
-ids; a null or unknown row id has no neighbours. Never reads storage, because callers supply the arrays.
+This module defines the `Adjacency` protocol and its in-memory implementations. Nodes and edges are identified by stable
+row ids; a null or unknown row id has no neighbours. This module never reads storage; callers supply the arrays.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _SKETCH_BITS = 8  # bits per pair; about one in eight absent pairs passes the sk
 
 @dataclass(slots=True, eq=False)
 class ProbeStats:
-    """The number of pairs probed so far, and the sketch that is built once there are many."""
+    """The number of pairs probed so far, and the sketch that is built once many pairs have been probed."""
 
     probed_pairs: int = 0
     sketch: "PairSketch | None" = None

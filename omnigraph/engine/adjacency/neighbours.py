@@ -1,7 +1,7 @@
-"""Choice of the adjacency: existing lists, a few index probes, or newly built lists.
+"""Choose how to find neighbours: in existing lists, with a few index probes, or in newly built lists.
 
-Owns the choice and the cache keys. Every choice must return the same neighbours. Lists are keyed by
-the exact versions of the edge table and both endpoint tables.
+This module makes this choice and defines the cache keys. Every choice must return the same
+neighbours. Lists are keyed by the exact versions of the edge table and both endpoint tables.
 """
 
 import os
@@ -147,7 +147,7 @@ def _remember_behind_gate(
 
 
 def traversal_mode() -> str | None:
-    """Return `OMNIGRAPH_TRAVERSAL_MODE`: `indexed` disables lists, and `csr` disables probes."""
+    """Return `OMNIGRAPH_TRAVERSAL_MODE`: The mode `indexed` disables lists, and `csr` disables probes."""
     setting = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
     if setting not in (None, "indexed", "csr"):
         raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")

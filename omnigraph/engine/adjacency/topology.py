@@ -1,4 +1,4 @@
-"""Builds the neighbour lists of an edge type from its table, in both directions at once.
+"""Build the neighbour lists of an edge type from its table, in both directions at once.
 
 The lists depend only on the versions of the edge table and of both endpoint tables. An edge with a
 missing endpoint is omitted from the lists and counted.

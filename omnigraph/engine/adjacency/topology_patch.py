@@ -1,8 +1,8 @@
 """Neighbour lists derived from those of a different version when few rows differ.
 
-Owns the proof that the derived lists are correct: every edge present in both versions must join
-the same pair of rows in both. If correctness cannot be shown cheaply, the result is None and the
-lists are rebuilt.
+This module ensures that the derived lists are correct: every edge present in both versions must
+join the same pair of rows in both. If correctness cannot be shown cheaply, the result is None and
+the lists are rebuilt.
 """
 
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def _widen_lists(lists: NeighbourLists, row_count: int) -> NeighbourLists:
 
 
 def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch sets; a pair stays in its list as long as at least one edge joins it."""
+    """Patch neighbour sets; a pair stays in its list as long as at least one edge joins it."""
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)
@@ -150,7 +150,7 @@ def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _E
 
 
 def _patch_bag(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch bags, in which every edge has its own entry."""
+    """Patch neighbour bags, in which every edge has its own entry."""
     removed_entries = _sort_entries(removed_edges)
     entry_positions, present = _find_entries(lists, *removed_entries)
     if not present.all():

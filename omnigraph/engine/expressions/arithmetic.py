@@ -1,4 +1,4 @@
-"""Arithmetic on Arrow columns: `+ - * / %` and the sign.
+"""Arithmetic on Arrow columns with `+ - * / %` and unary minus.
 
 Integers are computed in 64 bits, and a result that does not fit raises `ExpressionError`; floats follow IEEE 754.
 The result is null where an operand is null or a divisor is zero.
@@ -29,7 +29,7 @@ _FLOAT_FUNCTIONS: dict[str, Callable[[pa.Array, pa.Array], pa.Array]] = {
 
 
 def expression_error(place: plan.SourcePlace, message: str, hint: str | None = None) -> ExpressionError:
-    """Return the error of an expression that has no value, at its place in the query."""
+    """Return the error for an expression that cannot be evaluated, with its position in the query."""
     diagnostic = Diagnostic.at_span(place.source, place.span, message, kind="input", hint=hint)
     return ExpressionError(diagnostics=(diagnostic,), source=place.source)
 
@@ -37,7 +37,7 @@ def expression_error(place: plan.SourcePlace, message: str, hint: str | None = N
 def compute_chain(
     first: pa.Array, operators: Sequence[str], operands: Sequence[pa.Array], place: plan.SourcePlace
 ) -> pa.Array:
-    """Return a chain of operators, applied from left to right."""
+    """Evaluate a chain of operators from left to right."""
     result = first
     for operator, operand in zip(operators, operands, strict=True):
         result = _compute_step(result, operator, operand, place)
@@ -62,7 +62,7 @@ def as_floats(column: pa.Array) -> pa.Array:
 
 
 def checked(function: Callable[..., pa.Array], place: plan.SourcePlace, *columns: pa.Array) -> pa.Array:
-    """Call a function that fails where an integer result does not fit in 64 bits."""
+    """Call a function, and raise an error if an integer result does not fit in 64 bits."""
     try:
         return function(*columns)
     except pa.ArrowInvalid as failure:
@@ -91,7 +91,7 @@ def _without_zeros(divisors: pa.Array) -> pa.Array:
 
 
 def _integer_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
-    """Return remainders with the sign of the dividend; a remainder by -1 equals the one by 1, which cannot overflow."""
+    """Return remainders with the sign of the dividend; a divisor of -1 is replaced by 1, which cannot overflow."""
     divisors = _without_zeros(right)
     divisors = pc.if_else(pc.equal(divisors, pa.scalar(-1)), pa.scalar(1, pa.int64()), divisors)
     return pc.subtract(left, pc.multiply(pc.divide(left, divisors), divisors))

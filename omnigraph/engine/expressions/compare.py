@@ -1,7 +1,7 @@
 """Comparison by value across all types, which is exact between integers and floats of every width.
 
-Owns the rules for comparing numbers. A constant is first converted so that the column's type can
-express the comparison exactly (`normalize_comparison`); only such comparisons may be pushed into storage.
+This module defines the rules for comparing numbers. A constant is first converted so that the column's type can express
+the comparison exactly (`normalize_comparison`); only such comparisons may be pushed into storage.
 """
 
 import math
@@ -40,7 +40,7 @@ _SWAPPED_OPERATORS: dict[CompareOperator, CompareOperator] = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison:
-    """`column operator constant`, where the constant has the column's type."""
+    """The comparison `column operator constant`, where the constant has the column's type."""
 
     operator: CompareOperator
     constant: Any
@@ -127,7 +127,7 @@ def _integer_bounds(column_type: pa.DataType) -> tuple[int, int]:
 
 
 def compare_columns(left: pa.Array, operator: CompareOperator, right: pa.Array) -> pa.Array:
-    """Compare two columns row by row; null where either is null."""
+    """Compare two columns row by row; the result is null where either value is null."""
     if pa.types.is_integer(left.type) and pa.types.is_floating(right.type):
         return _compare_integers_to_floats(left, operator, right)
     if pa.types.is_floating(left.type) and pa.types.is_integer(right.type):
@@ -138,7 +138,7 @@ def compare_columns(left: pa.Array, operator: CompareOperator, right: pa.Array) 
 
 
 def compare_constant(column: pa.Array, operator: CompareOperator, constant: Any) -> pa.Array:
-    """Compare a column with one value; null where either is null."""
+    """Compare a column with one value; the result is null where either value is null."""
     if constant is None:
         return pa.nulls(len(column), pa.bool_())
     comparison = normalize_comparison(column.type, operator, constant)
@@ -159,7 +159,7 @@ def _outcome_column(column: pa.Array, outcome: ConstantOutcome) -> pa.Array:
 
 
 def _cast_to_common_type(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Cast both columns to a type that can hold all values of either one."""
+    """Cast both columns to a type that can hold all values of either column."""
     if pa.types.is_floating(left.type):
         common_type = pa.float64()
     elif pa.types.is_uint64(left.type) or pa.types.is_uint64(right.type):
@@ -182,7 +182,7 @@ def _compare_integers_to_floats(integers: pa.Array, operator: CompareOperator, f
 
 
 def _compare_signs(integers: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
-    """Return -1, 0 or 1 where a 64-bit integer is below, equal to or above a float, by the float's floor."""
+    """Return -1, 0 or 1 where a 64-bit integer is below, equal to or above a float, using the float's floor."""
     limits = np.iinfo(integers.dtype)
     too_high, too_low = floats >= float(limits.max), floats < float(limits.min)  # the maximum rounds up to a float
     floors = np.floor(np.where(too_high | too_low | np.isnan(floats), 0.0, floats))

@@ -173,7 +173,7 @@ def _evaluate_comparison(source: ColumnSource, comparison: plan.Compare) -> pa.A
 
 
 def is_member(operand: pa.Array, items: Any) -> pa.Array:
-    """Return whether each value is one of the constants; null where the value is null."""
+    """Return whether each value is one of the constants, or null where the value is null."""
     if items is None:
         return pa.nulls(len(operand), pa.bool_())
     comparisons = [normalize_comparison(operand.type, "=", item) for item in items]

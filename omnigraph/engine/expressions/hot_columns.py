@@ -1,7 +1,8 @@
 """Frequently used columns in memory, addressed by row id; repeated values are dictionary-encoded.
 
-Decides which columns to load: a column is loaded once its misses have cost as much as loading it.
-Columns belong to one table version. The correctness of a result must never depend on these columns.
+This module decides which columns to load: a column is loaded once its cache misses have cost as
+much as loading it. Columns belong to one table version. The correctness of a result must never
+depend on these columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,7 +63,7 @@ class HotColumn:
         return self.values.slice(row_id if self.codes is None else int(self.codes[row_id]), 1)
 
     def value_positions(self, row_ids: IntArray) -> IntArray:
-        """Return the position of each row's value in `values`; only valid with codes."""
+        """Return the position of each row's value in `values`; this is only valid with codes."""
         codes = self.codes if self.codes is not None else np.empty(0, np.int64)
         if len(codes) == 0:
             return np.full(len(row_ids), len(self.values) - 1, np.int64)
@@ -116,7 +117,7 @@ def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
 def hot_columns(
     context: ExecutionContext, table_key: TableKey, column_names: Sequence[str], needed_rows: int
 ) -> list[HotColumn] | None:
-    """Return columns from memory if loading all of them pays off for the given number of rows."""
+    """Return columns from memory, or None if loading them does not pay off for the given number of rows."""
     loaded_columns: list[HotColumn] = []
     for column_name in column_names:
         load_column = partial(_load_column, context, table_key, column_name)
@@ -129,7 +130,7 @@ def hot_columns(
 
 
 def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
-    """Return all row ids of a table in order, if caching them pays off."""
+    """Return all row ids of a table in order, or None if caching them does not pay off."""
     miss_cost = context.row_count(table_key) // 2
     row_ids: IntArray | None = _load_if_worthwhile(
         context, table_key, ("rows",), miss_cost, partial(_load_row_ids, context, table_key)
@@ -138,7 +139,7 @@ def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
 
 
 def hot_id_order(context: ExecutionContext, table_key: TableKey, needed_rows: int) -> IdOrder | None:
-    """Return the order of ids if it pays off for a caller that looks up the given number of ids."""
+    """Return the sorted ids of a table, or None if sorting does not pay off for the given number of lookups."""
     miss_cost = (_CALL_COST + _ROW_COST * needed_rows) // _SORT_COST
     id_order: IdOrder | None = _load_if_worthwhile(
         context, table_key, ("ranks",), miss_cost, partial(_load_id_order, context, table_key)
@@ -160,7 +161,7 @@ def _load_if_worthwhile(
     miss_cost: int,
     load_entry: Callable[[], Any],
 ) -> Any:
-    """Return a cached entry, loading it once its misses have cost as much as loading it."""
+    """Return a cached entry; load it once its cache misses have cost as much as loading it."""
     cache_key = (*context.table_identity(table_key), *entry_name)
     caches = caches_of(context)
     cached_entry = caches.memory.get(cache_key)

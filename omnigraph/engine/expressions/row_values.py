@@ -39,7 +39,7 @@ class RowValues:
         return self._expand_to_rows(self.values.is_valid().to_numpy(zero_copy_only=False))
 
     def valid_positions(self) -> IntArray | None:
-        """Return the rows whose value is not null, or None if that is all rows."""
+        """Return the rows whose value is not null, or None if no value is null."""
         if self.values.null_count == 0:
             return None
         valid_mask = self.is_valid()

@@ -1,7 +1,8 @@
 """Scalar functions over Arrow columns: text, numbers and parts of dates.
 
-Every function takes one column; its other arguments are the same for all rows and not null. An argument that only the
-caller of a query could know, such as a pattern in a parameter, is checked here. The result is null where the column is.
+Every function takes one column; its other arguments are the same for all rows and not null. This module checks
+arguments whose values are known only at run time, such as a pattern in a parameter. The result is null where the column
+is null.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ _ROUNDING = {"floor": pc.floor, "ceil": pc.ceil}
 
 
 def call_function(call: plan.ScalarCall, column: pa.Array, arguments: Sequence[Any]) -> pa.Array:
-    """Return a function of each value of a column."""
+    """Apply a function to each value of a column."""
     if call.function in _DATE_PARTS:
         return _DATE_PARTS[call.function](_without_zone(column)).cast(pa.int64())
     return _FUNCTIONS[call.function](call, column, *arguments)
@@ -55,7 +56,7 @@ def _length(call: plan.ScalarCall, column: pa.Array) -> pa.Array:
 
 def _substring(call: plan.ScalarCall, column: pa.Array, start: int, count: int | None = None) -> pa.Array:
     if start < 1 or (count is not None and count < 0):
-        wrong_value = f"the start must be at least 1, not {start}" if start < 1 else f"the count is {count}"
+        wrong_value = f"the start must be at least 1, not {start}" if start < 1 else f"the count is negative ({count})"
         raise expression_error(call.place, f"`substring`: {wrong_value}", "positions are counted from 1")
     stop = None if count is None else start - 1 + count
     return pc.utf8_slice_codeunits(column, start=start - 1, stop=stop)
@@ -73,7 +74,7 @@ def _split(call: plan.ScalarCall, column: pa.Array, separator: str) -> pa.Array:
 
 def _require_text(call: plan.ScalarCall, argument: str) -> None:
     if not argument:
-        raise expression_error(call.place, f"`{call.function}`: the text to find is empty")
+        raise expression_error(call.place, f"`{call.function}`: the search string must not be empty")
 
 
 def _matches(call: plan.ScalarCall, column: pa.Array, pattern: str) -> pa.Array:

@@ -1,7 +1,7 @@
 """Evaluation of scalar expressions over Arrow columns: dispatch, `case` and `coalesce`.
 
 A value is computed only for the rows that use it: a branch of `case` for the rows that take it, and an argument of
-`coalesce` for the rows where all earlier ones are null. So an error is never raised for an unused value.
+`coalesce` for the rows where all earlier arguments are null. Therefore, an unused value never raises an error.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectedRows:
-    """The columns of some rows of another source."""
+    """A selection of rows from another source of columns."""
 
     source: ColumnSource
     positions: _Positions
@@ -109,7 +109,7 @@ def _fill_rows(
     default: plan.Value,
     result_type: pa.DataType,
 ) -> pa.Array:
-    """Compute each row by the first step that selects it, and the rows that remain by the default."""
+    """Compute each row with the first step that selects it, and all remaining rows with the default."""
     remaining: _Positions = np.arange(source.count)
     filled_positions: list[_Positions] = []
     filled_values: list[pa.Array] = []

@@ -18,7 +18,7 @@ _MAX_WORDS_COMPARED = 8  # after this many words, strings that are still tied ar
 
 
 def string_ranks(strings: pa.Array) -> _Int64Array:
-    """Return, for each string, how many strings are smaller; ties share a rank, and null gets an arbitrary one.
+    """Return, for each string, how many strings are smaller; ties share a rank, and null has an arbitrary rank.
 
     >>> string_ranks(pa.array(["b", "a", "a" + chr(0), "bcdefghijk", "b"])).tolist()
     [2, 0, 1, 4, 2]

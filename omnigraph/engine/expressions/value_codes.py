@@ -1,7 +1,7 @@
 """Integer codes for values, in which equal values have equal codes; order codes also sort like the values.
 
 Grouping, distinct rows, ties and sorting work on these codes, so strings are compared only once per
-distinct value. Null counts as a distinct value here.
+distinct value. Null counts as a distinct value in these codes.
 """
 
 from collections.abc import Sequence
@@ -110,7 +110,8 @@ def _freeze_value(value: object) -> object:
 def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | None = None) -> Numbers:
     """Return numbers that sort like the values, with null first or, when descending, last.
 
-    With `row_limit`, only that many leading rows are exact, and all later rows share one number.
+    With `row_limit`, only that many leading rows have exact numbers, and all later rows share one
+    number.
 
     >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
     [3, 0, 2, 3]

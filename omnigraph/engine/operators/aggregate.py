@@ -66,7 +66,7 @@ def _merge_equal_rows(
 ) -> tuple[RowValues, RowGroups, IntArray | None]:
     """Merge rows of a group that have the same value into one weighted row.
 
-    This pays off when few distinct values repeat, because all later work handles pairs instead of rows.
+    Merging pays off when few distinct values repeat, because all later work handles pairs instead of rows.
     """
     value_index, value_count = argument.value_index, len(argument.values)
     if (

@@ -1,8 +1,8 @@
-"""The layers of the cheapest paths between two nodes, found from both sides.
+"""Find the layers of the cheapest paths between two nodes by searching from both ends.
 
-Each side improves the costs of nodes by one more edge at a time. The search ends as soon as no path with more edges
-can be cheaper, which is long before either side has reached all nodes. Paths of equal cost are kept, so that the
-choice between them does not depend on where the sides meet.
+Each round extends the paths of one side by one edge and records lower costs. The search ends as soon as no path with
+more edges can be cheaper, which is long before either side has reached all nodes. Paths of equal cost are kept, so that
+the choice between them does not depend on where the sides meet.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from .rows import IntArray
 
 @dataclass(slots=True, eq=False)
 class _CostSide:
-    """The costs from one of the two nodes, and the nodes whose costs the last round improved."""
+    """The costs of paths from one of the two nodes, and the nodes whose costs the last round improved."""
 
     search: PathSearch
     read_costs: Callable[[EdgeLayer], Costs]
@@ -79,7 +79,7 @@ def search_cheapest_between(
 
 
 def _layers_between(forward: _CostSide, backward: _CostSide, cost: float) -> list[EdgeLayer]:
-    """Return the edges of all paths of the lowest cost that have the fewest edges."""
+    """Return the edges of those lowest-cost paths that have the fewest edges."""
     known_count = min(len(forward.place_costs.costs), len(backward.place_costs.costs))
     total_costs = forward.place_costs.costs[:known_count] + backward.place_costs.costs[:known_count]
     meeting = np.flatnonzero(total_costs == cost)

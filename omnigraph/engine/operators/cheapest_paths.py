@@ -1,8 +1,8 @@
-"""The layers of the cheapest paths by an edge property, with a bound on the number of edges.
+"""Find the layers of the cheapest paths by an edge property, with a bound on the number of edges.
 
-Layer `h` improves the costs of places by paths with exactly `h` edges, so the bound on the number of edges is exact.
-An edge without a cost is not followed, and a negative cost is refused. Among paths of the same cost, those with the
-fewest edges win.
+Layer `h` lowers costs by paths with exactly `h` edges, so the bound on the number of edges is exact. Edges without a
+cost are not followed, and a negative cost raises an error. Among paths of the same cost, those with the fewest edges
+are preferred.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Costs = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheapestPaths:
-    """The layers of the cheapest paths from some places, and the cost of reaching the ends of each length."""
+    """The layers of the cheapest paths from the given starts, and the costs of their ends by path length."""
 
     found: PathLayers
     end_costs: list[Costs]
@@ -28,13 +28,13 @@ class CheapestPaths:
 
 @dataclass(slots=True, eq=False)
 class PlaceCosts:
-    """The lowest cost of each place so far, and the number of edges of its cheapest path."""
+    """The lowest cost of each (start, node) pair so far, and the number of edges of its cheapest path."""
 
     costs: Costs
     lengths: npt.NDArray[np.int16]
 
     def reserve(self, places: IntArray) -> None:
-        """Grow the arrays so that all places have an entry."""
+        """Grow the arrays so that all of the given (start, node) pairs have an entry."""
         needed_count = int(places.max()) + 1 if len(places) else 0
         if needed_count > len(self.costs):
             added_count = 2 * needed_count - len(self.costs)
@@ -42,7 +42,7 @@ class PlaceCosts:
             self.lengths = np.append(self.lengths, np.full(added_count, -1, np.int16))
 
     def improve(self, places: IntArray, costs: Costs, length: int) -> npt.NDArray[np.bool_]:
-        """Record lower costs; return which of the given costs are now the lowest of their place."""
+        """Record lower costs; return a mask of the costs that are now the lowest of their (start, node) pair."""
         improves = costs < self.costs[places]
         np.minimum.at(self.costs, places[improves], costs[improves])
         improves &= costs == self.costs[places]
@@ -53,7 +53,7 @@ class PlaceCosts:
 def search_cheapest(
     search: PathSearch, read_costs: Callable[[EdgeLayer], Costs], starts: IntArray, wanted: WantedEnds
 ) -> CheapestPaths:
-    """Return the layers of the cheapest paths from some places to all places that are wanted."""
+    """Return the layers of the cheapest paths from the given starts to all allowed ends."""
     place_costs = start_costs(search, starts, wanted)
     frontier, frontier_costs = starts, np.zeros(len(starts))
     layers: list[EdgeLayer] = []
@@ -76,7 +76,7 @@ def search_cheapest(
 
 
 def start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceCosts:
-    """Return the costs before the first edge: zero for the starts."""
+    """Return the initial costs, which are zero for the starts and infinite for all other nodes."""
     place_count = search.place_count(starts)
     search.context.meter.charge_bytes(10 * place_count)
     place_costs = PlaceCosts(np.full(place_count, np.inf), np.full(place_count, -1, np.int16))
@@ -87,7 +87,7 @@ def start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Pla
 
 
 def _cost_bounds(search: PathSearch, place_costs: PlaceCosts, places: IntArray, wanted: WantedEnds) -> Costs:
-    """Return the costs from which on a place cannot be on a cheaper path to any wanted place of its start."""
+    """Return the costs at which a path can no longer be part of a cheaper path to any allowed end of its start."""
     if wanted.places is None:
         return np.full(len(places), np.inf)
     start_numbers, place_numbers = wanted.places // search.stride, places // search.stride

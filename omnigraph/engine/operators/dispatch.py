@@ -1,7 +1,7 @@
-"""Dispatch of plan operators: calls each operator's function in order.
+"""Dispatch plan operators: call each operator's function in order.
 
-Each operator consumes the rows of the previous one. No planning happens here, since the rewrites in
-`passes` have already chosen the operators.
+Each operator consumes the rows of the previous operator. This module does no planning, since the
+rewrites in `passes` have already chosen the operators.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ OperatorFunction = Callable[[ExecutionContext, Rows, Any], Rows]
 
 
 def run_operators(context: ExecutionContext, rows: Rows, operators: Sequence[Any]) -> Rows:
-    """Return the rows after all operators, releasing the memory used by intermediate rows."""
+    """Apply all operators and return the resulting rows, releasing the memory used by intermediate rows."""
     used_bytes = context.meter.used_bytes
     for operator in operators:
         rows = run_operator(context, rows, operator)
@@ -43,7 +43,7 @@ def run_operators(context: ExecutionContext, rows: Rows, operators: Sequence[Any
 
 
 def run_operator(context: ExecutionContext, rows: Rows, operator: Any) -> Rows:
-    """Return the rows after one operator."""
+    """Apply one operator and return the resulting rows."""
     operator_function = _FUNCTION_BY_OPERATOR.get(type(operator))
     if operator_function is None:
         raise InternalError(reason=f"no function for operator {type(operator).__name__}")

@@ -1,8 +1,8 @@
 """Distinct-value scan: one weighted row per combination of values instead of one row per node.
 
-Owns the grouping of columns that are held in memory as codes. A row represents all nodes with its
-values, so a plan may use this scan only if it never matters which of these nodes the row
-identifies.
+This module groups columns that are held in memory as codes. A row represents all
+nodes with its values, so a plan may use this scan only if it never matters which of these nodes the
+row identifies.
 """
 
 from collections.abc import Sequence

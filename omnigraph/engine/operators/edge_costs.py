@@ -1,6 +1,6 @@
 """The cost of edges: a numeric property, read for the edges that a search follows.
 
-A negative cost is refused, because the cheapest path would then depend on how often a cycle is followed.
+A negative cost is rejected, because the cheapest path would then depend on how often a cycle is followed.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ _FULL_READ_DIVISOR = 4  # all costs are read once this fraction (1/4) of the edg
 
 @dataclass(slots=True, eq=False)
 class EdgeCosts:
-    """Reads the cost of edges; NaN where it is null."""
+    """Reads the costs of edges; a null cost becomes NaN."""
 
     context: ExecutionContext
     edge_keys: tuple[TableKey, ...]
@@ -33,7 +33,7 @@ class EdgeCosts:
     _all_costs: dict[TableKey, _Costs] = field(default_factory=dict)
 
     def __call__(self, layer: EdgeLayer) -> _Costs:
-        """Return the cost of each edge of a layer; raise if one is negative."""
+        """Return the cost of each edge of a layer; raise an error if a cost is negative."""
         self._looked_up += len(layer.edges)
         edge_count = sum(self.context.row_count(edge_key) for edge_key in self.edge_keys)
         reads_all = self._looked_up * _FULL_READ_DIVISOR > edge_count

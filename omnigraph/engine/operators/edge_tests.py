@@ -28,7 +28,7 @@ def choose_adjacencies(
     *,
     with_edges: bool = False,
 ) -> list[Adjacency]:
-    """Return the neighbours along each step, over edges that pass the test."""
+    """Return the adjacency of each step, restricted to the edges that pass the test."""
     adjacencies = [
         choose_adjacency(
             context, step.edge_type, step.direction, expected_sources, with_edges=with_edges or edge_test is not None
@@ -61,7 +61,7 @@ class EdgeAcceptance:
         ):
             self._is_accepted = self._test_all()
         if self._is_accepted is not None:
-            # Edges beyond the highest accepted one have no entry; the last entry, which is False, stands for them.
+            # Edges beyond the highest accepted one have no entry; the last entry, which is False, applies to them.
             return self._is_accepted[np.minimum(edge_ids, len(self._is_accepted) - 1)]
         return self._test_some(edge_ids)
 

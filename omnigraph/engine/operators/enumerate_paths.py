@@ -1,7 +1,7 @@
-"""All paths from some starts: walks, trails, acyclic paths and simple paths.
+"""Enumerate all paths from the given starts: walks, trails, acyclic paths and simple paths.
 
-Paths are extended by one edge at a time, all at once. If the ends are known, paths that cannot reach an end within
-the bounds are dropped early.
+All paths are extended together, by one edge at a time. If the ends are known, paths that cannot reach an end within the
+bounds are dropped early.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ _BYTES_PER_MEMBER = 24  # bytes per node of a path, with its edge and type
 def enumerate_paths(
     search: PathSearch, mode: plan_paths.PathMode, starts: IntArray, wanted: WantedEnds
 ) -> list[PathBlock]:
-    """Return the paths of a mode from some places to places that are wanted, by length."""
+    """Return the paths of a mode from the given starts to the allowed ends, by length."""
     hops_to_end = _hops_to_ends(search, starts, wanted)
     paths = start_block(starts)
     blocks = [_ending_paths(search, paths, wanted)]
@@ -44,7 +44,7 @@ def _ending_paths(search: PathSearch, paths: PathBlock, wanted: WantedEnds) -> P
 
 
 def _hops_to_ends(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceLevels | None:
-    """Return the number of hops from each place to the nearest wanted one; by node if nodes are wanted."""
+    """Return the number of hops to the nearest allowed end, by (start, node) pair, or by node if ends are nodes."""
     ends = wanted.places if wanted.places is not None else wanted.nodes
     if ends is None:
         return None
@@ -56,7 +56,7 @@ def _hops_to_ends(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> P
 
 
 def _open_paths(paths: PathBlock) -> PathBlock:
-    """Return the paths that have not come back to their first node; a closed one cannot be extended."""
+    """Return the paths that have not returned to their first node; a closed path cannot be extended."""
     is_open: Mask = paths.nodes[:, 0] != paths.nodes[:, -1]
     return paths.take(is_open) if paths.edges.shape[1] else paths
 
@@ -75,7 +75,7 @@ def _extend_paths(search: PathSearch, mode: plan_paths.PathMode, paths: PathBloc
 
 
 def _repeats(mode: plan_paths.PathMode, paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> Mask:
-    """Return whether an edge would repeat what the mode allows only once."""
+    """Return whether each edge would repeat a node or edge that the mode allows only once."""
     is_repeated = np.zeros(len(positions), np.bool_)
     if mode == "trail":
         for column in range(paths.edges.shape[1]):

@@ -1,8 +1,8 @@
 """Expansion: follow edges from a bound variable to new nodes.
 
-Owns the semantics of a traversal: a set of targets per input row, shortest distances within hop
-bounds, self-loops, and one row per edge if the edge is named. Neighbours are found by the
-`adjacency` package.
+This module defines the semantics of a traversal: a set of targets per input row, shortest distances
+within hop bounds, self-loops, and one row per edge if the edge is named. Neighbours are found by
+the `adjacency` package.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Row
 
 
 def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, expansion: plan.Expand) -> IntArray:
-    """Return the row ids that edges start from; null where the variable has a different type."""
+    """Return the row ids that edges start from, or null where the variable has a different type."""
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     if edge is None:
         return np.full(len(source_binding.row_ids), NULL_ROW, np.int64)
@@ -94,7 +94,7 @@ def reachable_pairs(
 
 
 def is_single_step(context: ExecutionContext, expansion: plan.Expand) -> bool:
-    """Return whether no node is reached by zero hops or by more than one hop."""
+    """Return whether every node is reached by exactly one hop."""
     return expansion.min_hops > 0 and (expansion.max_hops == 1 or not _can_chain(context, expansion))
 
 

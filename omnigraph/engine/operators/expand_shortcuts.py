@@ -1,7 +1,8 @@
 """Shortcuts for expansions where only the existence, number or set of results matters.
 
-Owns edge tests between bound variables, row weights and node sets. Never materializes a row per
-neighbour; instead, lists are probed or concatenated, and degrees are multiplied.
+This module implements edge tests between bound variables, row weights and node sets. The operators
+never materialize a row per neighbour; instead, lists are probed or concatenated, and degrees are
+multiplied.
 """
 
 import numpy as np

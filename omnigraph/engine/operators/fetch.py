@@ -106,7 +106,7 @@ class RowSource:
 
 
 def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:
-    """Return a variable's columns, aligned with its rows; null where the variable is null."""
+    """Return a variable's columns, aligned with its rows; they are null where the variable is null."""
     context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
         if binding.paths is not None:

@@ -1,7 +1,7 @@
 """Path search: join each row with the paths from one of its nodes.
 
-Owns the choice of a search by the path mode and by what is known of the ends, and the rows that result. Paths are
-searched once for each distinct start, however many rows have it.
+This module chooses the search by the path mode and by what is known about the ends, and builds the resulting rows.
+Paths are searched once for each distinct start, regardless of how many rows share it.
 """
 
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ class _SearchedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FoundPaths:
-    """Paths with the position of their start among the distinct starts, the node where the search ended, and cost."""
+    """Paths, with the position of each start among the distinct starts, the node where each search ended, and costs."""
 
     blocks: list[PathBlock]
     owners: IntArray
@@ -89,7 +89,7 @@ def _row_ids_of_type(binding: VariableBinding, node_key: TableKey) -> IntArray:
 
 
 def _search_all(context: ExecutionContext, operator: plan.FindPaths, searched: _SearchedRows) -> _FoundPaths:
-    """Search from all starts, in batches whose places fit into arrays of a fixed size."""
+    """Search from all starts, in batches whose (start, node) pairs fit into arrays of a fixed size."""
     accepted = _accepted_ends(context, operator) if len(searched.starts) else None
     search = _path_search(context, operator, searched, accepted)
     find = _path_finder(context, operator, search)
@@ -124,7 +124,7 @@ def _accepted_ends(context: ExecutionContext, operator: plan.FindPaths) -> IntAr
 def _wanted_ends(
     searched: _SearchedRows, accepted: IntArray | None, first: int, start_count: int, stride: int
 ) -> WantedEnds:
-    """Return where the paths of a batch of starts may end."""
+    """Return the allowed ends for the paths of a batch of starts."""
     if searched.ends is not None:
         in_batch = (searched.owners >= first) & (searched.owners < first + start_count)
         places = (searched.owners[in_batch] - first) * stride + searched.ends[in_batch]
@@ -217,7 +217,7 @@ def _shortest_layers(search: PathSearch, starts: IntArray, wanted: WantedEnds) -
 
 
 def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return path numbers in an order in which the paths of a row are adjacent, and each row's range in this order."""
+    """Return path numbers ordered so that the paths of a row are adjacent, and each row's range in this order."""
     if searched.ends is None:
         path_order = np.argsort(found.owners, kind="stable")
         path_keys, row_keys = found.owners[path_order], searched.owners

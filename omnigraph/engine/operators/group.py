@@ -1,8 +1,8 @@
 """Grouping: combine rows with equal keys into one row and compute aggregates per group.
 
-Keys are compared by value, and null forms a group. Without keys there is exactly one group, even
-for zero rows. Sums do not depend on row order or on whether rows are weighted: integers are added
-exactly, and floats with a single rounding.
+Keys are compared by value, and null forms its own group. Without keys there is exactly one group,
+even for zero rows. Sums do not depend on row order or on whether rows are weighted: integers are
+added exactly, and floats with a single rounding.
 """
 
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def _has_collect(read_plan: plan.ReadPlan) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _GroupSource:
-    """The columns of groups: group keys by the first row of each group, and aggregates."""
+    """The columns of groups: group keys, taken from the first row of each group, and aggregates."""
 
     grouped_rows: "_GroupedRows"
     first_rows: RowSource
@@ -153,7 +153,7 @@ class _GroupedRows:
         return evaluate.evaluate_value(self._first_row_source(), value)
 
     def as_source(self) -> _GroupSource:
-        """Return the groups as the source of an expression of keys and aggregates."""
+        """Return the groups as the column source for expressions over keys and aggregates."""
         return _GroupSource(self, self._first_row_source())
 
     def _first_row_source(self) -> RowSource:

@@ -1,6 +1,7 @@
-"""The condition in `having`: which groups are kept, by their keys and aggregates.
+"""The `having` condition, which selects groups by their keys and aggregates.
 
-The condition is tested on groups as a filter is tested on rows; the source computes keys and aggregates per group.
+The condition is evaluated on groups in the same way as a filter on rows; the source computes keys and aggregates per
+group.
 """
 
 from omnigraph.engine.expressions.evaluate import ColumnSource, true_mask

@@ -43,7 +43,7 @@ def anti_join(context: ExecutionContext, rows: Rows, join: plan.AntiJoin, run_op
 
 
 def left_join(context: ExecutionContext, rows: Rows, join: plan.LeftJoin, run_operators: RunOperators) -> Rows:
-    """Return the rows joined with all inner rows, or with nulls if there are none."""
+    """Return the rows joined with all inner rows, or with nulls if there are no inner rows."""
     codes, inner_rows = _run_inner(context, rows, join.outer, join.inner, run_operators)
     combination_order = np.argsort(inner_rows[_COMBINATION].row_ids, kind="stable")
     inner_rows = inner_rows.take(combination_order)

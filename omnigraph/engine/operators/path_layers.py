@@ -1,8 +1,8 @@
 """Layered edges between start nodes and the ends of their shortest paths, and the choice of paths through them.
 
-Layer `h` holds the edges that can be the `h`-th edge of a shortest path. Owns the choice of one path by ids, and the
-enumeration of all paths. How the layers are found is not known here. Many starts are searched at once, so layers hold
-places instead of row ids: a place is a node together with the start from which it is reached.
+Layer `h` holds the edges that can be the `h`-th edge of a shortest path. This module chooses one path by ids, or
+enumerates all paths. Other modules find the layers. Many starts are searched at once, so layers hold places instead of
+row ids; a place is a number that encodes a (start, node) pair.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _BYTES_PER_MEMBER = 24  # bytes per node of an enumerated path, with its edge an
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeLayer:
-    """Edges by their first place, their second place, their row id and the index of their type."""
+    """Edges as parallel arrays: source and target (as encoded (start, node) pairs), row id, and edge type index."""
 
     sources: IntArray
     targets: IntArray
@@ -42,13 +42,13 @@ class EdgeLayer:
         )
 
     def reversed(self) -> "EdgeLayer":
-        """Return the same edges with their places exchanged."""
+        """Return the same edges with sources and targets swapped."""
         return EdgeLayer(self.targets, self.sources, self.edges, self.edge_types)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathLayers:
-    """The layers from some places, and the places at which paths of each length end (`ends[h]` after `h` edges)."""
+    """The layers from the given starts, and the ends of the paths of each length (`ends[h]` after `h` edges)."""
 
     starts: IntArray
     layers: list[EdgeLayer]
@@ -57,9 +57,9 @@ class PathLayers:
 
 @dataclass(frozen=True, slots=True)
 class PathTables:
-    """The tables of a path's nodes and edges, and whether paths are found from their last node.
+    """The tables of a path's nodes and edges, and whether paths are searched backward from their last node.
 
-    Place `p` is the node `p % stride`, reached from the start with number `p // stride`.
+    The number `p` encodes the node `p % stride`, reached from the start with number `p // stride`.
     """
 
     node_key: TableKey
@@ -71,7 +71,7 @@ class PathTables:
 def follow_edges(
     context: ExecutionContext, adjacencies: Sequence[Adjacency], places: IntArray, stride: int
 ) -> EdgeLayer:
-    """Return all edges that leave the given places."""
+    """Return all edges that leave the given (start, node) pairs."""
     nodes = places % stride
     edge_count = sum(int(adjacency.edge_degrees(nodes).sum()) for adjacency in adjacencies)
     context.meter.charge_bytes(edge_count * BYTES_PER_EDGE)
@@ -125,9 +125,9 @@ def append_edges(paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> Pat
 
 
 def best_paths(context: ExecutionContext, tables: PathTables, found: PathLayers) -> list[PathBlock]:
-    """Return one path to each end, by length: the first by the ids of its nodes, then by those of its edges.
+    """Return one path to each end, by length; ties are broken by node ids, then by edge ids.
 
-    Ids are compared from the first node of the path on, also if paths are found from their last node.
+    Ids are compared starting at the first node of the path, even if paths are found from their last node.
     """
     pruned = prune_layers(found)
     ranking = _IdRanking.of(context, tables, pruned)
@@ -172,7 +172,7 @@ def _trace_paths(level_places: list[IntArray], chosen_edges: list[EdgeLayer], en
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _IdRanking:
-    """Ranks of nodes and edges by id; where no choice depends on ids, none are read and all ranks are equal."""
+    """Ranks of nodes and edges by id; if no choice depends on ids, no ids are read and all ranks are equal."""
 
     nodes: IntArray
     node_ranks: Codes
@@ -183,7 +183,7 @@ class _IdRanking:
 
     @classmethod
     def of(cls, context: ExecutionContext, tables: PathTables, pruned: PathLayers) -> "_IdRanking":
-        """Return the ranks that the choice between the edges of the layers needs."""
+        """Return the ranks needed to choose between the edges of the layers."""
         no_ids = np.empty(0, np.int64)
         has_choice = any(len(np.unique(layer.targets)) < len(layer.targets) for layer in pruned.layers)
         if not has_choice:
@@ -196,13 +196,13 @@ class _IdRanking:
         return cls(nodes, node_ranks, edges, edge_ranks, len(tables.edge_keys), tables.stride)
 
     def of_nodes(self, places: IntArray) -> Codes:
-        """Return a rank for the node of each place."""
+        """Return the rank of the node of each (start, node) pair."""
         if len(self.nodes) == 0:
             return np.zeros(len(places), np.int64)
         return self.node_ranks[np.searchsorted(self.nodes, places % self.stride)]
 
     def of_edges(self, layer: EdgeLayer) -> Codes:
-        """Return a rank for each edge; edges without a parallel edge have any rank."""
+        """Return a rank for each edge; edges without a parallel edge get an arbitrary rank."""
         if len(self.edges) == 0:
             return np.zeros(len(layer.edges), np.int64)
         positions = np.searchsorted(self.edges, layer.edges * self.type_count + layer.edge_types)

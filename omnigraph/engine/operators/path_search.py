@@ -1,7 +1,6 @@
-"""What every search for paths shares: the edges in both directions, the bounds, and the places that are wanted.
+"""Shared state of all path searches: the edges in both directions, the length bounds, and the allowed ends.
 
-A search runs from many starts at once. A place is a node together with the number of the start from which it is
-reached: `start_number * stride + row_id`.
+A search runs from many starts at once. A (start, node) pair is encoded as the place `start_number * stride + row_id`.
 """
 
 from collections.abc import Callable
@@ -21,13 +20,13 @@ _MIN_LEVEL_ROWS = 1 << 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WantedEnds:
-    """The places at which paths may end, or the nodes if there are too many places."""
+    """The allowed ends of paths, as (start, node) pairs or, if there are too many pairs, as nodes."""
 
     places: IntArray | None = None
     nodes: IntArray | None = None
 
     def contains(self, places: IntArray, stride: int) -> Mask:
-        """Return whether a path may end at each place."""
+        """Return whether a path may end at each (start, node) pair."""
         if self.places is not None:
             return np.isin(places, self.places)
         return np.isin(places % stride, self.nodes) if self.nodes is not None else np.ones(len(places), np.bool_)
@@ -35,9 +34,10 @@ class WantedEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathSearch:
-    """The edges in both directions, the bounds of the path length, and the number of places per start.
+    """The edges in both directions, the bounds of the path length, and the number of row ids per start.
 
-    `load_neighbours` returns adjacencies that suffice if only nodes matter; its argument is whether to go backward.
+    `load_neighbours` returns adjacencies for searches that need only nodes; its argument selects the backward
+    direction.
     """
 
     context: ExecutionContext
@@ -49,45 +49,45 @@ class PathSearch:
     stride: int
 
     def follow(self, places: IntArray, *, backward: bool = False) -> EdgeLayer:
-        """Return all edges that leave the given places or, if `backward`, that lead to them."""
+        """Return all edges that leave the given (start, node) pairs or, if `backward`, that lead to them."""
         return follow_edges(self.context, self.load_backward() if backward else self.forward, places, self.stride)
 
     def place_count(self, starts: IntArray) -> int:
-        """Return the number of places of some starts, or a small number if the number of nodes is unknown."""
+        """Return the number of (start, node) pairs, or a small default if the number of nodes is unknown."""
         known_size = all(adjacency.size for adjacency in self.forward)
         return int(starts.max() // self.stride + 1) * self.stride if known_size and len(starts) else _MIN_LEVEL_ROWS
 
     def levels(self, place_count: int) -> "PlaceLevels":
-        """Return a new map from places to distances."""
+        """Return a new map from (start, node) pairs to distances."""
         self.context.meter.charge_bytes(2 * place_count)
         return PlaceLevels(np.full(place_count, -1, np.int16))
 
     def within_bounds(self, ends: list[IntArray]) -> list[IntArray]:
-        """Return the ends of paths that are long enough."""
+        """Return only the ends of paths that have at least `min_hops` edges."""
         return [places if length >= self.min_hops else places[:0] for length, places in enumerate(ends)]
 
 
 @dataclass(slots=True, eq=False)
 class PlaceLevels:
-    """The distance of each place from where a search started, or -1."""
+    """The distance of each (start, node) pair from the origin of a search, or -1 if the pair was not reached."""
 
     by_place: npt.NDArray[np.int16]
     known_places: list[IntArray] = field(default_factory=list)
 
     def of(self, places: IntArray) -> npt.NDArray[np.int16]:
-        """Return the distance of each place."""
+        """Return the distance of each (start, node) pair."""
         self._reserve(places)
         return self.by_place[places]
 
     def add_level(self, places: IntArray) -> IntArray:
-        """Record the places without a distance as the next level, and return them in order."""
+        """Record the pairs without a distance as the next level, and return them in order."""
         new_places = np.unique(places[self.of(places) < 0]).astype(np.int64, copy=False)
         self.by_place[new_places] = len(self.known_places)
         self.known_places.append(new_places)
         return new_places
 
     def clear(self) -> None:
-        """Forget all distances, so that the array can be used for another search."""
+        """Clear all distances, so that the array can be reused for another search."""
         for places in self.known_places:
             self.by_place[places] = -1
         self.known_places.clear()

@@ -1,7 +1,7 @@
 """The paths that a path variable refers to, as flat arrays of row ids.
 
 Owns their layout. A path variable holds positions in such a table, so rows can be filtered and repeated without
-copying paths. Ids and properties are read elsewhere.
+copying paths. Other modules read ids and properties.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _TypeIndexes = npt.NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathTable:
-    """Path `i` has the edges `starts[i]` to `starts[i + 1]`, and one node more, from `starts[i] + i` on.
+    """Flat path arrays: path `i` has edges `starts[i]:starts[i + 1]` and one more node, starting at `starts[i] + i`.
 
     `edge_types` holds the index into `edge_keys` for each edge, and `costs` the cost of each path, if it has one.
     """

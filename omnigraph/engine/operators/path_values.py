@@ -1,7 +1,7 @@
 """Values of paths: their length, the ids of their nodes and edges, their cost, and whole paths as objects.
 
-Owns the shape of a path in a result. Ids are read once per distinct node or edge, and only for the paths that are
-asked for.
+This module defines the structure of a path in a result. Ids are read once per distinct node or edge, and only for the
+requested paths.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ _EDGE_TYPE = pa.struct([pa.field(name, pa.string()) for name in ("id", "type", "
 
 
 def path_struct_type(path: plan_paths.PathEntity) -> pa.StructType:
-    """Return the type of a whole path in a result."""
+    """Return the Arrow type of a whole path in a result."""
     fields = [("length", pa.int64()), ("nodes", pa.list_(_NODE_TYPE)), ("edges", pa.list_(_EDGE_TYPE))]
     return pa.struct([*fields, ("cost", pa.float64())] if path.has_cost else fields)
 
 
 def path_column(source: RowSource, path: plan_paths.PathEntity) -> pa.Array:
-    """Return whole paths as structs; null where the variable is null."""
+    """Return whole paths as structs, or null where the variable is null."""
     binding = source.rows[path.variable]
     paths = binding.paths
     struct_type = path_struct_type(path)
@@ -45,7 +45,7 @@ def path_column(source: RowSource, path: plan_paths.PathEntity) -> pa.Array:
 def path_columns(
     context: ExecutionContext, paths: PathTable, path_numbers: IntArray, functions: Sequence[str]
 ) -> list[pa.Array]:
-    """Return the values of functions such as `length` for each path; null where the path number is null."""
+    """Return the values of functions such as `length` for each path, or null where the path number is null."""
     return [_path_column(context, paths, path_numbers, function) for function in functions]
 
 

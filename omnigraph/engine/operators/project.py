@@ -1,7 +1,7 @@
 """Result columns: row values in the types that the plan declares, with entities as structs.
 
-Owns the shape of an entity in a result: `id`, `type`, the endpoints `from` and `to` of an edge, then
-its properties. Blobs are omitted, because queries never read them.
+This module defines the structure of an entity in a result, which is `id`, `type`, the endpoints `from`
+and `to` of an edge, and then its properties. Blobs are omitted, because queries never read them.
 """
 
 from collections.abc import Sequence
@@ -108,7 +108,7 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
     return read_columns
 
 
-# Keyed by object identity, as plans are, since a prepared query always has the same columns object.
+# Entries are keyed by object identity, as plans are, since a prepared query always has the same columns object.
 _shape_cache: dict[tuple[int, int], tuple[Any, Any, pa.Schema, set[VariableColumn]]] = {}
 
 
@@ -156,7 +156,7 @@ def cast_to(array: pa.Array, target_type: pa.DataType) -> pa.Array:
 
 
 def entity_column(source: RowSource, entity: plan.Entity) -> pa.Array:
-    """Return entities as structs; null where the variable is null."""
+    """Return entities as structs, or null where the variable is null."""
     binding = source.rows[entity.variable]
     struct_type = entity_struct_type(source.context.catalog, entity)
     children = [source.column(entity.variable, "id"), _type_name_column(binding)]

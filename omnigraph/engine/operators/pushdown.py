@@ -1,8 +1,8 @@
-"""Filter pushdown: converts predicates to Arrow expressions that storage evaluates with the same result.
+"""Filter pushdown: conversion of predicates to Arrow expressions that storage evaluates with the same result.
 
-A predicate that cannot be expressed exactly is not pushed down but evaluated after the scan. Only
-"true" counts, so an expression may be null where the predicate is unknown. Filters are never passed
-to storage as SQL text.
+A predicate that cannot be expressed exactly is not pushed down but evaluated after the scan.
+Filters keep only rows for which a predicate is true, so an expression may be null where the
+predicate is unknown. Filters are never passed to storage as SQL text.
 """
 
 import math

@@ -60,8 +60,8 @@ class VariableBinding:
 class Rows:
     """A set of `count` rows. Every binding has `count` ids; rows without variables are possible.
 
-    `weights` holds how often each row counts; None means once. Only a plan whose rows are all consumed
-    by aggregates may use weights, which avoid materializing rows that are never read one by one.
+    `weights` holds how often each row counts; None means that every row counts once. Only a plan whose rows are all
+    consumed by aggregates may use weights, which avoid materializing rows that are never read one by one.
 
     >>> rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([4, 7, 9]))})
     >>> rows.filter(np.array([True, False, True])).bindings["p"].row_ids.tolist()

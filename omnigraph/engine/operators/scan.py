@@ -1,7 +1,7 @@
 """Scans: the nodes of a type, or of an interface's implementing types, that pass filters.
 
 Storage evaluates the filters that it can evaluate exactly; the others are tested on columns that the
-same scan reads. A second scan forms a cross product.
+same scan reads. A second scan forms a cross product with the existing rows.
 """
 
 import math
@@ -185,7 +185,7 @@ def _test_cached_columns(
 
 
 def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
-    """Return the id formed by the key members, or None if no node can have them."""
+    """Return the id formed by the key members, or None if no node can have this key."""
     key_values = [_as_key_value(member_type, context.constant(value)) for _, member_type, value in scan.key_members]
     if any(value is None for value in key_values):
         return None
@@ -196,7 +196,7 @@ def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
 
 
 def _as_key_value(member_type: PropertyType, value: Any) -> Any:
-    """Return the value in the stored form of a key of this type, or None if it has none."""
+    """Return the value in the stored form of a key of this type, or None if it has no such form."""
     if isinstance(value, float) and math.isnan(value):
         return None
     exact_test = normalize_comparison(arrow_type(member_type), "=", value) if value is not None else "never"

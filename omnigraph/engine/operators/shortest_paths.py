@@ -1,7 +1,7 @@
-"""The layers of shortest paths by number of edges, found breadth-first.
+"""Find the layers of shortest paths by number of edges, breadth-first.
 
-Between two known nodes, the search runs from both sides and meets in the middle. Otherwise it runs from all starts at
-once. A shortest path from a node to itself has no edges.
+Between two known nodes, the search runs from both sides and meets in the middle. Otherwise, the search runs from all
+starts at once. A shortest path from a node to itself has no edges.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from .rows import IntArray
 
 
 def search_from_starts(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PathLayers:
-    """Return the layers from some places to all places that are wanted."""
+    """Return the layers from the given starts to all allowed ends."""
     levels = search.levels(search.place_count(starts))
     frontier = levels.add_level(starts)
     layers: list[EdgeLayer] = []

@@ -1,6 +1,6 @@
 """Plan rewrites that run before execution: a tuple of functions, each in its own file.
 
-Each function takes a plan and returns an equivalent one. Rewrites use the schema but never the
+Each function takes a plan and returns an equivalent plan. Rewrites use the schema but never the
 data, so their result can be cached with the compiled query.
 """
 

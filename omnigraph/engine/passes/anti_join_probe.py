@@ -1,6 +1,7 @@
-"""Replaces `not { $a knows $b }` with an edge test, and `not { $a knows $_ }` with a degree test.
+"""Replace `not { $a knows $b }` with an edge test, and `not { $a knows $_ }` with a degree test.
 
-Otherwise the inner expansion would run for every row just to determine whether it is empty.
+Without this rewrite, the inner expansion would run for every row just to determine whether it is
+empty.
 """
 
 from dataclasses import replace

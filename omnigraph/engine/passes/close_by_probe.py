@@ -1,6 +1,6 @@
-"""Replaces an expansion that must end at a bound node with a test for that one edge.
+"""Replace an expansion that must end at a bound node with a test for that one edge.
 
-Otherwise the expansion would produce all neighbours of every row, of which `Close` keeps at most one.
+Without this rewrite, the expansion would produce all neighbours of every row, of which `Close` keeps at most one.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ def _replace_closes(operators: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _can_probe(expansion: plan.Expand, close_operator: plan.CloseCycle) -> bool:
-    """Return whether an edge test suffices; it does not for a named edge, which must be returned."""
+    """Return whether an edge test suffices; it does not suffice for a named edge, which must be returned."""
     return (
         is_single_hop(expansion)
         and expansion.edge_variable is None

@@ -1,8 +1,8 @@
-"""Counts rows without producing them where aggregates only need their number.
+"""Count rows without producing them where aggregates only need their number.
 
 An expansion to nodes that are never read becomes a weight, which is the number of distinct
 neighbours, since traversals without an edge variable return sets. If the scanned nodes are only
-used to reach the next variable, the scan starts there instead.
+used to reach the next variable, the scan starts at that variable instead.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
 
 
 def allows_weights(read_plan: plan.ReadPlan) -> bool:
-    """Return whether rows may carry weights: row order must not matter, and nothing may be collected."""
+    """Return whether rows may carry weights: row order must not matter, and no values may be collected into lists."""
     values = result_values(read_plan)
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
     has_own_order = bool(read_plan.order) or not group_columns

@@ -1,7 +1,8 @@
-"""Makes expansions return each node once where the result depends only on the set of nodes.
+"""Make expansions return each node once where the result depends only on the set of nodes.
 
-`count(distinct ..)`, `min` and `max` over all rows ignore how often a row occurs. If only the target
-of an expansion stays bound after it, the expansion returns a set, from which the next one starts.
+`count(distinct ..)`, `min` and `max` over all rows ignore how often a row occurs. If only the
+target of an expansion stays bound after it, the expansion returns a set, from which the next
+expansion starts.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Drops variables after their last use, so that later operators do not copy them.
+"""Drop variables after their last use, so that later operators do not copy them.
 
 Only grouped queries can drop variables, since the order of plain rows depends on the ids of all variables.
 """
@@ -31,7 +31,7 @@ def drop_variables(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPl
 
 
 def _needs_all_variables(read_plan: plan.ReadPlan) -> bool:
-    """Return whether row order matters: for groups without an order, and for collected lists."""
+    """Return whether row order matters, as it does for groups without an order and for collected lists."""
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
     collects_rows = any(map(contains_collect, result_values(read_plan)))
     return collects_rows or (bool(group_columns) and not read_plan.order)

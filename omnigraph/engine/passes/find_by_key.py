@@ -1,4 +1,4 @@
-"""Replaces a scan whose filters fix the complete `@key` with a lookup of a single id, also at the end of a path.
+"""Replace a scan whose filters fix the complete `@key` with a lookup of a single id, also at the end of a path.
 
 The id of a keyed node is derived from its key, so if all key members are equal, the ids are equal.
 """

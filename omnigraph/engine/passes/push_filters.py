@@ -1,4 +1,4 @@
-"""Moves filters on one variable to the operator that introduces it.
+"""Move filters on one variable to the operator that introduces it.
 
 Filters only remove rows, so they may run as soon as their variable is bound. Filters on a variable
 that an `optional` introduces stay in place, because null is part of the result there.

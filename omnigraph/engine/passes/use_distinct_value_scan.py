@@ -1,4 +1,4 @@
-"""Aggregates nodes with equal values together if a query only reads properties of one type.
+"""Group nodes with equal values if a query only reads properties of one type.
 
 Whether values repeat often enough is decided at run time, in `operators/distinct_value_scan.py`.
 """

@@ -1,6 +1,6 @@
 """Reciprocal rank fusion, which combines two rankings of the same variable.
 
-Entities are ranked rather than rows, so an entity that occurs in many rows has a single rank in each arm.
+Entities are ranked rather than rows, so an entity that occurs in many rows has a single rank in each ranking.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ from .scoring import Scores, ascending_from_best, entity_scores
 
 
 def fused_scores(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> Scores:
-    """Return the score of every row: the sum of 1 / (k + rank + 1) over the arms that rank it."""
+    """Return the score of every row: the sum of 1 / (k + rank + 1) over the rankings that include it."""
     codes, _, scores = _rank_arms(context, rows, fusion)
     return scores[codes] if len(codes) else np.empty(0)
 
 
 def arm_ranks(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> list[IntArray]:
-    """Return the rank of each row's entity in both arms; unranked entities come last."""
+    """Return the rank of each row's entity in both rankings; unranked entities come last."""
     codes, ranks_by_arm, _ = _rank_arms(context, rows, fusion)
     return [entity_ranks[codes] for entity_ranks in ranks_by_arm]
 
@@ -41,7 +41,7 @@ def _rank_arms(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> tupl
 
 
 def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
-    """Return the fusion constant; raise if a parameter holds an invalid one."""
+    """Return the fusion constant; raise an error if a parameter holds an invalid value."""
     constant: int | None = context.constant(fusion.k)
     if constant is None or constant < 1:
         parameter_name = fusion.k.name if isinstance(fusion.k, plan.Parameter) else None
@@ -50,7 +50,7 @@ def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
 
 
 def _rank_arm(context: ExecutionContext, entities: VariableBinding, arm: plan.Bm25 | plan.Nearest) -> IntArray:
-    """Return each entity's rank from 0 in one arm, with ties broken by id; unranked entities get the entity count."""
+    """Return each entity's rank from 0, with ties broken by id; unranked entities get the entity count."""
     scores = ascending_from_best(arm, entity_scores(context, entities, arm))
     scored_positions = np.flatnonzero(~np.isnan(scores))
     scored_rows = Rows.from_bindings({"_": entities.take(scored_positions)})

@@ -32,7 +32,7 @@ _K1, _B = 1.2, 0.75
 
 
 def compute_scores(context: ExecutionContext, rows: Rows, ranking: plan.Ranking) -> Scores:
-    """Return the score of every row; NaN for a row that the ranking excludes."""
+    """Return the score of every row, or NaN for a row that the ranking excludes."""
     if isinstance(ranking, plan.Fuse):
         from .fuse import fused_scores
 
@@ -68,7 +68,7 @@ def score_column(scores: Scores) -> pa.Array:
 
 
 def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str, query: str) -> Scores:
-    """Return Okapi BM25 scores with k1 = 1.2 and b = 0.75; NaN for a string without any query token."""
+    """Return Okapi BM25 scores with k1 = 1.2 and b = 0.75, or NaN for a string without any query token."""
     query_tokens = sorted(set(tokenize(query)))
     corpora = {table_key: _load_corpus(context, table_key, property_name) for table_key in binding.table_keys}
     text_count = sum(corpus.tokens.text_count for corpus in corpora.values())
@@ -111,7 +111,7 @@ class _Corpus:
         return np.bincount(text_hits, minlength=self.tokens.text_count)
 
     def scores_for_rows(self, scores: Scores, row_ids: IntArray) -> Scores:
-        """Return the scores of the given rows; NaN for a row without a string."""
+        """Return the scores of the given rows, or NaN for a row without a string."""
         if len(self.row_ids) == 0:
             return np.full(len(row_ids), np.nan)
         corpus_positions = np.minimum(np.searchsorted(self.row_ids, row_ids), len(self.row_ids) - 1)
@@ -152,7 +152,7 @@ def _read_corpus(context: ExecutionContext, table_key: TableKey, property_name: 
 
 
 def distances(vectors: pa.Array, query_vector: Sequence[float] | Scores, metric: str = "cosine") -> Scores:
-    """Return the distance of each vector from the query vector; NaN for null.
+    """Return the distance of each vector from the query vector, or NaN for null.
 
     A zero vector has no direction, so its cosine with any vector is 0 and its distance is 1.
 
@@ -197,7 +197,7 @@ def distance_metric(context: ExecutionContext, table_keys: Sequence[TableKey], p
         if isinstance(constraint, Index) and constraint.columns == (property_name,)
     }
     if len(metrics) > 1:
-        raise QueryExecutionError(reason=f"the ranked types index `{property_name}` with different metrics")
+        raise QueryExecutionError(reason=f"the ranked types use different index metrics for `{property_name}`")
     return metrics.pop() if metrics else "cosine"
 
 

@@ -19,7 +19,7 @@ def stem(word: str) -> str:
     if not (word.isascii() and word.isalpha()):
         return word
     # `snowballstemmer.stemmer` would use PyStemmer if it is installed, but PyStemmer's version, and
-    # thus its rules, may differ. Imported here because the package loads all of its languages.
+    # thus its rules, may differ. Imported lazily, because the package loads all of its languages.
     from snowballstemmer.english_stemmer import EnglishStemmer
 
     # A stemmer stores the word it is working on, so threads must not share one.
@@ -30,7 +30,7 @@ def stem(word: str) -> str:
 def stem_prefixes(stemmed: str) -> frozenset[str]:
     """Return the possible two-letter prefixes of words with the given stem.
 
-    Only one rule changes the first two letters: `dying` becomes `die`.
+    Only one rule changes the first two letters, for example when `dying` becomes `die`.
 
     >>> sorted(stem_prefixes("search")), sorted(stem_prefixes("die"))
     (['se'], ['di', 'dy'])

@@ -1,9 +1,9 @@
 """Text analysis and text predicates: the tokenizer, `search`, `match_text` and `fuzzy`.
 
-Works on any column without an index. The tokenizer is part of query semantics: an index may speed
-up a query but never change its result. A string is normalized to Unicode NFKD without marks,
-lowercased, and split at everything that is neither a letter nor a digit; the English stop words
-below are removed, and the remaining words are stemmed (`stem.py`).
+Text predicates work on any column, even without an index. The tokenizer is part of query semantics:
+an index may speed up a query but never change its result. A string is normalized to Unicode NFKD
+without marks, lowercased, and split at everything that is neither a letter nor a digit; the English
+stop words below are removed, and the remaining words are stemmed (`stem.py`).
 """
 
 import unicodedata
@@ -67,7 +67,7 @@ def _tokenize_cached(text: str) -> tuple[str, ...]:
 
 
 def analyse_texts(texts: pa.Array) -> Tokens:
-    """Return the tokens of a column; a null value has none."""
+    """Return the tokens of a column; a null value has no tokens."""
     text_indexes, raw_words = _split_words(texts)
     encoded_words = raw_words.dictionary_encode()
     tokens = [token_of_word(token) for token in encoded_words.dictionary.to_pylist()]

@@ -1,7 +1,7 @@
 """Rows that a `match` selects for an update or a delete.
 
-Owns the run of the match on the state that the operation has reached, the requirement that everything it read stays
-unchanged, and the rule that a node is assigned one value at most.
+This module runs the match on the current state of the operation, requires that everything the match read stays
+unchanged, and rejects a match that assigns several values to one property of a node.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -101,7 +101,7 @@ def _stored_values(
     values: pa.Array,
     coerce_value: CoerceValue,
 ) -> pa.Array:
-    """Return values of the matched rows as values of this property; only numbers need a conversion."""
+    """Convert values of the matched rows to the type of the property; only numbers need a conversion."""
     if values.null_count and not declared_property.type.nullable:
         first_null = pc.index(pc.is_null(values), True).as_py()
         raise PropertyValueError(
@@ -118,7 +118,7 @@ def _stored_values(
 
 
 def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
-    """Raise if a node occurs twice; the rows of the match are distinct, so some value differs."""
+    """Raise an error if a node occurs twice; the rows of the match are distinct, so some value differs."""
     ids = as_single_array(matches["id"])
     if len(ids.unique()) == len(ids):
         return
@@ -136,7 +136,7 @@ def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return a value that JSON can represent; null is a word, because a fact without a value is omitted."""
+    """Return a JSON-compatible value; None becomes the string "null", because facts without a value are omitted."""
     if value is None:
         return "null"
     return value if isinstance(value, str | int | float) else str(value)

@@ -1,8 +1,8 @@
-"""Mutations: run statements in order, each seeing the writes of earlier ones, as one commit.
+"""Mutations: run statements in order as one commit, where each statement sees the writes of earlier statements.
 
-Owns the execution of write plans. All statements run on an overlay of one base. If another writer
-commits first, the statements run again on the newer base, with the same timestamp and generated
-ids.
+This module executes write plans. All statements run on an overlay of one base. If
+another writer commits first, the statements run again on the newer base, with the same timestamp
+and generated ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ from .statements import IdGenerator, WriteStats, run_statement
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """Result of a write; `replayed` is true if an earlier commit with the same key was found instead."""
+    """Result of a write; `replayed` is true if a commit with the same idempotency key already existed."""
 
     commit: Commit | None
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -115,9 +115,10 @@ def run_mutation(  # noqa: PLR0913 - all but three are keyword-only
 ) -> WriteOutcome:
     """Run a mutation query as one commit, or without a commit if nothing matched.
 
-    `conditions` are the caller's requirements; they are checked on every base and never retried.
-    Without conditions, an update or delete requires its rows to match this process's last known
-    state. `schema_hash` identifies the schema that the query was compiled with.
+    `conditions` are the caller's requirements; they are checked on every base, and a failed check
+    is never retried. Without conditions, an update or delete requires its rows to match this
+    process's last known state. `schema_hash` identifies the schema that the query was compiled
+    with.
     """
     mutation = bind_mutation(query, params, mode)
     if conditions is None:

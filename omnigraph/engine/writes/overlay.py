@@ -74,7 +74,7 @@ class Overlay:
         return self._replace_rows(type_key, stored_rows, written_mask, lambda rows: _assign_values(rows, assignments))
 
     def update_by_id(self, type_key: TableKey, ids: pa.Array, columns: Mapping[str, pa.Array]) -> int:
-        """Assign to the rows with these ids, which are distinct, the values at the same positions of columns."""
+        """Assign column values to the rows with the given distinct ids, matched by position."""
         stored_rows = self._find_stored(type_key, ids, self.row_schema_of(type_key).names)
         written_mask = self._find_written(type_key, ids)
         return self._replace_rows(type_key, stored_rows, written_mask, lambda rows: _assign_by_id(rows, ids, columns))

@@ -1,8 +1,8 @@
 """The stored rows that mutations and queries depend on, as row filters by table.
 
 A statement depends on the rows that match its predicate, in the columns that it reads or writes; a
-delete writes all columns of its rows, and depends on the edges of its nodes. A statement fed by a
-match depends on all rows of the types that the match reads. A query depends on rows
+delete writes all columns of its rows, and depends on the edges of its nodes. A statement that takes
+its rows from a match depends on all rows of the types that the match reads. A query depends on rows
 that match the filters of its scans, in the columns that it reads. Where this is not provable (for
 example for traversals and rankings), a query depends on all rows of the types it reads.
 """
@@ -31,7 +31,7 @@ from .matched_writes import tables_read_by
 
 ParamValues = Mapping[str, Any]
 
-# Expressions whose value for a row depends on nothing else. Every other kind makes a query depend on whole types.
+# Expressions whose value depends only on the row. Every other kind of expression makes a query depend on whole types.
 _EXACT_EXPRESSIONS = (
     plan.Constant
     | plan.Parameter
@@ -48,7 +48,7 @@ _EXACT_EXPRESSIONS = (
     | plan.Not
 )
 
-# The parts of a query plan that are considered here. Any other part makes a query depend on whole types.
+# The parts of a query plan that this module can analyse. Any other part makes a query depend on whole types.
 _KNOWN_PARTS = frozenset(
     {"operators", "columns", "variables", "aggregated", "distinct", "order", "ranking", "limit", "offset"}
 )
@@ -56,7 +56,7 @@ _KNOWN_PARTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BoundPredicate:
-    """Predicates of one row that must all be true, with the values of their parameters."""
+    """Predicates on one row that must all be true, with the values of their parameters."""
 
     predicates: tuple[plan.Predicate, ...]
     params: ParamValues
@@ -78,8 +78,8 @@ class BoundPredicate:
 class TableDependency:
     """The rows of one table that match a predicate, and the edges of the nodes that a delete matches.
 
-    All predicates share the columns, because a row that one statement changes may be tested by the
-    next one.
+    All predicates share the same columns, because a row that one statement changes may be tested by
+    the next statement.
     """
 
     predicates: list[BoundPredicate] = field(default_factory=list)
@@ -103,7 +103,7 @@ class TableDependency:
         return is_match
 
     def _has_matching_node(self, txn: WriteTxn, rows: pa.Table, endpoint_column: str, node_key: TableKey) -> RowMask:
-        """Return a mask of the edges with a matching node at one end, as the nodes are on the base."""
+        """Return a mask of the edges that have a matching node of the base version at one end."""
         endpoint_ids = as_single_array(rows[endpoint_column])
         node_columns = sorted({"id"}.union(*(predicate.columns for predicate in self.nodes[node_key].predicates)))
         nodes = find(txn.table(node_key), {"id": endpoint_ids.unique()}, node_columns)
@@ -116,7 +116,7 @@ class TableDependency:
 
 @dataclass(slots=True)
 class RowDependencies:
-    """What a mutation or a transaction depends on, collected statement by statement and query by query."""
+    """The dependencies of a mutation or transaction, collected statement by statement and query by query."""
 
     tables: dict[TableKey, TableDependency] = field(default_factory=dict)
     whole_tables: set[TableKey] = field(default_factory=set)
@@ -182,8 +182,8 @@ class RowDependencies:
 def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     """Return whether a query's result is determined by the rows that pass the filters of its scans.
 
-    A time of the request would have to be the same on the base, rankings depend on statistics of the
-    whole type, and interfaces and text searches cannot be tested on a single row.
+    A query that uses `now()` would need the same time on the base, rankings depend on statistics of
+    the whole type, and interfaces and text searches cannot be tested on a single row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):

@@ -1,7 +1,7 @@
 """Execution of insert, update and delete statements on an overlay, one at a time.
 
-Owns the conversion of statement values to row values, the generation of ids, and the counts of
-affected entities. Never reads the store directly and never publishes.
+This module converts statement values to row values, generates ids, and counts affected entities.
+The statements never read the store directly and never publish.
 """
 
 from collections.abc import Mapping

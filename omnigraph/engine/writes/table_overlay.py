@@ -1,4 +1,4 @@
-"""The changes that an operation has made to one table so far, and the application of new writes."""
+"""The changes that an operation has made to one table so far, and how new writes are applied to them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from omnigraph.values.table_key import TableKey
 class TableOverlay:
     """The changes that an operation has made to one table so far.
 
-    `row_ids` and `addresses` are aligned with `written_rows` and locate the stored row that each one replaces.
+    `row_ids` and `addresses` are aligned with `written_rows` and locate the stored row that each written row replaces.
     """
 
     entity_type: NodeType | EdgeType

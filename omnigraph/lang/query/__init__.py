@@ -1,7 +1,7 @@
-"""The query language, `.gq`: turns text into checked plans, or raises typed errors.
+"""The query language, `.gq`, which turns text into checked plans or raises typed errors.
 
-Other packages need only the functions defined here; each one imports its part of the language when it is first called.
-The data they return is defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
+Other packages need only the functions defined in this module; each function imports its part of the language when it is
+first called. The returned objects are defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
 """
 
 from typing import TYPE_CHECKING
@@ -77,7 +77,7 @@ def compile_queries(text: str, catalog: "Catalog", name: str = "<query>") -> "tu
 def diagnose_queries(
     text: str, catalog: "Catalog", name: str = "<query>"
 ) -> "tuple[tuple[CompiledQuery, ...], tuple[Diagnostic, ...]]":
-    """Return the valid queries, and all diagnostics in source order. Never raises for invalid text.
+    """Return the valid queries, and all diagnostics in source order. Invalid text never raises an exception.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> _, diagnostics = diagnose_queries(

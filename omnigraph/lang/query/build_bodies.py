@@ -28,7 +28,7 @@ from .model import (
 
 
 def declaration(builder: Builder, rule_span: Span, children: list[Any]) -> Query:
-    """One query."""
+    """Build one query."""
     name_token, parameters, *annotations, body = children
     annotation_texts: dict[str, str] = {}
     for annotation_name, annotation_span, annotation_text in annotations:
@@ -42,54 +42,54 @@ def declaration(builder: Builder, rule_span: Span, children: list[Any]) -> Query
 
 
 def parameters(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Parameter, ...]:
-    """The parameter list of a query."""
+    """Build the parameter list of a query."""
     return tuple(children)
 
 
 def parameter(builder: Builder, rule_span: Span, children: list[Any]) -> Parameter:
-    """`$n: I32? = 10`."""
+    """Build a parameter declaration with an optional default."""
     variable_token, property_type, _, default = children
     return Parameter(str(variable_token)[1:], property_type, default, rule_span)
 
 
 def scalar_type(builder: Builder, rule_span: Span, children: list[Any]) -> PropertyType:
-    """`I32?`."""
+    """Build a scalar type, such as `I32?`."""
     return PropertyType(ScalarType(str(children[0])), nullable=children[1] is not None)
 
 
 def list_type(builder: Builder, rule_span: Span, children: list[Any]) -> PropertyType:
-    """`[I32]?`."""
+    """Build a list type, such as `[I32]?`."""
     return PropertyType(ScalarType(str(children[0])), nullable=children[1] is not None, is_list=True)
 
 
 def vector_type(builder: Builder, rule_span: Span, children: list[Any]) -> PropertyType:
-    """`Vector(3)?`."""
+    """Build a vector type, such as `Vector(3)?`."""
     vector_dimension = parse_integer(builder, children[0])
     return PropertyType(ScalarType.VECTOR, nullable=children[1] is not None, vector_dim=vector_dimension)
 
 
 def note(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[str, Span, str]:
-    """`@description("..")`."""
+    """Build an annotation of a query, such as `@description("..")`."""
     return (str(children[0])[1:], builder.token_span(children[0]), decode_string(builder, children[1]))
 
 
 def collect_children(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Any, ...]:
-    """The items of a part of a query, as a tuple."""
+    """Return the items of a query part as a tuple."""
     return tuple(children)
 
 
 def match_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[Any, ...]:
-    """`match { .. }`: its clauses."""
+    """Return the clauses of `match { .. }`."""
     return tuple(children[1:])
 
 
 def return_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Projection, ...]]:
-    """`return distinct { .. }`."""
+    """Return whether a `return { .. }` is distinct, and its projections."""
     return children[0] is not None, tuple(children[1:])
 
 
 def row_count(builder: Builder, rule_span: Span, children: list[Any]) -> Literal | Variable:
-    """The row count of `limit` or `offset`."""
+    """Build the row count of `limit` or `offset`."""
     token = children[0]
     if token.type == "VAR":
         return builder.make_variable(token)
@@ -98,7 +98,7 @@ def row_count(builder: Builder, rule_span: Span, children: list[Any]) -> Literal
 
 
 def projection(builder: Builder, rule_span: Span, children: list[Any]) -> Projection:
-    """`count($x) as n`; the span excludes a comma."""
+    """Build a projection such as `count($x) as n`; its span excludes a trailing comma."""
     expression_child, _, alias_token = children
     projected_expression = as_expression(builder, expression_child)
     end_span = builder.token_span(alias_token) if alias_token is not None else projected_expression.span
@@ -110,7 +110,7 @@ def projection(builder: Builder, rule_span: Span, children: list[Any]) -> Projec
 
 
 def ordering(builder: Builder, rule_span: Span, children: list[Any]) -> Ordering:
-    """`$x.p desc`."""
+    """Build a sort key such as `$x.p desc`."""
     expression_child, direction_token = children
     sort_expression = as_expression(builder, expression_child)
     if direction_token is not None and isinstance(sort_expression, Call) and sort_expression.function == "nearest":
@@ -121,39 +121,39 @@ def ordering(builder: Builder, rule_span: Span, children: list[Any]) -> Ordering
 
 
 def write(builder: Builder, rule_span: Span, children: list[Any]) -> WriteBody:
-    """The statements of a mutation."""
+    """Build a mutation from its statements."""
     return WriteBody(tuple(children), rule_span)
 
 
 def insert(builder: Builder, rule_span: Span, children: list[Any]) -> Insert:
-    """`insert Person { .. }`."""
+    """Build an insert statement, such as `insert Person { .. }`."""
     return Insert(builder.make_name(children[1]), tuple(children[2:]), rule_span)
 
 
 def update(builder: Builder, rule_span: Span, children: list[Any]) -> Update:
-    """`update Person set { .. } where ..`."""
+    """Build an update statement, such as `update Person set { .. } where ..`."""
     return Update(builder.make_name(children[1]), tuple(children[2:-1]), children[-1], rule_span)
 
 
 def delete(builder: Builder, rule_span: Span, children: list[Any]) -> Delete:
-    """`delete Person where ..`."""
+    """Build a delete statement, such as `delete Person where ..`."""
     return Delete(builder.make_name(children[1]), children[2], rule_span)
 
 
 def matched_update(builder: Builder, rule_span: Span, children: list[Any]) -> MatchedUpdate:
-    """`match { .. } update $p set { .. }`."""
+    """Build an update of matched nodes, `match { .. } update $p set { .. }`."""
     clauses, _, variable_token, *assignments = children
     return MatchedUpdate(clauses, builder.make_variable(variable_token), tuple(assignments), rule_span)
 
 
 def matched_delete(builder: Builder, rule_span: Span, children: list[Any]) -> MatchedDelete:
-    """`match { .. } delete $p`."""
+    """Build a delete of matched entities, `match { .. } delete $p`."""
     clauses, _, variable_token = children
     return MatchedDelete(clauses, builder.make_variable(variable_token), rule_span)
 
 
 def assignment(builder: Builder, rule_span: Span, children: list[Any]) -> Assignment:
-    """`age: 3`; the span excludes a comma."""
+    """Build the assignment of a value to a property; its span excludes a trailing comma."""
     property_name = builder.make_name(children[0])
     assigned_value = as_expression(builder, children[1])
     return Assignment(property_name, assigned_value, property_name.span.to(assigned_value.span))

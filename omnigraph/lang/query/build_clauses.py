@@ -1,4 +1,4 @@
-"""Rule actions for the clauses of `match`: bindings, traversals, word pairs, `not`, `optional`."""
+"""Rule actions for the clauses of `match`: bindings, traversals, word pairs, `not` and `optional`."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -27,35 +27,35 @@ from .model import (
 
 
 def binding(builder: Builder, rule_span: Span, children: list[Any]) -> Binding:
-    """`$p: Person { name: "Ann" }`."""
+    """Build a binding of a variable to a type, with its inline predicates."""
     variable_token, type_token, predicates = children
     return Binding(builder.make_variable(variable_token), builder.make_name(type_token), predicates or (), rule_span)
 
 
 def inline(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[InlinePredicate, ...]:
-    """The braces after a binding."""
+    """Return the inline predicates in the braces after a binding."""
     return tuple(children)
 
 
 def predicate(builder: Builder, rule_span: Span, children: list[Any]) -> InlinePredicate:
-    """`name: "Ann"`."""
+    """Build an inline predicate of a binding."""
     return InlinePredicate(builder.make_name(children[0]), as_expression(builder, children[1]))
 
 
 def edges(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Name, ...]]:
-    """`knows|likes`: False, because the edge is directed, and the edge words."""
+    """Return False (directed), and the edge names of `knows|likes`."""
     return False, tuple(builder.make_name(edge_token) for edge_token in children)
 
 
 def undirected(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Name, ...]]:
-    """`<knows|likes>`."""
+    """Return True (undirected), and the edge names of `<knows|likes>`."""
     return True, tuple(
         builder.make_name(child_token) for child_token in children if child_token.type not in ("LT", "GT")
     )
 
 
 def hops(builder: Builder, rule_span: Span, children: list[Any]) -> Hops:
-    """`{1,3}`, `{2,}`."""
+    """Build hop bounds, such as `{1,3}` or `{2,}`."""
     low_token, high_token = children
     return Hops(
         parse_integer(builder, low_token), None if high_token is None else parse_integer(builder, high_token), rule_span
@@ -63,7 +63,7 @@ def hops(builder: Builder, rule_span: Span, children: list[Any]) -> Hops:
 
 
 def traversal(builder: Builder, rule_span: Span, children: list[Any]) -> Traversal:
-    """`$a $w:knows{1,3} $b where ..`."""
+    """Build a traversal, such as `$a $w:knows{1,3} $b where ..`."""
     *children, edge_condition = children
     source, target = builder.make_variable(children[0]), builder.make_variable(children[-1])
     edge_part = next(child for child in children if isinstance(child, tuple))
@@ -79,18 +79,18 @@ def traversal(builder: Builder, rule_span: Span, children: list[Any]) -> Travers
 
 
 def edge_test(builder: Builder, rule_span: Span, children: list[Any]) -> Condition:
-    """`where $w.k > 1`, after a traversal."""
+    """Return the condition of `where $w.k > 1` after a traversal."""
     return as_condition(children[0])
 
 
 def edge_cost(builder: Builder, rule_span: Span, children: list[Any]) -> Field:
-    """`by $w.k`, after a path."""
+    """Return the edge property in `by $w.k` after a path."""
     cost: Field = children[1]
     return cost
 
 
 def path(builder: Builder, rule_span: Span, children: list[Any]) -> Traversal:
-    """`$p = any shortest $a knows{1,3} $b by $w.k`."""
+    """Build a path, such as `$p = any shortest $a knows{1,3} $b by $w.k`."""
     variable_token, operator, mode, path_traversal, cost = children
     if str(operator) != "=":
         message = f"a path is bound with `=`, not with `{operator}`"
@@ -100,12 +100,12 @@ def path(builder: Builder, rule_span: Span, children: list[Any]) -> Traversal:
 
 
 def path_mode(builder: Builder, rule_span: Span, children: list[Any]) -> PathMode:
-    """`any shortest`, `trail`."""
+    """Return the mode of a path, such as `any shortest` or `trail`."""
     return cast("PathMode", " ".join(str(word_token) for word_token in children))
 
 
 def pair(builder: Builder, rule_span: Span, children: list[Any]) -> WordPair:
-    """`$a contains $b`."""
+    """Build a pair of variables joined by a word, such as `$a contains $b`."""
     left_token, word_token, right_token = children
     return WordPair(
         builder.make_variable(left_token), builder.make_name(word_token), builder.make_variable(right_token), rule_span
@@ -113,12 +113,12 @@ def pair(builder: Builder, rule_span: Span, children: list[Any]) -> WordPair:
 
 
 def negation(builder: Builder, rule_span: Span, children: list[Any]) -> Negation:
-    """`not { clauses }`."""
+    """Build a negation, `not { clauses }`."""
     return Negation(tuple(children[1:]), rule_span)
 
 
 def optional(builder: Builder, rule_span: Span, children: list[Any]) -> OptionalMatch:
-    """`optional { clauses }`."""
+    """Build an optional match, `optional { clauses }`."""
     return OptionalMatch(tuple(children[1:]), rule_span)
 
 

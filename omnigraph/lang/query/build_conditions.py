@@ -1,7 +1,8 @@
-"""Rule actions for conditions: comparisons, tests and their combination by and, or, not.
+"""Rule actions for conditions: comparisons, tests, and their combination with and, or and not.
 
 This module produces the flat form: an `And` never contains an `And`, an `Or` never contains an `Or`, and
-parentheses are not kept. A word between two variables becomes a test here; as a clause, it stays a `WordPair`.
+parentheses are not kept. A word between two variables becomes a test in a condition; as a clause, it stays a
+`WordPair`.
 """
 
 from typing import Any
@@ -25,7 +26,7 @@ def as_condition(child: Any) -> Condition:
 
 
 def comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
-    """`left operator right`."""
+    """Build a comparison, `left operator right`."""
     left, operator, right = children
     return Comparison(
         as_expression(builder, left),
@@ -36,42 +37,42 @@ def comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Compar
 
 
 def membership(builder: Builder, rule_span: Span, children: list[Any]) -> Membership:
-    """`operand in items`."""
+    """Build a membership test, `operand in items`."""
     return Membership(as_expression(builder, children[0]), as_expression(builder, children[2]), rule_span)
 
 
 def is_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
-    """`operand is null`."""
+    """Build the test `operand is null`."""
     return IsNull(as_expression(builder, children[0]), False, rule_span)
 
 
 def is_not_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
-    """`operand is not null`."""
+    """Build the test `operand is not null`."""
     return IsNull(as_expression(builder, children[0]), True, rule_span)
 
 
 def text_match(builder: Builder, rule_span: Span, children: list[Any]) -> TextMatch:
-    """A text function as a condition."""
+    """Return a text function as a condition."""
     return TextMatch(children[0], rule_span)
 
 
 def group(builder: Builder, rule_span: Span, children: list[Any]) -> Condition:
-    """A condition in parentheses."""
+    """Return a condition in parentheses."""
     return as_condition(children[0])
 
 
 def negated(builder: Builder, rule_span: Span, children: list[Any]) -> Not:
-    """`not condition`."""
+    """Build a negated condition, `not condition`."""
     return Not(as_condition(children[1]), rule_span)
 
 
 def conjunction(builder: Builder, rule_span: Span, children: list[Any]) -> And:
-    """`a and b and c`."""
+    """Build a conjunction, such as `a and b and c`."""
     return And(tuple(_flatten_operands(children, And)), rule_span)
 
 
 def disjunction(builder: Builder, rule_span: Span, children: list[Any]) -> Or:
-    """`a or b or c`."""
+    """Build a disjunction, such as `a or b or c`."""
     return Or(tuple(_flatten_operands(children, Or)), rule_span)
 
 
@@ -86,7 +87,7 @@ def _flatten_operands(children: list[Any], combination_class: type[And] | type[O
 
 
 def filter_clause(builder: Builder, rule_span: Span, children: list[Any]) -> Filter:
-    """A condition as a clause."""
+    """Build a clause from a condition."""
     return Filter(as_condition(children[0]), rule_span)
 
 
@@ -95,22 +96,22 @@ def _property_alias(builder: Builder, token: Any) -> Alias:
 
 
 def row_comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
-    """`property operator value` in the `where` of a mutation."""
+    """Build the comparison `property operator value` in the `where` of a mutation."""
     return comparison(builder, rule_span, [_property_alias(builder, children[0]), *children[1:]])
 
 
 def row_membership(builder: Builder, rule_span: Span, children: list[Any]) -> Membership:
-    """`property in items` in the `where` of a mutation."""
+    """Build the test `property in items` in the `where` of a mutation."""
     return membership(builder, rule_span, [_property_alias(builder, children[0]), *children[1:]])
 
 
 def row_is_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
-    """`property is null` in the `where` of a mutation."""
+    """Build the test `property is null` in the `where` of a mutation."""
     return IsNull(_property_alias(builder, children[0]), False, rule_span)
 
 
 def row_is_not_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNull:
-    """`property is not null` in the `where` of a mutation."""
+    """Build the test `property is not null` in the `where` of a mutation."""
     return IsNull(_property_alias(builder, children[0]), True, rule_span)
 
 

@@ -1,6 +1,7 @@
 """Rule actions for expressions and literals.
 
-This module decodes strings and numbers. Types are not checked here, so date strings stay unparsed.
+This module decodes strings and numbers. This module does not check types, so date strings stay
+unparsed.
 """
 
 import math
@@ -17,7 +18,7 @@ _I64_MAX = 2**63 - 1
 
 
 def as_expression(builder: Builder, child: Any) -> Expression:
-    """Return the child if it is a finished node, or the variable of a token."""
+    """Return the child if it is a finished node, or the variable that a token names."""
     built_expression: Expression = builder.make_variable(child) if is_token(child) else child
     return built_expression
 
@@ -35,7 +36,7 @@ def decode_string(builder: Builder, token: Any) -> str:
 
 
 def parse_integer(builder: Builder, token: Any) -> int:
-    """Return an integer; report one that does not fit in 64 bits."""
+    """Return an integer; report a value that does not fit in 64 bits."""
     number_text = str(token)
     digits = number_text.lstrip("-0") or "0"
     parsed_number = int(digits) if len(digits) <= _I64_MAX_DIGITS else _I64_MAX + 2
@@ -49,7 +50,7 @@ def parse_integer(builder: Builder, token: Any) -> int:
 
 
 def literal(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
-    """A string, number or boolean."""
+    """Build a literal from a string, number or boolean token."""
     token = children[0]
     literal_text = str(token)
     if token.type == "STRING":
@@ -69,56 +70,56 @@ def _shorten_number(number_text: str) -> str:
 
 
 def null(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
-    """The null literal."""
+    """Build the null literal."""
     return Literal("null", "null", rule_span)
 
 
 def date(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
-    """`date("..")` and `datetime("..")`; the string is parsed when its type is checked."""
+    """Build `date("..")` or `datetime("..")`; the string is parsed when its type is checked."""
     literal_kind = "date" if children[0] == "date" else "datetime"
     return Literal(literal_kind, decode_string(builder, children[1]), rule_span)  # type: ignore[arg-type]
 
 
 def list_literal(builder: Builder, rule_span: Span, children: list[Any]) -> ListLiteral:
-    """A flat list."""
+    """Build a flat list."""
     return ListLiteral(tuple(children), rule_span)
 
 
 def field(builder: Builder, rule_span: Span, children: list[Any]) -> Field:
-    """`$x.title`."""
+    """Build a property access, such as `$x.title`."""
     return Field(str(children[0])[1:], str(children[1]), rule_span)
 
 
 def now(builder: Builder, rule_span: Span, children: list[Any]) -> Now:
-    """`now()`."""
+    """Build a call of `now()`."""
     return Now(rule_span)
 
 
 def alias(builder: Builder, rule_span: Span, children: list[Any]) -> Alias:
-    """A bare word."""
+    """Build a node for a bare word."""
     return Alias(str(children[0]), rule_span)
 
 
 def call(builder: Builder, rule_span: Span, children: list[Any]) -> Call:
-    """A search or ranking function."""
+    """Build a call of a search or ranking function."""
     call_arguments = tuple(as_expression(builder, child) for child in children[1:] if child is not None)
     return Call(str(children[0]), call_arguments, rule_span)  # type: ignore[arg-type]
 
 
 def aggregate(builder: Builder, rule_span: Span, children: list[Any]) -> Aggregate:
-    """`count($x)`, `count(distinct $x)`."""
+    """Build an aggregate, such as `count($x)` or `count(distinct $x)`."""
     is_distinct = children[1] is not None
     return Aggregate(str(children[0]), as_expression(builder, children[2]), is_distinct, rule_span)  # type: ignore[arg-type]
 
 
 def aggregate_of_alias(builder: Builder, rule_span: Span, children: list[Any]) -> Aggregate:
-    """`count(distinct)`, where `distinct` is the name of a column."""
+    """Build `count(distinct)`, where `distinct` is the name of a column."""
     argument = Alias(str(children[1]), builder.token_span(children[1]))
     return Aggregate(str(children[0]), argument, False, rule_span)  # type: ignore[arg-type]
 
 
 def aggregate_of_rows(builder: Builder, rule_span: Span, children: list[Any]) -> Aggregate:
-    """`count(*)`."""
+    """Build the aggregate `count(*)`."""
     function = str(children[0])
     if function != "count":
         builder.report_problem(rule_span, f"`{function}(*)` is not supported", "only `count` accepts `*`")

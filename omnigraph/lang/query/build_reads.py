@@ -1,4 +1,4 @@
-"""Rule actions that put the parts of a read together: one `match` with its `return`, or a union of several."""
+"""Rule actions that assemble a read: one `match` with its `return`, or a union of several."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,34 +10,34 @@ from .build_conditions import as_condition
 from .model import Condition, ReadBody, UnionBody
 
 _MIXED_UNION_MESSAGE = "`union` and `union all` cannot be mixed in one query"
-_MIXED_UNION_HINT = "use the same word between all parts; `union` removes duplicates from the whole result"
+_MIXED_UNION_HINT = "use the same keyword between all parts; `union` removes duplicates from the whole result"
 
 
 def read(builder: Builder, rule_span: Span, children: list[Any]) -> ReadBody:
-    """match, return, having, order, limit, offset."""
+    """Build a read from its match, return, having, order, limit and offset."""
     select_part, orderings, limit, offset = children
     read_body: ReadBody = select_part
     return replace(read_body, orderings=orderings or (), limit=limit, offset=offset, span=rule_span)
 
 
 def select(builder: Builder, rule_span: Span, children: list[Any]) -> ReadBody:
-    """match, return, having."""
+    """Build a read from its match, return and having, without an order or limits."""
     clauses, (distinct, projections), having = children
     return ReadBody(clauses, projections, distinct=distinct, span=rule_span, having=having)
 
 
 def having_part(builder: Builder, rule_span: Span, children: list[Any]) -> Condition:
-    """`having { count(*) > 1 }`."""
+    """Return the condition of `having { count(*) > 1 }`."""
     return as_condition(children[0])
 
 
 def union_word(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, Span]:
-    """`union` or `union all`: whether duplicates are kept, and the position."""
+    """Return whether `union` or `union all` keeps duplicates, and its position."""
     return children[1] is not None, rule_span
 
 
 def union(builder: Builder, rule_span: Span, children: list[Any]) -> UnionBody:
-    """Two or more parts, then order, limit, offset."""
+    """Build a union from two or more parts, and its order, limit and offset."""
     *part_children, orderings, limit, offset = children
     keeps_duplicates, _ = part_children[1]
     for word_keeps, word_span in part_children[3::2]:

@@ -1,7 +1,7 @@
 """Rule actions for scalar expressions: arithmetic, signs, parentheses, function calls and `case`.
 
 This module produces the canonical form: a chain never begins with a chain of the same precedence, the negative of
-a number is a literal, and parentheses are not kept. `case` nests without brackets, so its depth is limited here.
+a number is a literal, and parentheses are not kept. `case` nests without brackets, so this module limits its depth.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ MAX_CASE_DEPTH = 50
 
 
 def chain(builder: Builder, rule_span: Span, children: list[Any]) -> Arithmetic:
-    """`a + b - c` or `a * b / c`."""
+    """Build a chain of operators, such as `a + b - c` or `a * b / c`."""
     operands = tuple(as_expression(builder, operand) for operand in children[::2])
     operators = tuple(str(operator) for operator in children[1::2])
     arithmetic = Arithmetic(operands, operators, rule_span)  # type: ignore[arg-type]
@@ -31,7 +31,7 @@ def chain(builder: Builder, rule_span: Span, children: list[Any]) -> Arithmetic:
 
 
 def negation_of(builder: Builder, rule_span: Span, children: list[Any]) -> Expression:
-    """`-operand`."""
+    """Build the negative of an operand, `-operand`."""
     operand = as_expression(builder, children[1])
     if not isinstance(operand, Literal) or operand.kind not in ("int", "float") or operand.text.startswith("-"):
         return Negative(operand, rule_span)
@@ -41,25 +41,25 @@ def negation_of(builder: Builder, rule_span: Span, children: list[Any]) -> Expre
 
 
 def parenthesized(builder: Builder, rule_span: Span, children: list[Any]) -> Expression:
-    """`(value)`; the span of a literal stays that of its text, which the formatter copies."""
+    """Return a value in parentheses; a literal keeps its own span, which the formatter copies."""
     value = as_expression(builder, children[0])
     return value if isinstance(value, Literal) else replace(value, span=rule_span)
 
 
 def scalar_call(builder: Builder, rule_span: Span, children: list[Any]) -> ScalarCall:
-    """`lower($p.name)`."""
+    """Build a function call, such as `lower($p.name)`."""
     arguments = tuple(as_expression(builder, argument) for argument in children[1:] if argument is not None)
     return ScalarCall(str(children[0]), arguments, rule_span)
 
 
 def branch(builder: Builder, rule_span: Span, children: list[Any]) -> CaseBranch:
-    """`when condition then value`."""
+    """Build one branch of a `case`, `when condition then value`."""
     _, condition, _, value = children
     return CaseBranch(as_condition(condition), as_expression(builder, value))
 
 
 def case(builder: Builder, rule_span: Span, children: list[Any]) -> Case:
-    """`case when c then v else d end`."""
+    """Build an expression such as `case when c then v else d end`."""
     branches = tuple(child for child in children if isinstance(child, CaseBranch))
     default_child = children[-2]
     has_default = default_child is not None and not isinstance(default_child, CaseBranch)
@@ -69,7 +69,7 @@ def case(builder: Builder, rule_span: Span, children: list[Any]) -> Case:
 
 
 def _check_case_depth(builder: Builder, case_span: Span) -> None:
-    """Report a `case` that contains too many levels of other ones; the recursive checks rely on the limit."""
+    """Report a `case` that contains too many nested levels of `case`; the recursive checks rely on the limit."""
     inner_depth = 0
     while builder.case_depths and builder.case_depths[-1][0].start >= case_span.start:
         inner_depth = max(inner_depth, builder.case_depths.pop()[1])
@@ -79,7 +79,7 @@ def _check_case_depth(builder: Builder, case_span: Span) -> None:
 
 
 def truth(builder: Builder, rule_span: Span, children: list[Any]) -> Truth:
-    """A value as a condition."""
+    """Build a condition from a value."""
     value = children[0]
     return Truth(as_expression(builder, value) if is_token(value) else value, rule_span)
 

@@ -1,22 +1,22 @@
 """The catalogue of query diagnostics: every code of a type error or lint, and its meaning.
 
-This module contains only data. Every diagnostic uses a code from this table, or none for the few type errors that never
-had one. Codes are stable; their descriptions may be reworded.
+This module contains only data. Every diagnostic uses a code from this table, except for a few type errors that have no
+code. Codes are stable; their descriptions may be reworded.
 """
 
 from types import MappingProxyType
 
 TYPE_CODES = MappingProxyType(
     {
-        "T1": "unknown node type or interface in a binding",
-        "T2": "unknown property in a binding",
+        "T1": "a binding names an unknown node type or interface",
+        "T2": "a binding names an unknown property",
         "T3": "a literal is not a valid value for its property or parameter",
         "T4": "unknown edge",
         "T5": "the endpoint types do not match the edge",
-        "T6": "a property of an unbound variable, or an unknown property",
+        "T6": "a variable is unbound, or a property is unknown",
         "T7": "operands have incompatible types, or a parameter does not match the type of its property",
         "T8": "an aggregate function does not support the type of its argument",
-        "T9": "a `not` or `optional` names no outer variable, or a column or operand of `having` is not a group key",
+        "T9": "a `not` or `optional` uses no outer variable, or a column or operand of `having` is not a group key",
         "T10": "a mutation names an unknown type or has no assignments",
         "T11": "a mutation names an unknown property or uses a Blob in a condition",
         "T12": "an insert omits a required property or endpoint",
@@ -32,7 +32,7 @@ TYPE_CODES = MappingProxyType(
         "T22": "an undirected traversal uses an edge between different node types",
         "T23": "an edge variable is used incorrectly",
         "T24": "a Blob is used as a value",
-        "T25": "a function is unknown, or its arguments have the wrong number or type",
+        "T25": "a function is unknown, or is called with the wrong number or types of arguments",
         "T26": "a path is bound or used incorrectly",
         "T30": "the parts of a union return different columns, or a union is not ordered by a column name",
         "D2": "a query combines a delete with an insert or update",

@@ -1,6 +1,6 @@
-"""Compile text or a tree into queries: parse, check, lower, describe.
+"""Compile text or a tree into queries: parse, check, lower and describe.
 
-This module owns `CompiledQuery`, which every layer above the language uses. Errors in one query must never hide
+This module defines `CompiledQuery`, which every layer above the language uses. Errors in one query must never hide
 those in another; all diagnostics for a source text are raised in one error.
 """
 

@@ -1,7 +1,7 @@
 """The connected components of a `match`: groups of variables that traversals connect.
 
-A traversal to `$_` connects nothing. Components are in the order of their first clause. Lowering uses components to
-choose seeds, and lint uses them to find cross products.
+A traversal to `$_` does not connect variables. Components are sorted by the position of their first clause. Lowering
+uses components to choose seeds, and lint uses them to find cross products.
 """
 
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from .check.checked import CheckedBinding, CheckedMatch, CheckedTraversal
 
 @record
 class Component:
-    """Connected variables, with their bindings and traversals in textual order.
+    """A group of connected variables, with their bindings and traversals in textual order.
 
-    `has_outer_variable` states that one of the variables is bound outside, so no seed is needed.
+    `has_outer_variable` is true if one of the variables is bound outside the match, so no seed is needed.
     """
 
     variables: frozenset[str]
@@ -40,7 +40,7 @@ class ConnectedNames:
         self._parents: dict[str, str] = {}
 
     def connect(self, names: Iterable[str]) -> None:
-        """Connect all the names to one another."""
+        """Connect all `names` to one another."""
         shared_root: str | None = None
         for name in names:
             name_root = self.find_root(name)
@@ -48,7 +48,7 @@ class ConnectedNames:
             self._parents[name_root] = shared_root
 
     def find_root(self, name: str) -> str:
-        """Return the name that represents all names connected to this one."""
+        """Return the representative of all names connected to `name`."""
         while (parent := self._parents.setdefault(name, name)) != name:
             self._parents[name] = self._parents[parent]  # path halving keeps later lookups short
             name = parent
@@ -56,7 +56,7 @@ class ConnectedNames:
 
 
 def find_components(match: CheckedMatch, outer_variables: Iterable[str] = ()) -> tuple[Component, ...]:
-    """Return the components of one list of clauses; nested lists are ignored."""
+    """Return the components of one list of clauses, ignoring nested lists."""
     outer_set = frozenset(outer_variables)
     joining_clauses = [joining for joining in match.clauses if isinstance(joining, CheckedBinding | CheckedTraversal)]
     connected_names = ConnectedNames()

@@ -1,6 +1,6 @@
-"""Translate a short Cypher statement to the query language, for a hint.
+"""Translate a short Cypher statement into the query language, for use in a hint.
 
-Best effort: statements with anything beyond simple patterns, conditions, columns and changes are not translated.
+Translation is best effort: only simple patterns, conditions, columns and changes are supported.
 """
 
 import re
@@ -20,7 +20,7 @@ _CREATE = re.compile(r"(?:CREATE|MERGE)\s*\(\s*\w*\s*:\s*(\w+)\s*(\{[^{}]*\})\s*
 
 
 def translate_cypher(statement: str) -> str | None:
-    """Return the body of an equivalent query, or None.
+    """Return the body of an equivalent query, or None if the statement is not supported.
 
     >>> translate_cypher("MATCH (a:Person {name: 'Ann'})-[:KNOWS]->(b) WHERE b.age > 3 RETURN b.name AS n")
     'match { $a: Person { name: "Ann" } $a knows $b $b.age > 3 } return { $b.name as n }'
@@ -53,7 +53,7 @@ def _result(parts: re.Match[str]) -> str:
 
 
 def _update(settings: str) -> str:
-    """Return the update of one variable; an update of several is not translated."""
+    """Return an update of one variable, or an empty string if the statement updates several variables."""
     items = [re.fullmatch(r"(\w+)\.(\w+)\s*=\s*(.+)", item, re.DOTALL) for item in split_list(settings)]
     assignments = [f"{item[2]}: {_expression(item[3])}" for item in items if item is not None]
     variables = {item[1] if item is not None else "" for item in items}
@@ -63,7 +63,7 @@ def _update(settings: str) -> str:
 
 
 def _expression(text: str, aliases: set[str] | None = None) -> str:
-    """Return an expression; bare words are variables, except aliases."""
+    """Return the rewritten expression, in which every bare word except an alias is a variable."""
 
     def write_name(name: str) -> str:
         return name if aliases is not None and name in aliases else f"${variable_name(name)}"
@@ -72,14 +72,14 @@ def _expression(text: str, aliases: set[str] | None = None) -> str:
 
 
 def _properties(braces: str) -> str:
-    """Return `{ name: "Ann" }`."""
+    """Return a property list such as `{ name: "Ann" }`."""
     pairs = (item.partition(":") for item in split_list(braces.strip("{} \t\n")) if item)
     values = (f"{name.strip()}: {_expression(value)}" for name, _, value in pairs)
     return f"{{ {', '.join(values)} }}"
 
 
 def _pattern_clauses(pattern: str) -> Iterator[str]:
-    """Yield a binding for each typed node of a path, then its traversals."""
+    """Yield a binding for each typed node of a path, followed by the path's traversals."""
     traversals: list[str] = []
     node = _NODE.match(pattern)
     while node is not None:

@@ -34,7 +34,7 @@ _SCALAR_KINDS = {
 
 @record
 class ResultColumn:
-    """One result column: its name and the kind of its values."""
+    """The name of a result column and the kind of its values."""
 
     name: str
     kind: str
@@ -43,7 +43,7 @@ class ResultColumn:
     vector_dim: int | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Return the members that a client reads; members without a value are omitted."""
+        """Return the column as a JSON object without empty members."""
         members: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
@@ -62,7 +62,7 @@ class TypeRef:
     type_name: str
 
     def to_json(self) -> dict[str, object]:
-        """Return the members that a client reads."""
+        """Return the type as a JSON object."""
         return {"kind": self.kind, "type_name": self.type_name}
 
 
@@ -75,7 +75,7 @@ class Operation:
     writes: tuple[TypeRef, ...]
 
     def to_json(self) -> dict[str, object]:
-        """Return `{result, reads, writes}`."""
+        """Return a JSON object with the members `result`, `reads` and `writes`."""
         return {
             "result": [entry.to_json() for entry in self.result],
             "reads": [entry.to_json() for entry in self.reads],
@@ -101,7 +101,7 @@ def _describe_columns(read_plan: plan.ReadPlan) -> tuple[ResultColumn, ...]:
 
 
 def _describe_union_columns(union_plan: plan.UnionPlan) -> tuple[ResultColumn, ...]:
-    """Return the common columns; a column is nullable if it is nullable in any part."""
+    """Return the columns of a union; a column is nullable if it is nullable in any part."""
     columns_by_part = [_describe_columns(part) for part in union_plan.parts]
     nullable_columns = [any(column.nullable for column in same) for same in zip(*columns_by_part, strict=True)]
     return tuple(
@@ -111,7 +111,7 @@ def _describe_union_columns(union_plan: plan.UnionPlan) -> tuple[ResultColumn, .
 
 
 def kind_word(property_type: PropertyType) -> str:
-    """Return the word for a type in descriptors.
+    """Return the name by which descriptors refer to a type.
 
     >>> kind_word(PropertyType(ScalarType.U32))
     'int'

@@ -1,6 +1,6 @@
-"""Hints for words of SQL and Cypher inside one of our queries: name the word, and show how it is written here.
+"""Hints for SQL and Cypher keywords in a query: each hint names the keyword and shows the equivalent syntax.
 
-This module owns only the wording, as `hints` does.
+Like `hints`, this module owns only the wording.
 """
 
 import re
@@ -17,13 +17,13 @@ _TEXT_TESTS = "use `contains`, `starts_with` or, for words, `search(..)`"
 
 _CYPHER_NODE = re.compile(r"(?<=\()[a-z]\w*\s*:\s*[A-Z]\w*\s*[){]|(?<=\()[a-z]\w*\s*\)\s*<?-")
 
-# Patterns for the text at an error, with hints. The patterns are compiled when a query has an error.
+# Patterns for the text at an error, each with a hint. The patterns are compiled only when a query has an error.
 _WORD_HINTS: tuple[tuple[str, str], ...] = (
     (r"(?<==)~|~", f"`=~` is not an operator; {_TEXT_TESTS}"),
     (r"(?i:i?like|regexp|rlike|similar)\b", f"`like` is not an operator; {_TEXT_TESTS}"),
     (
         r"(?i:group)\s+(?i:by)\b",
-        "omit `group by`: columns beside an aggregate are the group keys, as in `return { $p.city, count(*) }`",
+        "omit `group by`: columns next to an aggregate are the group keys, as in `return { $p.city, count(*) }`",
     ),
     (r"(?<=\border )\s*(?i:by)\b", "write the sort keys in braces: `order { $p.name desc }`"),
     (r"(?i:order)\s+(?i:by)\b", "write the sort keys in braces after `return { .. }`: `order { $p.name desc }`"),
@@ -36,7 +36,7 @@ _WORD_HINTS: tuple[tuple[str, str], ...] = (
 
 
 def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozenset[str]) -> str | None:
-    """Return a hint for the text at `span` if it is a word or a statement of another language, or None."""
+    """Return a hint for the text at `span` if it is a keyword or statement of another language, otherwise None."""
     own_form = suggest_own_form(source, span, at_file_level="_QUERY" in expected_terminals)
     if own_form is not None:
         return own_form
@@ -60,5 +60,5 @@ def _suggest_variable(found_text: str, expected_terminals: frozenset[str]) -> st
     if found_text == "set" and "_RETURN" in expected_terminals:
         return "write `match { .. } update $p set { age: 3 }`"
     if found_text == "*" and {"STRING", "VAR"} <= expected_terminals:
-        return "name the columns; `$p` returns the whole node, and `count(*)` counts rows"
+        return "list the columns to return; `$p` returns the whole node, and `count(*)` counts rows"
     return None

@@ -1,7 +1,8 @@
-"""Hints for text in another query language: name the language, and show the same query in ours.
+"""Hints for text in another query language: each hint names the language and shows an equivalent query.
 
-This module owns the recognition of Cypher, SQL and Gremlin at a syntax error. A translation is shown only if our
-parser accepts it; otherwise the hint shows an example. Work is bounded by the length of a short statement.
+This module recognizes Cypher, SQL and Gremlin at a syntax error. A translation is shown only if our
+parser accepts it; otherwise the hint shows an example. The work is bounded, because only short statements are
+translated.
 """
 
 import re
@@ -32,9 +33,9 @@ _TYPES_HINT = "types are declared in a schema file (.pg), as in `node Person { n
 
 
 def suggest_own_form(source: SourceText, span: Span, *, at_file_level: bool) -> str | None:
-    """Return a hint that shows the statement at `span` in our language; None if it is not another language.
+    """Return a hint with a translation of the statement at `span`, or None if it is not in another language.
 
-    `at_file_level` is true outside a query, where the hint includes the words that begin one.
+    `at_file_level` is true outside a query, where the hint must include the query header.
     """
     statement = _statement_at(source.text, span.start)
     if _CREATE_TYPE.match(statement):
@@ -53,7 +54,7 @@ def suggest_own_form(source: SourceText, span: Span, *, at_file_level: bool) -> 
 
 
 def _statement_at(text: str, error_start: int) -> str:
-    """Return the statement at an error, including the words before the error that begin it."""
+    """Return the statement at an error, including its words before the position of the error."""
     look_back_start = max(0, error_start - _MAX_LOOK_BACK)
     opening = _STATEMENT_OPENING.search(text[look_back_start:error_start])
     start = error_start if opening is None else look_back_start + opening.start()

@@ -1,6 +1,6 @@
-"""Rewrite pieces of Cypher and SQL, such as conditions and columns, in the words of the query language.
+"""Rewrite fragments of Cypher and SQL, such as conditions and columns, in the query language.
 
-Best effort, for hints only: the caller parses the result before it is shown.
+Rewriting is best effort and serves only hints: the caller parses the result before showing it.
 """
 
 import re
@@ -16,7 +16,7 @@ NameWriter = Callable[[str], str]
 
 
 def rewrite_expression(text: str, write_name: NameWriter) -> str:
-    """Return an expression, condition or list of them; `write_name` spells a name such as `age` or `p.age`.
+    """Return a rewritten expression, condition or list; `write_name` rewrites a name such as `age` or `p.age`.
 
     >>> rewrite_expression("p.age <> 3 AND name = 'x'", lambda name: f"${name}")
     '$p.age != 3 and $name = "x"'
@@ -39,7 +39,7 @@ def _rewrite_piece(piece: str, write_name: NameWriter) -> str:
 
 
 def edge_word(edge_name: str) -> str:
-    """Return the word for a traversal of an edge type.
+    """Return the word that traverses an edge type in a query.
 
     >>> edge_word("WORKS_AT"), edge_word("KNOWS"), edge_word("WorksAt")
     ('worksAt', 'knows', 'worksAt')
@@ -50,17 +50,17 @@ def edge_word(edge_name: str) -> str:
 
 
 def type_name(name: str) -> str:
-    """Return a name with an upper-case first letter, as types have it."""
+    """Return a name with its first letter in upper case, as in type names."""
     return name[:1].upper() + name[1:]
 
 
 def variable_name(name: str) -> str:
-    """Return a name with a lower-case first letter, as variables have it."""
+    """Return a name with its first letter in lower case, as in variable names."""
     return name[:1].lower() + name[1:]
 
 
 def split_list(text: str) -> list[str]:
-    """Split a list at its commas outside brackets and quotes."""
+    """Split a list at the commas that are outside brackets and quotes."""
     items, depth, start = [], 0, 0
     for piece in re.finditer(r"""'[^']*'|"[^"]*"|[(\[{]|[)\]}]|,""", text):
         if piece[0] in "([{":

@@ -1,7 +1,7 @@
 """The canonical layout of a `.gq` file.
 
-This module decides where lines break. Comments stay with the code to which they belong, at most one consecutive
-blank line is kept, and the formatted text must parse to an equal tree. Text with syntax errors is rejected.
+This module decides where lines break. Comments stay with the code they belong to, consecutive blank lines are reduced
+to one, and the formatted text must parse to an equal tree. Text with syntax errors is rejected.
 """
 
 from bisect import bisect_left, bisect_right
@@ -41,7 +41,7 @@ _NodeWriter = Callable[[int, Any, BlankLinePolicy], None]
 
 
 def format_queries(query_text: str, source_name: str = "<query>") -> str:
-    """Return the same queries in canonical layout; raise `ParseError` if one cannot be parsed.
+    """Return the queries in canonical layout; raise `ParseError` if any of them cannot be parsed.
 
     >>> print(format_queries('query q(){match{$p:Person{name:"A"}}return{$p.name}limit 3}'), end="")
     query q() {
@@ -60,7 +60,7 @@ def format_queries(query_text: str, source_name: str = "<query>") -> str:
 
 
 class _TokenFinder:
-    """Finds brackets and keywords that the tree does not contain, near positions that it does contain."""
+    """Finds brackets and keywords, which the syntax tree omits, from the positions of nearby tree nodes."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -83,7 +83,7 @@ class _TokenFinder:
 
 
 class _QueryWriter:
-    """Writes one query after another."""
+    """Writes formatted queries, one after another."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -107,7 +107,7 @@ class _QueryWriter:
     # Lines ----------------------------------------------------------------------------------
 
     def _fits_one_line(self, depth: int, line: str, bracket_span: Span) -> bool:
-        """Return whether a line is short enough and no comment has to go between its brackets."""
+        """Return whether a line is short enough and has no comment between its brackets."""
         is_short = len(INDENT) * depth + len(line) <= MAX_LINE_WIDTH and "\n" not in line
         return is_short and not self._tokens.has_comment(bracket_span)
 
@@ -142,7 +142,7 @@ class _QueryWriter:
         self._close_block(depth, closing_brace.to(list_span), "}" + suffix)
 
     def _wrap_condition(self, depth: int, prefix: str, condition: Condition) -> str:
-        """Spell a condition after `prefix`; break before each `and` or `or` if it is too long."""
+        """Return a condition after `prefix`, with a line break before each `and` or `or` if it is too long."""
         line = prefix + self._speller.condition(condition)
         if self._fits_one_line(depth, line, NO_SPAN) or not isinstance(condition, And | Or):
             return line
@@ -220,7 +220,7 @@ class _QueryWriter:
         return part_end
 
     def _write_select(self, read_body: ReadBody) -> int:
-        """Write match, return and having; return where they end."""
+        """Write the match, return and having blocks; return the offset where they end."""
         match_end = self._write_match(1, read_body.span, read_body.clauses, "never")
         spelled_columns = [
             (self._speller.projection(projection), projection.span) for projection in read_body.projections
@@ -233,7 +233,7 @@ class _QueryWriter:
         return self._write_part("having", part_end, [(having_text, read_body.having.span)])
 
     def _write_match(self, depth: int, match_span: Span, clauses: Sequence[Clause], blank_line: BlankLinePolicy) -> int:
-        """Write `match { .. }`, which begins at the start of a span; return where it ends."""
+        """Write the `match { .. }` block at the start of a span; return the offset where it ends."""
         opening_brace = self._tokens.find_token(match_span.start, "{")
         heading_span = Span(match_span.start, opening_brace.end)
         self._layout.add_item(depth, "match {", heading_span, blank_line=blank_line)

@@ -1,6 +1,6 @@
-"""Wording of syntax errors in `.gq` files: names of terminals, and hints about the likely mistake.
+"""The wording of syntax errors in `.gq` files: names of terminals and hints about likely mistakes.
 
-This module owns only the wording. Nothing here decides whether a query is valid, so a wrong hint never causes a
+This module owns only the wording. Hints never determine whether a query is valid, so a wrong hint never causes a
 rejection.
 """
 
@@ -141,8 +141,8 @@ _SEPARATE_TRAVERSAL_HINT = "a traversal is a separate clause, not part of a cond
 _TYPE_OR_EDGE_HINT = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
 _BARE_WORD_HINT = 'write a property as `$x.name`, a parameter as `$name`, and a string as `"name"`'
 
-# Patterns for the text at an error, with hints that apply whatever was expected. The patterns are compiled when a
-# query has an error, not at start-up.
+# Patterns for the text at an error, with hints that apply regardless of what was expected. The patterns are compiled
+# when a query has an error, not at start-up.
 _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"'", _QUOTES_HINT),
     (r"(?<==)=|==", "compare with `=`; there is no `==`"),
@@ -154,7 +154,7 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"-\[|->|<-|(?<=-)>|(?<=-\[)", _TRAVERSAL_HINT),
     (r"\$[A-Z]", "variable names begin with a lower-case letter"),
     (r"\$[0-9]", "a variable is `$` followed by a name that begins with a letter"),
-    (r"\+", "a value has no leading `+`"),
+    (r"\+", "a value cannot have a leading `+`"),
     (r"-[ \t]*-", "write `-(-x)` for a double sign"),
     (r";", "clauses have no separator; columns are separated by commas"),
     (r"@", "a query may have `@description(..)` and `@instruction(..)` before its `{`"),
@@ -162,7 +162,7 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
 
 
 def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
-    """Return a hint for the text at `span` where only `expected` was allowed, or None."""
+    """Return a hint for the text at `span`, where only `expected_terminals` are allowed, or None."""
     from .first_try_hints import suggest_first_try  # its patterns are compiled only when a query has an error
 
     first_try_hint = suggest_first_try(source, span, expected_terminals)
@@ -201,7 +201,8 @@ def _is_missing_brace(found_text: str, expected_terminals: ExpectedTerminals) ->
     return {"LBRACE"} <= expected_terminals <= {"LBRACE", "DISTINCT"}
 
 
-# The first test that matches determines the hint. `f` is the text found, and `e` the terminals allowed there.
+# The first test that matches determines the hint. `f` is the text that was found, and `e` is the set of terminals that
+# were allowed.
 _SITUATION_HINTS: tuple[tuple[Callable[[str, ExpectedTerminals], bool], str], ...] = (
     (lambda f, e: f == "," and _expects_clause(e), "clauses need no commas between them"),
     (lambda f, e: f == "where" and (_expects_clause(e) or "_RETURN" in e), _CONDITIONS_HINT),

@@ -1,7 +1,7 @@
-"""Lint: collects every finding about a `.gq` file in one report for tools.
+"""Collect all lint findings about a `.gq` file in one report for tools.
 
 This module owns the format of the report, the L201 check, and the warning about mutations without parameters.
-Diagnostics of the parser and the checker are only arranged here.
+Diagnostics from the parser and the checker are only arranged in the report.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ HARD_CODED_MESSAGE = "a mutation without parameters has hard-coded values"
 
 @record
 class LintFinding:
-    """One finding about a file; type errors are in the results of their queries instead."""
+    """One finding about a file; type errors are part of the `QueryLintResult` of their query instead."""
 
     diagnostic: Diagnostic
     type_name: str | None = None
@@ -29,7 +29,7 @@ class LintFinding:
     query_names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """Return the members that a tool reads; members without a value are omitted."""
+        """Return the finding as a JSON object without empty members."""
         diagnostic = self.diagnostic
         members: dict[str, object] = {"severity": diagnostic.severity, "code": diagnostic.code}
         members["message"] = diagnostic.message
@@ -47,13 +47,13 @@ class LintFinding:
 
 @record
 class QueryLintResult:
-    """The lint result for one query; `error` in its JSON form joins the type errors."""
+    """The lint result for one query; the `error` member of its JSON form joins all type errors."""
 
     diagnosis: QueryDiagnosis
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """Return `{name, kind, status, warnings, diagnostics, error?, operation?}`."""
+        """Return a JSON object `{name, kind, status, warnings, diagnostics, error?, operation?}`."""
         diagnosis = self.diagnosis
         members: dict[str, object] = {"name": diagnosis.query.name.text, "kind": diagnosis.kind}
         members["status"] = "error" if diagnosis.errors else "ok"
@@ -68,7 +68,7 @@ class QueryLintResult:
 
 @record
 class LintReport:
-    """The complete report; commands print its `to_json()`."""
+    """The complete lint report; commands print the result of its `to_json` method."""
 
     schema_source: str
     query_path: str
@@ -109,7 +109,7 @@ class LintReport:
 
 
 def lint_source(catalog: Catalog, source: SourceText, schema_source: str = "<schema>") -> LintReport:
-    """Lint every query in a source text. Never raises; text that cannot be parsed is a `Q000` finding."""
+    """Lint every query in a `.gq` file; text that cannot be parsed becomes a `Q000` finding, never an error."""
     diagnoses, syntax_errors = diagnose_each_query(source, catalog)
     findings = [_syntax_error_finding(error) for error in syntax_errors]
     for diagnosis in diagnoses:
@@ -145,7 +145,7 @@ def _sort_findings(findings: list[LintFinding]) -> list[LintFinding]:
 
 @record
 class _CheckedUpdate:
-    """An update of a valid query: what it assigns, and where its target is written."""
+    """An update in a valid query: the properties it assigns and the position of its target."""
 
     query_name: str
     type_name: str
@@ -156,7 +156,7 @@ class _CheckedUpdate:
 def _find_unassigned_properties(
     catalog: Catalog, diagnoses: tuple[QueryDiagnosis, ...], source: SourceText
 ) -> list[LintFinding]:
-    """Report nullable properties that no update assigns, although the type has updates."""
+    """Report nullable properties that no update assigns, for types that have updates."""
     updates = [update for diagnosis in diagnoses for update in _updates_of(diagnosis)]
     findings: list[LintFinding] = []
     for node_type in catalog.nodes:

@@ -1,8 +1,9 @@
 """Lower a checked query to the plan that engines run.
 
 This module determines the order of operators. For each connected component, the plan scans its seed and then
-expands traversals, always taking the first one in the text that has a bound endpoint. Filters come next, then
-`not`, `optional` and the filters that depend on an `optional`, in textual order. Lowering never uses data or costs.
+expands traversals, always choosing the first traversal in the text that has a bound endpoint. Filters come next. The
+plan ends with `not`, `optional` and the filters that depend on an `optional`, in textual order. Lowering never depends
+on data or costs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +37,7 @@ _PredicatesByVariable = dict[str, tuple[plan.Predicate, ...]]
 
 @record
 class _LoweringContext:
-    """The schema, and a source of variable names that cannot occur in a query."""
+    """The schema, and a generator of variable names that cannot occur in a query."""
 
     catalog: Catalog
     fresh_names: Iterator[str]
@@ -62,7 +63,7 @@ def lower_read(checked_read: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
 def _lower_match(
     context: _LoweringContext, match: CheckedMatch, outer_variables: _VariableOrder
 ) -> Iterator[plan.Operator]:
-    """Yield the operators for a list of clauses, for rows that contain `outer_variables`."""
+    """Yield the operators for a list of clauses; the input rows contain `outer_variables`."""
     bound_variables = dict(outer_variables)
     remaining_clauses: list[CheckedClause] = [
         checked_clause
@@ -88,7 +89,7 @@ def _lower_match(
 def _split_filters(
     clauses: list[CheckedClause], is_selected: Callable[[CheckedFilter], bool]
 ) -> tuple[list[CheckedFilter], list[CheckedClause]]:
-    """Return the selected filters, and all other clauses."""
+    """Split clauses into the selected filters and all other clauses."""
     selected_filters: list[CheckedFilter] = []
     other_clauses: list[CheckedClause] = []
     for clause in clauses:
@@ -128,7 +129,7 @@ def _add_variables(bound_variables: _VariableOrder, variables: Iterable[str | No
 def _lower_component(
     context: _LoweringContext, component: Component, match: CheckedMatch, bound_variables: _VariableOrder
 ) -> Iterator[plan.Operator]:
-    """Scan the seed, then expand; add the introduced variables to `bound_variables`."""
+    """Yield the seed's scan and then the expansions; add the introduced variables to `bound_variables`."""
     predicates_by_variable = _gather_predicates(component.bindings)
     for variable in [candidate for candidate in predicates_by_variable if candidate in bound_variables]:
         yield from (plan.Filter(predicate) for predicate in predicates_by_variable[variable])
@@ -154,7 +155,7 @@ def _lower_component(
 
 
 def _index_traversals(traversals: list[CheckedTraversal]) -> dict[str, list[int]]:
-    """Return, for each variable, the indexes of the traversals that start or end there."""
+    """Return, for each variable, the indexes of the traversals that start or end at it."""
     indexes_by_variable: dict[str, list[int]] = {}
     for traversal_index, traversal in enumerate(traversals):
         for variable in (traversal.source, traversal.target):
@@ -170,7 +171,7 @@ def _reachable_traversals(traversals_by_variable: dict[str, list[int]], variable
 
 
 def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVariable:
-    """Return all predicates of each variable; binding a variable again only adds predicates."""
+    """Return all predicates of each variable; repeated bindings of a variable only add predicates."""
     predicates_by_variable: _PredicatesByVariable = {}
     for binding in bindings:
         predicates_by_variable[binding.variable] = predicates_by_variable.get(binding.variable, ()) + binding.predicates
@@ -180,7 +181,7 @@ def _gather_predicates(bindings: Iterable[CheckedBinding]) -> _PredicatesByVaria
 def _choose_seed(
     context: _LoweringContext, component: Component, match: CheckedMatch, predicates_by_variable: _PredicatesByVariable
 ) -> tuple[plan.NodeScan, list[CheckedTraversal]]:
-    """Return the scan of the first binding or, without bindings, of the first named endpoint."""
+    """Return a scan of the first binding or, if there are no bindings, of the first named endpoint."""
     traversals = list(component.traversals)
     if component.bindings:
         seed_variable = component.bindings[0].variable

@@ -1,7 +1,7 @@
-"""The syntax tree of a `.gq` file, as written.
+"""The unresolved syntax tree of a `.gq` file.
 
-This module defines the nodes that the parser builds and the formatter prints. Nothing is typed or resolved here.
-Spans are excluded from equality, so files with the same meaning have equal trees.
+This module defines the nodes that the parser builds and the formatter prints. Names are not resolved here, and types
+are not checked. Spans are excluded from equality, so files with the same meaning have equal trees.
 """
 
 from dataclasses import field
@@ -56,7 +56,7 @@ class Literal:
 
 @record
 class ListLiteral:
-    """`[1, 2, 3]`."""
+    """A list literal such as `[1, 2, 3]`."""
 
     items: tuple[Literal, ...]
     span: Span = field(default=NO_SPAN, compare=False)
@@ -64,7 +64,7 @@ class ListLiteral:
 
 @record
 class Variable:
-    """`$x`; the name excludes the dollar sign. `$_` is anonymous."""
+    """A variable such as `$x`; its name excludes the dollar sign. `$_` is anonymous."""
 
     name: str
     span: Span = field(default=NO_SPAN, compare=False)
@@ -72,7 +72,7 @@ class Variable:
 
 @record
 class Field:
-    """`$x.title`, `$x.id`, `$w.from`."""
+    """A property access such as `$x.title`, `$x.id` or `$w.from`."""
 
     variable: str
     name: str
@@ -81,14 +81,14 @@ class Field:
 
 @record
 class Now:
-    """`now()`."""
+    """A call to `now()`."""
 
     span: Span = field(default=NO_SPAN, compare=False)
 
 
 @record
 class Call:
-    """A search or ranking function."""
+    """A call to a search or ranking function."""
 
     function: SearchFunction
     arguments: tuple["Expression", ...]
@@ -97,7 +97,7 @@ class Call:
 
 @record
 class Aggregate:
-    """`count($x)`, `count(distinct $x.p)`, `collect($x.p)`."""
+    """An aggregate such as `count($x)`, `count(distinct $x.p)` or `collect($x.p)`."""
 
     function: AggregateFunction
     argument: "Expression"
@@ -114,7 +114,7 @@ class AllRows:
 
 @record
 class Alias:
-    """A bare word: a result column in `order` and `having`, a property in the `where` of a mutation."""
+    """A bare word, which is a result column in `order` and `having` and a property in a mutation's `where`."""
 
     name: str
     span: Span = field(default=NO_SPAN, compare=False)
@@ -129,7 +129,7 @@ Expression = Literal | ListLiteral | Variable | Field | Now | Call | Aggregate |
 
 @record
 class Comparison:
-    """`left operator right`."""
+    """A comparison, `left operator right`."""
 
     left: Expression
     operator: ComparisonOperator
@@ -139,7 +139,7 @@ class Comparison:
 
 @record
 class Membership:
-    """`operand in [..]` or `operand in $list`."""
+    """The membership test `operand in [..]` or `operand in $list`."""
 
     operand: Expression
     items: Expression
@@ -148,7 +148,7 @@ class Membership:
 
 @record
 class IsNull:
-    """`operand is null`, `operand is not null`."""
+    """The null test `operand is null` or `operand is not null`."""
 
     operand: Expression
     negated: bool = False
@@ -157,7 +157,7 @@ class IsNull:
 
 @record
 class TextMatch:
-    """`search(..)`, `fuzzy(..)`, `match_text(..)` used as a condition."""
+    """A `search(..)`, `fuzzy(..)` or `match_text(..)` call that is used as a condition."""
 
     call: Call
     span: Span = field(default=NO_SPAN, compare=False)
@@ -165,7 +165,7 @@ class TextMatch:
 
 @record
 class And:
-    """True if all of the conditions are true."""
+    """A condition that is true if all of its operands are true."""
 
     items: tuple["Condition", ...]
     span: Span = field(default=NO_SPAN, compare=False)
@@ -173,7 +173,7 @@ class And:
 
 @record
 class Or:
-    """True if any of the conditions is true."""
+    """A condition that is true if any of its operands is true."""
 
     items: tuple["Condition", ...]
     span: Span = field(default=NO_SPAN, compare=False)
@@ -181,7 +181,7 @@ class Or:
 
 @record
 class Not:
-    """True if the condition is false (unknown stays unknown)."""
+    """A condition that is true if its operand is false; unknown stays unknown."""
 
     item: "Condition"
     span: Span = field(default=NO_SPAN, compare=False)
@@ -190,12 +190,12 @@ class Not:
 Condition = Comparison | Membership | IsNull | TextMatch | Truth | And | Or | Not
 
 
-# Clauses of match ---------------------------------------------------------------------------
+# Match clauses ------------------------------------------------------------------------------
 
 
 @record
 class InlinePredicate:
-    """`name: "Ann"` inside a binding."""
+    """A property match such as `name: "Ann"` inside a binding."""
 
     name: Name
     value: Expression
@@ -203,7 +203,7 @@ class InlinePredicate:
 
 @record
 class Binding:
-    """`$p: Person { name: "Ann" }`."""
+    """A binding such as `$p: Person { name: "Ann" }`."""
 
     variable: Variable
     type_name: Name
@@ -213,7 +213,7 @@ class Binding:
 
 @record
 class Hops:
-    """`{1,3}`; `high` is None in `{2,}`, which the checker rejects."""
+    """A hop range such as `{1,3}`; `high` is None in `{2,}`, which the checker rejects."""
 
     low: int
     high: int | None
@@ -222,7 +222,7 @@ class Hops:
 
 @record
 class PathPattern:
-    """`$p = any shortest`, before a traversal; `cost` is the property after `by`."""
+    """A path prefix such as `$p = any shortest` before a traversal; `cost` is the property after `by`."""
 
     variable: Variable
     mode: PathMode
@@ -231,7 +231,7 @@ class PathPattern:
 
 @record
 class Traversal:
-    """`$a knows $b`, `$a <knows|likes> $b`, `$a $w:knows $b where $w.k > 1`, `$a knows{1,3} $b`."""
+    """A traversal: `$a knows $b`, `$a <knows|likes> $b`, `$a $w:knows $b where $w.k > 1`, `$a knows{1,3} $b`."""
 
     source: Variable
     edges: tuple[Name, ...]
@@ -246,7 +246,7 @@ class Traversal:
 
 @record
 class WordPair:
-    """`$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of that edge."""
+    """The clause `$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of that edge."""
 
     left: Variable
     word: Name
@@ -264,7 +264,7 @@ class Filter:
 
 @record
 class Negation:
-    """`not { clauses }`."""
+    """A negated block, `not { clauses }`."""
 
     clauses: tuple["Clause", ...]
     span: Span = field(default=NO_SPAN, compare=False)
@@ -272,7 +272,7 @@ class Negation:
 
 @record
 class OptionalMatch:
-    """`optional { clauses }`: a left join."""
+    """An optional block, `optional { clauses }`, which works like a left join."""
 
     clauses: tuple["Clause", ...]
     span: Span = field(default=NO_SPAN, compare=False)
@@ -295,7 +295,7 @@ class Projection:
 
 @record
 class Ordering:
-    """One sort key; `direction` is None if none was written."""
+    """One sort key; `direction` is None if the query does not state a direction."""
 
     expression: Expression
     direction: OneOf["asc", "desc"] | None = None
@@ -304,7 +304,7 @@ class Ordering:
 
 @record
 class ReadBody:
-    """match, return, having, order, limit, offset."""
+    """A read: its match, return, having, order, limit and offset."""
 
     clauses: tuple[Clause, ...]
     projections: tuple[Projection, ...]
@@ -318,7 +318,7 @@ class ReadBody:
 
 @record
 class UnionBody:
-    """The rows of several parts, then order, limit, offset; the parts have none of these themselves.
+    """A union of several reads; only the union as a whole can have an order, limit and offset.
 
     `keeps_duplicates` is true for `union all`.
     """
@@ -333,7 +333,7 @@ class UnionBody:
 
 @record
 class Parameter:
-    """`$n: I32? = 10`."""
+    """A parameter declaration such as `$n: I32? = 10`."""
 
     name: str
     type: PropertyType

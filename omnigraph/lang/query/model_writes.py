@@ -1,6 +1,6 @@
-"""The syntax tree of a mutation: its statements, as written.
+"""The unresolved syntax tree of a mutation and its statements.
 
-Part of the tree that `model` defines; import these nodes from there.
+These nodes are part of the tree that `model` defines and are imported from there.
 """
 
 from dataclasses import field
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @record
 class Assignment:
-    """`age: $a` in insert and update."""
+    """An assignment such as `age: $a` in an insert or update."""
 
     name: "Name"
     value: "Expression"
@@ -24,7 +24,7 @@ class Assignment:
 
 @record
 class Insert:
-    """`insert Person { name: "Ann" }`."""
+    """An insert such as `insert Person { name: "Ann" }`."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]
@@ -33,7 +33,7 @@ class Insert:
 
 @record
 class Update:
-    """`update Person set { age: 3 } where name = "Ann"`; bare words in `where` are `Alias`."""
+    """An update such as `update Person set { age: 3 } where name = "Ann"`; bare words in `where` are `Alias` nodes."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]
@@ -43,7 +43,7 @@ class Update:
 
 @record
 class Delete:
-    """`delete Person where name = "Ann"`."""
+    """A deletion such as `delete Person where name = "Ann"`."""
 
     type_name: "Name"
     where: "Condition"
@@ -52,7 +52,7 @@ class Delete:
 
 @record
 class MatchedUpdate:
-    """`match { .. } update $p set { age: $q.age }`."""
+    """An update of matched nodes: `match { .. } update $p set { age: $q.age }`."""
 
     clauses: tuple["Clause", ...]
     variable: "Variable"
@@ -62,7 +62,7 @@ class MatchedUpdate:
 
 @record
 class MatchedDelete:
-    """`match { .. } delete $p`."""
+    """A deletion of matched entities: `match { .. } delete $p`."""
 
     clauses: tuple["Clause", ...]
     variable: "Variable"
@@ -74,7 +74,7 @@ Statement = Insert | Update | Delete | MatchedUpdate | MatchedDelete
 
 @record
 class WriteBody:
-    """One or more statements."""
+    """The body of a mutation, which consists of one or more statements."""
 
     statements: tuple[Statement, ...]
     span: Span = field(default=NO_SPAN, compare=False)

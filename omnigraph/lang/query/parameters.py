@@ -1,7 +1,7 @@
 """Bind values to the parameters of a compiled query before it runs.
 
-This module defines which parameters callers may omit, and which values they may pass. One error reports every
-problem, and nothing runs until all parameters have values of their types.
+This module defines which parameters callers may omit and which values they may pass. All problems are reported in one
+error, and the query runs only if every parameter has a value of its type.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ def bind_parameters(
     coercion_mode: ParameterMode = "standard",
     request_time: object = None,
 ) -> dict[str, Any]:
-    """Return the stored value of each parameter; raise one `ParameterError` with all problems.
+    """Return each parameter's value in stored form; raise one `ParameterError` that lists all problems.
 
     `request_time` is the time of the request (a datetime, a string, or milliseconds). The request time is stored
     under the reserved name `__now`, for `now()`.
@@ -80,7 +80,7 @@ def _unknown_parameter_error(argument_name: str, declared_parameters: Mapping[st
 
 
 def _combine_errors(problems: list[ParameterError]) -> ParameterError:
-    """Combine problems into one error, with the details of the first one and the full list in `details["problems"]`."""
+    """Combine problems into one error, with the first problem's details and a full list in `details["problems"]`."""
     first_error = problems[0]
     messages = [problem.message for problem in problems]
     if len(problems) == 1:

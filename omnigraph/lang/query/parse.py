@@ -17,7 +17,7 @@ _QUERY_OPENING = coarse_scan.DeclarationOpening(frozenset({"query"}), ("word", "
 
 
 def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:
-    """Return every query in a source text; raise `ParseError` with all diagnostics if one is invalid.
+    """Return all queries in a source text; raise `ParseError` with all diagnostics if any query is invalid.
 
     >>> parse_queries("query q() { match { $p: Person } return { $p.name } }").queries[0].name.text
     'q'
@@ -30,7 +30,7 @@ def parse_queries(query_text: str, source_name: str = "<query>") -> QueryFile:
 
 
 def read_queries(source: SourceText) -> tuple[QueryFile, tuple[Diagnostic, ...]]:
-    """Return the queries that can be parsed, and diagnostics for the others. Never raises.
+    """Return the queries that can be parsed, and the diagnostics for all others; no error is raised.
 
     >>> source = SourceText("q.gq", "query a() { query b() { delete P where x = 1 }")
     >>> file, diagnostics = read_queries(source)

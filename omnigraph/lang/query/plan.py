@@ -1,8 +1,8 @@
-"""The immutable plan (IR) of one compiled query: what an engine runs, with every name resolved.
+"""The immutable plan (IR) of a compiled query, which engines run; all of its names are resolved.
 
-This module defines the operator and expression nodes. A plan contains no data. Positions in the query text serve
-errors at run time only and are never compared: two queries with the same meaning lower to equal plans. The plan does
-not determine how an engine finds neighbours.
+This module defines the operator and expression nodes. A plan contains no data. Positions in the query text are used
+only in runtime errors and are ignored in comparisons, so two queries with the same meaning lower to equal plans. The
+engine decides how neighbours are found.
 """
 
 from dataclasses import field
@@ -48,7 +48,7 @@ NOW_PARAMETER = "__now"  # the reserved parameter that carries the time of the r
 
 @record
 class Constant:
-    """A literal as `omnigraph.values` stores it: days for Date, milliseconds for DateTime."""
+    """A literal in the form that `omnigraph.values` stores: days for Date, milliseconds for DateTime."""
 
     value: object
     type: PropertyType
@@ -56,7 +56,7 @@ class Constant:
 
 @record
 class Parameter:
-    """A declared parameter, or `__now`."""
+    """A declared parameter, or the reserved parameter `__now`."""
 
     name: str
     type: PropertyType
@@ -73,7 +73,7 @@ class PropertyValue:
 
 @record
 class SystemValue:
-    """The `id` of an entity, or the `from` or `to` of an edge."""
+    """The `id` of an entity, or the `from` or `to` endpoint of an edge."""
 
     variable: str
     field: SystemField
@@ -82,7 +82,7 @@ class SystemValue:
 
 @record
 class Entity:
-    """A bound node or edge, which is projected as an object with its id, and counted by its id.
+    """A bound node or edge, which is projected as an object that includes its id and is counted by its id.
 
     `edge_types` names the possible types of an edge, and is empty for a node.
     """
@@ -94,14 +94,14 @@ class Entity:
 
 @record
 class Score:
-    """The number that a ranking assigns to a row: a bm25 score, the distance for nearest, or an rrf score."""
+    """The score that a ranking assigns to a row: a BM25 score, a vector distance, or an RRF score."""
 
     ranking: "Ranking"
 
 
 @record
 class Aggregate:
-    """An aggregate over the rows of a group; `argument` is evaluated per row."""
+    """An aggregate over the rows of a group; `argument` is evaluated for each row."""
 
     function: AggregateFunction
     argument: "Value"
@@ -114,12 +114,12 @@ PathRead = PathEntity | PathValue
 Value = Constant | Parameter | PropertyValue | SystemValue | Entity | PathRead | Score | Aggregate | ScalarValue
 
 
-# Predicates: three-valued; a row passes only if TRUE -------------------------------------------
+# Predicates are three-valued; a row passes only if the predicate is TRUE --------------------
 
 
 @record
 class Compare:
-    """A comparison by value; null on either side yields unknown."""
+    """A comparison by value; the result is unknown if either side is null."""
 
     left: Value
     operator: CompareOperator
@@ -128,7 +128,7 @@ class Compare:
 
 @record
 class TextTest:
-    """A test for a substring, a prefix, or the membership of a scalar in a list value."""
+    """A test for a substring, for a prefix, or for the membership of a scalar in a list value."""
 
     left: Value
     operator: TextOperator
@@ -161,7 +161,7 @@ class OfType:
 
 @record
 class TextSearch:
-    """`search`, `fuzzy` or `match_text` over a String property of a bound node."""
+    """A `search`, `fuzzy` or `match_text` test on a String property of a bound node."""
 
     function: OneOf["search", "fuzzy", "match_text"]
     field: PropertyValue
@@ -171,21 +171,21 @@ class TextSearch:
 
 @record
 class And:
-    """Conjunction."""
+    """A conjunction of predicates."""
 
     items: tuple["Predicate", ...]
 
 
 @record
 class Or:
-    """Disjunction."""
+    """A disjunction of predicates."""
 
     items: tuple["Predicate", ...]
 
 
 @record
 class Not:
-    """Negation; unknown stays unknown."""
+    """The negation of a predicate; unknown stays unknown."""
 
     item: "Predicate"
 
@@ -206,7 +206,7 @@ class Bm25:
 
 @record
 class Nearest:
-    """A ranking by ascending distance; rows without a vector are dropped. `model` comes from `@embed`."""
+    """A ranking by ascending distance; rows without a vector are dropped. `model` is the model named in `@embed`."""
 
     field: PropertyValue
     query: Value
@@ -225,12 +225,12 @@ class Fuse:
 Ranking = Bm25 | Nearest | Fuse
 
 
-# Operators: each extends or filters the bag of rows of its predecessors --------------------------
+# Operators: each one extends or filters the rows of its predecessor -------------------------
 
 
 @record
 class NodeScan:
-    """All nodes of a type that pass the filters; a second seed forms a cross product.
+    """Scan the nodes of a type that pass the filters; a second scan forms a cross product.
 
     `implementers` names the node types to scan when `type_name` is an interface.
     """
@@ -243,7 +243,7 @@ class NodeScan:
 
 @record
 class PlanStep:
-    """One edge type of an expansion and the direction in which it is traversed."""
+    """An edge type in an expansion and the direction in which it is traversed."""
 
     edge_type: str
     direction: Direction
@@ -251,7 +251,7 @@ class PlanStep:
 
 @record
 class Expand:
-    """Traverse from a bound variable to new nodes: a set per input row, or a bag with `edge_variable`.
+    """Traverse from a bound variable to new nodes, which are distinct per input row unless `edge_variable` is set.
 
     `target` is None for the anonymous variable; `target_filters` test only the emitted nodes.
     """
@@ -269,7 +269,7 @@ class Expand:
 
 @record
 class CloseCycle:
-    """Keep rows whose two variables are the same entity, to close a cycle after an `Expand`."""
+    """Keep rows in which two variables are bound to the same entity, to close a cycle after an `Expand`."""
 
     left: str
     right: str
@@ -277,14 +277,14 @@ class CloseCycle:
 
 @record
 class Filter:
-    """Keep rows for which the predicate is TRUE."""
+    """Keep the rows for which the predicate is TRUE."""
 
     predicate: Predicate
 
 
 @record
 class AntiJoin:
-    """Drop rows from which the inner operators produce at least one row."""
+    """Drop the rows for which the inner operators produce at least one row."""
 
     outer: tuple[str, ...]
     inner: tuple["Operator", ...]
@@ -294,7 +294,7 @@ class AntiJoin:
 class LeftJoin:
     """Extend rows with the inner operators; rows without a result get nulls for `introduced`.
 
-    From a null variable, `Expand` reaches no node and `CloseCycle` keeps no row.
+    If a variable is null, `Expand` finds no nodes from it and `CloseCycle` drops the row.
     """
 
     outer: tuple[str, ...]
@@ -319,7 +319,7 @@ class PlanColumn:
 
 @record
 class SortKey:
-    """A sort key: `column` names a result column if the key is one; otherwise `value` is computed per row.
+    """A sort key: `column` is set if the sort key is a result column; otherwise `value` is computed for each row.
 
     An `Entity` sorts by its id.
     """
@@ -331,11 +331,11 @@ class SortKey:
 
 @record
 class ReadPlan:
-    """match, then projection or grouping, ordering or ranking, offset and limit.
+    """A read: a match, followed by projection or grouping, ordering or ranking, offset and limit.
 
-    `variables` lists every named variable (nodes and edges) in order of first appearance, which determines the
-    default order and how ties are broken. `having` keeps the groups for which it is TRUE; its operands are group
-    keys, aggregates and constants.
+    `variables` lists every named variable (nodes and edges) in order of first appearance, which determines the default
+    order and the order of ties. `having` keeps the groups for which it is TRUE; its operands are group keys, aggregates
+    and constants.
     """
 
     operators: tuple[Operator, ...]
@@ -352,10 +352,10 @@ class ReadPlan:
 
 @record
 class UnionPlan:
-    """The rows of several reads, one after another, then duplicates removed, ordering, offset and limit.
+    """The concatenated rows of several reads, followed by duplicate removal, ordering, offset and limit.
 
-    Each part returns columns with the names of `columns`; their types are converted to the types there.
-    Ties of the order keep the order of the parts and of their rows.
+    Each part returns columns with the names in `columns`, and its values are converted to the types in `columns`.
+    Rows with equal sort keys keep the order of the parts and of the rows within each part.
     """
 
     parts: tuple[ReadPlan, ...]

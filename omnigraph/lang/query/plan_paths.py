@@ -1,6 +1,6 @@
-"""The plan nodes of paths: the operator that finds them, the values that read them, and tests of their edges.
+"""The plan nodes for paths: the operator that finds paths, path values, and tests of the edges on a path.
 
-This module belongs to `plan`, which exports its operators; it contains only records.
+This module is part of `plan`, which exports its operators. This module contains only records.
 """
 
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ class PathValue:
 
 @record
 class EdgeTest:
-    """Predicates that every edge of an expansion must pass; they read only `variable`, which is never bound."""
+    """Predicates that every edge of an expansion must pass; `variable`, which they test, is never bound."""
 
     variable: str
     predicates: "tuple[Predicate, ...]"
@@ -44,10 +44,11 @@ class EdgeTest:
 
 @record
 class FindPaths:
-    """Find paths from a bound variable to other nodes of its type, and bind each of them to `path`.
+    """Find paths from a bound variable to other nodes of the same type, and bind each path to `path`.
 
-    A path ends at the bound variable `closing`, or at a new variable `target` that passes `target_filters`. If
-    `backward`, paths are found from their last node to their first. The sum of `cost` over a path is minimal.
+    A path ends at the bound variable `closing`, or at a node that passes `target_filters` and is bound to the new
+    variable `target`. If `backward` is true, paths are searched from their last node to their first. If `cost` is set,
+    the paths found have the smallest total cost.
     """
 
     source: str

@@ -1,7 +1,7 @@
-"""The plan nodes of scalar expressions, with their result types resolved.
+"""The plan nodes for scalar expressions, with resolved result types.
 
-This module belongs to `plan`, which exports its classes; other modules import them from there. A node that can fail
-when it runs knows its place in the query text. Places never count when plans are compared.
+This module is part of `plan`, which exports its classes; other modules import them from `plan`. A node that can fail at
+run time records its position in the query text. Positions are ignored when plans are compared.
 """
 
 from dataclasses import field
@@ -40,7 +40,7 @@ ScalarFunction = OneOf[
 
 @record
 class SourcePlace:
-    """Where an expression stands in the query text, for errors that occur when the query runs."""
+    """The position of an expression in the query text, for runtime errors."""
 
     source: SourceText = SourceText("<query>", "")
     span: Span = NO_SPAN
@@ -48,10 +48,10 @@ class SourcePlace:
 
 @record
 class Arithmetic:
-    """`first`, then each operator with its operand, from left to right.
+    """An arithmetic chain: `first`, followed by operators and their operands, applied from left to right.
 
-    Integers are computed as I64 and a result outside its range is an error; `/` and anything with a float is F64;
-    strings are joined by `+`. The result is null if an operand is null or a divisor is zero.
+    Integer arithmetic uses I64, and a result outside its range is an error. `/` and any operation with a float return
+    F64. `+` also concatenates strings. The result is null if an operand is null or a divisor is zero.
     """
 
     first: "Value"
@@ -62,7 +62,7 @@ class Arithmetic:
 
 @record
 class Negative:
-    """The negative of a number."""
+    """The negation of a number."""
 
     operand: "Value"
     type: PropertyType
@@ -81,7 +81,7 @@ class ScalarCall:
 
 @record
 class Case:
-    """The value of the first branch whose predicate is true, else `default`; only that value is computed."""
+    """The value of the first branch whose predicate is true, or `default`; only this value is computed."""
 
     branches: tuple[tuple["Predicate", "Value"], ...]
     default: "Value"
@@ -90,6 +90,6 @@ class Case:
 
 @record
 class Truth:
-    """A Bool value as a predicate; null is unknown."""
+    """A Bool value used as a predicate; null counts as unknown."""
 
     value: "Value"

@@ -1,6 +1,6 @@
-"""Values in the parts of a plan: which ones a result needs, and how to replace them in a predicate.
+"""Find the values that a plan's result needs, and replace values in predicates.
 
-Used by the engine's plan rewrites, which must treat columns, sort keys and the operands of `having` alike.
+The engine's plan rewrites use this module to treat columns, sort keys and the operands of `having` alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from . import plan
 
 
 def result_values(read_plan: plan.ReadPlan) -> list[plan.Value]:
-    """Return the values of the columns, of the sort keys and in the `having` of a read.
+    """Return the values in a read's columns, sort keys and `having` predicate.
 
     >>> column = plan.PlanColumn("p", plan.Entity("p", "Person"), None)
     >>> result_values(plan.ReadPlan((), (column,), ("p",)))
@@ -43,7 +43,7 @@ def values_in(predicate: plan.Predicate) -> Iterator[plan.Value]:
 def replace_values(  # noqa: PLR0911 - one return per kind
     predicate: plan.Predicate, replace_value: Callable[[plan.Value], plan.Value]
 ) -> plan.Predicate:
-    """Return a predicate with every value of `values_in` replaced; searches and type tests stay unchanged."""
+    """Return a predicate with the values from `values_in` replaced; searches and type tests stay unchanged."""
     match predicate:
         case plan.And() | plan.Or():
             return replace(predicate, items=tuple(replace_values(item, replace_value) for item in predicate.items))

@@ -1,6 +1,6 @@
 """The plan of a mutation: its statements in execution order, with every name resolved.
 
-Part of the plan that `plan` defines; import these records from there.
+These records are part of the plan that `plan` defines and are imported from there.
 """
 
 from typing import TYPE_CHECKING
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 @record
 class Assign:
-    """Assign a value to a property, or to `from` or `to`.
+    """An assignment of a value to a property, or to `from` or `to`.
 
-    The value is a constant, a parameter or an expression of them. In a `MatchedUpdate`, it may read a matched row.
+    The value is a constant, a parameter or an expression over constants and parameters. In a `MatchedUpdate`, the value
+    may also depend on the matched row.
     """
 
     name: str
@@ -25,7 +26,7 @@ class Assign:
 
 @record
 class InsertRow:
-    """Insert one entity; a node with a key replaces the row with the same id."""
+    """Insert one entity; a node with a key replaces an existing row with the same id."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -43,7 +44,7 @@ class UpdateRows:
 
 @record
 class DeleteRows:
-    """Delete matching entities; deleting nodes also deletes their edges (types in `cascades`)."""
+    """Delete matching entities; deleting nodes also deletes their edges, whose types are in `cascades`."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -53,9 +54,10 @@ class DeleteRows:
 
 @record
 class MatchedUpdate:
-    """Assign to the nodes that a read returns. Its first column is the id; the others are the assigned row values.
+    """Update the nodes that a read returns.
 
-    Its rows are distinct, so two rows with the same id assign different values.
+    The first column of the read is the id, and the other columns are the values to assign. The rows are distinct, so
+    two rows with the same id assign different values.
     """
 
     type_name: str
@@ -65,7 +67,7 @@ class MatchedUpdate:
 
 @record
 class MatchedDelete:
-    """Delete the entities whose ids a read returns in its only column; see `DeleteRows` for `cascades`."""
+    """Delete the entities whose ids the read returns in its only column; see `DeleteRows` for `cascades`."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -78,6 +80,6 @@ WriteStatement = InsertRow | UpdateRows | DeleteRows | MatchedUpdate | MatchedDe
 
 @record
 class WritePlan:
-    """Statements in execution order; later ones see what earlier ones have written."""
+    """The statements of a mutation in execution order; each one sees the changes of earlier ones."""
 
     statements: tuple[WriteStatement, ...]

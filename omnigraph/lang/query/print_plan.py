@@ -169,7 +169,7 @@ def _assignments_text(assignments: tuple[plan.Assign, ...]) -> str:
 
 
 def value_text(value: plan.Value | plan.Ranking) -> str:  # noqa: PLR0911 - one return per kind
-    """Return a value or ranking as it could be written in a query."""
+    """Return a value or ranking in query syntax."""
     match value:
         case plan.Constant():
             return _constant_text(value.value, value.type)
@@ -209,7 +209,7 @@ def _scalar_text(value: plan.ScalarValue) -> str:
 
 
 def _aggregate_text(aggregate: plan.Aggregate) -> str:
-    """Return an aggregate; counting a constant that is not null is counting rows."""
+    """Return an aggregate as text; counting a non-null constant is printed as counting rows."""
     is_constant = isinstance(aggregate.argument, plan.Constant) and aggregate.argument.value is not None
     if aggregate.function == "count" and not aggregate.distinct and is_constant:
         return "count(*)"
@@ -245,7 +245,7 @@ def _constant_text(constant_value: object, value_type: PropertyType) -> str:
 
 
 def predicate_text(predicate: plan.Predicate) -> str:  # noqa: PLR0911, C901 - one return per kind
-    """Return a predicate as it could be written in a query."""
+    """Return a predicate in query syntax."""
     match predicate:
         case plan.Compare():
             operand_texts = value_text(predicate.left), value_text(predicate.right)

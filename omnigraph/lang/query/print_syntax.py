@@ -1,7 +1,7 @@
-"""Spell syntax nodes on one line.
+"""Print syntax nodes on one line.
 
 This module defines the canonical spelling: spaces, commas, and parentheses only where the tree requires them. The
-spelled text must parse to an equal tree. The formatter decides where lines break.
+printed text must parse to an equal tree. The formatter decides where lines break.
 """
 
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ def quote_string(text: str) -> str:
 
 
 class Speller:
-    """Spells nodes; strings keep the spelling that they have in the text from which the nodes were parsed.
+    """Prints nodes; string literals keep their spelling in the source text.
 
     >>> Speller().expression(Field("p", "name"))
     '$p.name'
@@ -84,7 +84,7 @@ class Speller:
     # Expressions ----------------------------------------------------------------------------
 
     def expression(self, expression: Expression) -> str:  # noqa: C901 - one case per kind
-        """Spell a value, call or name."""
+        """Return a value, call or name as text."""
         match expression:
             case Variable(name):
                 spelling = f"${name}"
@@ -131,7 +131,7 @@ class Speller:
         return f"case {' '.join(branches)} {default_text}end"
 
     def _spell_operand(self, operand: Expression, is_additive: bool, is_first: bool) -> str:
-        """Spell an operand of arithmetic, in parentheses if it would otherwise belong to another chain."""
+        """Return an arithmetic operand as text, in parentheses if it would otherwise join another chain."""
         spelling = self.expression(operand)
         if not isinstance(operand, Arithmetic):
             return spelling
@@ -153,7 +153,7 @@ class Speller:
     # Conditions -----------------------------------------------------------------------------
 
     def condition(self, condition: Condition) -> str:
-        """Spell a condition, with parentheses around nested conditions where the meaning requires them."""
+        """Return a condition as text, with parentheses around nested conditions where they are needed."""
         match condition:
             case Comparison(left, operator, right):
                 spelling = f"{self.expression(left)} {operator} {self.expression(right)}"
@@ -175,7 +175,7 @@ class Speller:
         return spelling
 
     def operands(self, combination: And | Or) -> list[str]:
-        """Return the operands of a combination, with the parentheses they need."""
+        """Return the operands of a combined condition, in parentheses where they are needed."""
         looser_class = Or if isinstance(combination, And) else ()
         spelled_operands = ((operand, self.condition(operand)) for operand in combination.items)
         return [
@@ -185,7 +185,7 @@ class Speller:
     # Clauses --------------------------------------------------------------------------------
 
     def clause(self, clause: Clause) -> str:
-        """Spell a clause on one line."""
+        """Return a clause on one line."""
         match clause:
             case Binding():
                 return self.binding(clause)
@@ -200,9 +200,9 @@ class Speller:
                 return f"{block_opening(clause)} {{ {inner_text} }}"
 
     def filter(self, condition: Condition) -> str:
-        """Spell a condition as a clause, in parentheses where it would parse as something else.
+        """Return a condition as a clause, in parentheses if it would otherwise be parsed as something else.
 
-        A test of two variables would be a traversal, and a leading `-` would continue the condition before it.
+        A test of two variables would be parsed as a traversal, and a leading `-` would continue the previous condition.
         """
         spelling = self.condition(condition)
         if spelling.startswith("-"):
@@ -215,17 +215,17 @@ class Speller:
         return spelling
 
     def binding(self, binding: Binding) -> str:
-        """`$p: Person { name: "Ann" }`."""
+        """Return a binding such as `$p: Person { name: "Ann" }`."""
         heading = f"${binding.variable.name}: {binding.type_name.text}"
         predicates_text = ", ".join(self.predicate(predicate) for predicate in binding.predicates)
         return f"{heading} {{ {predicates_text} }}" if predicates_text else heading
 
     def traversal(self, traversal: Traversal) -> str:
-        """`$p = any shortest $a $w:knows{1,3} $b where $w.k > 1`."""
+        """Return a path traversal such as `$p = any shortest $a $w:knows{1,3} $b where $w.k > 1`."""
         return " ".join(self.traversal_parts(traversal))
 
     def traversal_parts(self, traversal: Traversal) -> list[str]:
-        """Return a traversal in the parts between which a line may break: before `where` and `by`."""
+        """Split a traversal at the places where a line may break: before `where` and `by`."""
         path = traversal.path
         path_text = "" if path is None else f"${path.variable.name} = {path.mode} "
         parts = [f"{path_text}{_spell_traversal(traversal)}"]
@@ -234,28 +234,28 @@ class Speller:
         return parts
 
     def predicate(self, named_value: InlinePredicate | Assignment) -> str:
-        """`name: "Ann"`."""
+        """Return a property match such as `name: "Ann"`."""
         return f"{named_value.name.text}: {self.expression(named_value.value)}"
 
-    # Parts of queries -----------------------------------------------------------------------
+    # Query parts ----------------------------------------------------------------------------
 
     def parameter(self, parameter: Parameter) -> str:
-        """`$n: I32 = 10`."""
+        """Return a parameter such as `$n: I32 = 10`."""
         default_text = "" if parameter.default is None else f" = {self.expression(parameter.default)}"
         return f"${parameter.name}: {parameter.type.display()}{default_text}"
 
     def projection(self, projection: Projection) -> str:
-        """`count($x) as n`."""
+        """Return a result column such as `count($x) as n`."""
         alias_text = "" if projection.alias is None else f" as {projection.alias.text}"
         return self.expression(projection.expression) + alias_text
 
     def ordering(self, ordering: Ordering) -> str:
-        """`n desc`."""
+        """Return a sort key such as `n desc`."""
         direction_text = "" if ordering.direction is None else f" {ordering.direction}"
         return self.expression(ordering.expression) + direction_text
 
     def statement(self, statement: Statement) -> str:
-        """Spell a mutation on one line."""
+        """Return a mutation on one line."""
         if isinstance(statement, Delete):
             return f"delete {statement.type_name.text} where {self.condition(statement.where)}"
         if isinstance(statement, MatchedDelete):
@@ -271,7 +271,7 @@ class Speller:
         return f"match {{ {' '.join(self.clause(clause) for clause in clauses)} }}"
 
     def query(self, query: Query) -> str:
-        """Spell a query on one line."""
+        """Return a query on one line."""
         parameters_text = ", ".join(self.parameter(parameter) for parameter in query.parameters)
         annotations = (("description", query.description), ("instruction", query.instruction))
         annotations_text = "".join(
@@ -305,17 +305,17 @@ class Speller:
 
 
 def union_words(union_body: UnionBody) -> str:
-    """Return the words between the parts of a union."""
+    """Return the keywords between the parts of a union."""
     return "union all" if union_body.keeps_duplicates else "union"
 
 
 def combining_word(combination: And | Or) -> str:
-    """Return the word between the operands of a combination."""
+    """Return the keyword between the operands of a combined condition."""
     return "and" if isinstance(combination, And) else "or"
 
 
 def block_opening(block: Negation | OptionalMatch | Insert | Update | MatchedUpdate) -> str:
-    """Return the words before the brace of a block or statement."""
+    """Return the text before the opening brace of a block or statement."""
     match block:
         case Negation():
             return "not"

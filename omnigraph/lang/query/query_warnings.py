@@ -1,6 +1,6 @@
 """Warnings about queries that are legal but probably not intended.
 
-This module reports L202 to L204; the checks report L205 to L210. Warnings never change what a query means.
+This module reports the codes L202 to L204; the checks report L205 to L210. Warnings never change what a query means.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
@@ -29,7 +29,7 @@ _OUTER_VARIABLES = "outside #"  # stands for all outer variables; no variable na
 
 
 def collect_warnings(query: m.Query, checked: CheckedQuery, source: SourceText) -> tuple[Diagnostic, ...]:
-    """Return all warnings about a query, in source order; omit heuristic ones if there are errors."""
+    """Return all warnings about a query in source order, omitting heuristic warnings if there are errors."""
     warnings = list(checked.warnings)
     if checked.body is not None:
         warnings += _find_unused_parameters(query, checked, source)
@@ -59,7 +59,7 @@ def _find_unused_parameters(query: m.Query, checked: CheckedQuery, source: Sourc
 
 
 def _whole_matches(checked_body: CheckedBody | None) -> list[CheckedMatch]:
-    """Return the outermost match of every part of a query."""
+    """Return the outermost `match` of every part of a query."""
     match checked_body:
         case CheckedRead():
             return [checked_body.match]
@@ -89,7 +89,7 @@ def _find_unordered_limit(
 
 
 def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], source: SourceText) -> list[Diagnostic]:
-    """Report parts that no traversal, condition or nested match connects to the others."""
+    """Report parts of a match that no traversal, condition or nested match connects to the other parts."""
     match_parts = find_components(match, outer_variables)
     hint = "connect the parts with a traversal or a condition"
     message = "this part is not connected to any earlier part, so the result is a cross product"
@@ -107,7 +107,7 @@ def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], s
 def _find_disconnected(
     match_parts: tuple[Component, ...], match: CheckedMatch, outer_variables: frozenset[str]
 ) -> list[Component]:
-    """Return the first part of every connected group except the first group."""
+    """Return the first part of every connected group, except for the first group."""
     connected_names = ConnectedNames()
     variables_by_part = [_merge_outer_variables(component.variables, outer_variables) for component in match_parts]
     for part_variables in variables_by_part:
@@ -125,7 +125,7 @@ def _find_disconnected(
 
 
 def _merge_outer_variables(variables: frozenset[str], outer_variables: frozenset[str]) -> set[str]:
-    """Return the variables, with all outer variables replaced by one common name."""
+    """Return the variables, replacing all outer variables with one common name."""
     return {_OUTER_VARIABLES if variable in outer_variables else variable for variable in variables}
 
 

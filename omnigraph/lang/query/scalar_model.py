@@ -1,7 +1,7 @@
-"""The syntax nodes of scalar expressions: arithmetic, function calls and `case`.
+"""The syntax nodes for scalar expressions: arithmetic, function calls and `case`.
 
-This module belongs to `model`, which exports its classes; other modules import them from there. Chains of operators
-are kept flat, so that the depth of a tree is bounded by the nesting of brackets and of `case`.
+This module is part of `model`, which exports its classes; other modules import them from `model`. Operator chains are
+kept flat, so the depth of a tree is bounded by the nesting of brackets and `case` expressions.
 """
 
 from dataclasses import field
@@ -19,9 +19,9 @@ ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
 
 @record
 class Arithmetic:
-    """`a + b - c` or `a * b / c`: operators of one precedence, applied from left to right.
+    """A chain such as `a + b - c` or `a * b / c`; its operators have the same precedence and apply from left to right.
 
-    There is one operator fewer than operands. The first operand is never a chain of the same precedence.
+    There is one fewer operator than operands. The first operand is never a chain of the same precedence.
     """
 
     operands: tuple["Expression", ...]
@@ -36,7 +36,7 @@ class Arithmetic:
 
 @record
 class Negative:
-    """`-operand`; the negative of a number literal is itself a literal."""
+    """The negation `-operand`; a negated number literal is parsed as a literal instead."""
 
     operand: "Expression"
     span: Span = field(default=NO_SPAN, compare=False)
@@ -44,7 +44,7 @@ class Negative:
 
 @record
 class ScalarCall:
-    """`lower($p.name)`: any function that is neither an aggregate nor a search; the checker knows the names."""
+    """A function call such as `lower($p.name)`, excluding aggregates and searches; the checker validates the name."""
 
     function: str
     arguments: tuple["Expression", ...]
@@ -53,7 +53,7 @@ class ScalarCall:
 
 @record
 class CaseBranch:
-    """`when condition then value`."""
+    """One branch of a `case`, `when condition then value`."""
 
     condition: "Condition"
     value: "Expression"
@@ -61,7 +61,7 @@ class CaseBranch:
 
 @record
 class Case:
-    """`case when c then v else d end`; without `else` the value is null if no condition is true."""
+    """The expression `case when c then v else d end`; without `else`, the value is null if no condition is true."""
 
     branches: tuple[CaseBranch, ...]
     default: "Expression | None" = None

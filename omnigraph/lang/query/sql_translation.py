@@ -1,6 +1,6 @@
-"""Translate a short SQL statement on one table to the query language, for a hint.
+"""Translate a short SQL statement on one table into the query language, for use in a hint.
 
-Best effort: joins, subqueries and anything else beyond one table are not translated.
+Translation is best effort: joins, subqueries and anything else beyond one table are not supported.
 """
 
 import re
@@ -20,7 +20,7 @@ _DELETE = re.compile(r"DELETE\s+FROM\s+(\w+)\s+WHERE\s+(.+?)\s*;?\s*", re.IGNORE
 
 
 def translate_sql(statement: str) -> str | None:
-    """Return the body of an equivalent query, or None.
+    """Return the body of an equivalent query, or None if the statement is not supported.
 
     >>> translate_sql("SELECT city, COUNT(*) FROM person WHERE age > 3 GROUP BY city HAVING COUNT(*) > 1")
     'match { $p: Person $p.age > 3 } return { $p.city, count(*) } having { count(*) > 1 }'

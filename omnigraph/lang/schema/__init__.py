@@ -1,7 +1,7 @@
-"""The schema language, `.pg`: turns text into a catalog, or raises typed errors.
+"""The `.pg` schema language: compiles schema text into a catalog, or raises typed errors.
 
-Other packages need only the functions defined here; each one imports its part of the language when it is
-first called. The data they return is defined in `model` (syntax tree) and `catalog` (checked form).
+Other packages need only the functions defined here; each function imports its part of the language when it is first
+called. The data they return is defined in `model` (syntax tree) and `catalog` (checked form).
 """
 
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ def compile_schema(
 ) -> "Catalog":
     """Return the catalog of a schema; raise one language error that lists every mistake.
 
-    `existing_names` are the names that the graph already has; only these may exceed the length limit.
+    `existing_names` are the names already in use in the graph; only they may exceed the length limit.
 
     >>> compile_schema("node Lamp { watts: I32  name: String @key }").nodes[0].key
     ('name',)
@@ -58,7 +58,7 @@ def compile_schema(
 def diagnose_schema(
     schema_text: str, source_name: str = "<schema>", *, existing_names: "Container[str]" = ()
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """Return the catalog (None if there are errors) and every error. Never raises for invalid text.
+    """Return the catalog (None if there are errors) and all errors; invalid text never raises an exception.
 
     >>> diagnose_schema("edge Lights: Lamp -> Room")[1][0].message
     'edge `Lights` starts at `Lamp`, which is not a declared node type'
@@ -92,7 +92,7 @@ def lint_schema(
 def examine_schema(
     schema_text: str, source_name: str = "<schema>", *, severities: "Mapping[str, LintLevel] | None" = None
 ) -> "tuple[Catalog | None, tuple[Diagnostic, ...]]":
-    """Return the catalog (None if there are errors) and the diagnostics of `lint_schema`.
+    """Return the catalog (None if there are errors) and the diagnostics from `lint_schema`.
 
     >>> catalog, diagnostics = examine_schema("node Big_Lamp {}")
     >>> catalog.nodes[0].name, diagnostics[0].severity

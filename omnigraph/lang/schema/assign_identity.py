@@ -1,8 +1,8 @@
-"""Assign every type and property of a schema its permanent id.
+"""Assign permanent ids to the types and properties of a schema.
 
-This module owns the matching (exact name first, then `@rename_from`). The ids of a new graph count up; later additions
-have derived ids. Ids are never reused: a type that is dropped and declared again is a new type. The functions are
-pure: the identity domain of a graph is an argument.
+This module owns the matching of old and new declarations: by exact name first, then by `@rename_from`. The ids in a new
+graph are sequential; types and properties that are added later have derived ids. Ids are never reused: a type that is
+dropped and declared again is a new type. The functions are pure; they take the graph's identity domain as an argument.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ NewId = Callable[[str, int, str], int]  # what is added, the id of its owner, an
 
 @record
 class ResolvedIdentity:
-    """A schema with identity, and the rename hints that had no effect."""
+    """A schema with its ids, and warnings about rename hints that had no effect."""
 
     ir: SchemaIR
     warnings: tuple[Diagnostic, ...] = ()
@@ -64,7 +64,7 @@ class _IdentityMatch:
 
 
 def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
-    """Return the identity of a new graph's schema; rename hints have no effect.
+    """Return a new graph's schema with ids; rename hints have no effect.
 
     >>> from .catalog import NodeType
     >>> ir = new_identity(Catalog(nodes=(NodeType("B", ()), NodeType("A", ()))), "0" * 26)
@@ -89,11 +89,11 @@ def find_inert_hints(catalog: Catalog, source_name: str = "schema.pg") -> tuple[
 def resolve_identity(
     accepted: SchemaIR, desired: Catalog, source_name: str = "schema.pg", retired_ids: frozenset[int] = frozenset()
 ) -> ResolvedIdentity:
-    """Return the identity of a schema that replaces the accepted one.
+    """Return the ids of a schema that replaces the accepted schema.
 
-    Types and properties whose name was accepted before keep their ids. Rename hints are applied next, and all
-    remaining types and properties are new. `retired_ids` belonged to what was dropped earlier. Raise one
-    `IdentityError` with every hint that cannot be followed.
+    Types and properties whose names are in the accepted schema keep their ids. Rename hints are applied next, and all
+    remaining types and properties are new. `retired_ids` are the ids of types and properties that were dropped earlier.
+    Raise one `IdentityError` that lists every hint that cannot be applied.
     """
     match = _IdentityMatch(SourceText(source_name, desired.source))
     _match_types(accepted, desired, match)
@@ -119,7 +119,7 @@ def resolve_identity(
 
 
 def _rename_hint_subjects(catalog: Catalog) -> Iterator[tuple[CatalogType | PropertyDefinition, str]]:
-    """Yield everything that can have its own rename hint, with a label for messages."""
+    """Yield every type and property that can have a rename hint, with its label for messages."""
     for declared_type in catalog_types(catalog):
         yield declared_type, _type_label(declared_type)
         for definition in declared_type.properties:

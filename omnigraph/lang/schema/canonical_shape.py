@@ -1,7 +1,7 @@
-"""The canonical shape of a schema: its meaning, excluding order, comments and identity ids.
+"""The canonical shape of a schema, which excludes order, comments and identity ids.
 
 This module owns the canonical form of a catalog, its JSON form and its hash. Two schemas with the same meaning have
-the same shape, byte for byte. This module never assigns ids (see `identity`) and never reads schema text.
+the same shape, byte for byte. This module never assigns ids (see `assign_identity`) and never reads schema text.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ def shape_hash(catalog: Catalog) -> str:
 
 
 def canonicalize(catalog: Catalog) -> Catalog:
-    """Return the same schema in canonical order, without spans, rename hints or source text."""
+    """Return the schema in canonical order, without spans, rename hints or source text."""
     return Catalog(
         _canonicalize_by_name(catalog.interfaces, _canonical_interface),
         _canonicalize_by_name(catalog.nodes, _canonical_node),
@@ -116,7 +116,7 @@ def annotations_json(definition: PropertyDefinition) -> list[JsonObject]:
 
 
 def default_literal(property_type: PropertyType, text: str) -> Literal:
-    """Return the literal of a default; the property's type determines how to read the text."""
+    """Return a default value's literal; the property's type determines how its text is parsed."""
     if property_type.is_numeric:
         return Literal("int" if property_type.is_integer else "float", text)
     return Literal("bool" if property_type.scalar.value == "Bool" else "string", text)
@@ -152,14 +152,14 @@ def constraint_json(constraint: Constraint) -> JsonObject:
 
 
 def constraint_columns(constraint: Constraint) -> tuple[str, ...]:
-    """Return the columns that a constraint names."""
+    """Return the columns that a constraint refers to."""
     if isinstance(constraint, Range | Check):
         return (constraint.column,)
     return constraint.columns
 
 
 def constraint_sort_key(constraint: Constraint) -> tuple[str, str]:
-    """Return a key that orders constraints by `kind:columns`, then by their other content."""
+    """Return a sort key that orders constraints by `kind:columns`, then by their remaining content."""
     constraint_kind = type(constraint).__name__.lower()
     return f"{constraint_kind}:{','.join(constraint_columns(constraint))}", compact_json(constraint_json(constraint))
 

@@ -1,7 +1,7 @@
 """A checked schema: the types, properties and rules that all higher layers use.
 
 This module defines the resolved form of a `.pg` file: interfaces are expanded into their nodes, constraints are
-typed, and everything is in name order. Only `check` builds a catalog from text, so its content can be trusted.
+typed, and everything is in name order. Only `check` builds a catalog from text, so every catalog is valid.
 """
 
 from dataclasses import field
@@ -26,14 +26,14 @@ class Key:
 
 @record
 class Unique:
-    """`@unique`: no two entities share these values; an entity with a null among them is exempt."""
+    """`@unique`: no two entities may share these values; an entity with a null in any of them is exempt."""
 
     columns: tuple[str, ...]
 
 
 @record
 class Index:
-    """`@index`: a requested index; `options` contains kind, metric and language in name order."""
+    """`@index`: a declared index; `options` contains its kind, metric and language in name order."""
 
     columns: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
@@ -41,7 +41,7 @@ class Index:
 
 @record
 class Range:
-    """`@range`: inclusive bounds, exact for integers; a bound of None means unbounded."""
+    """`@range`: inclusive bounds, which are exact for integers; None means that there is no bound."""
 
     column: str
     low: int | float | None
@@ -70,7 +70,7 @@ class StoredAnnotation:
 
 @record
 class AllowedFinding:
-    """`@allow`: a finding that is suppressed here, and the reason."""
+    """`@allow`: a lint finding that is suppressed at this declaration, and the reason."""
 
     code: str
     reason: str
@@ -78,7 +78,7 @@ class AllowedFinding:
 
 @record
 class EmbeddingDefinition:
-    """`@embed`: the text property from which a vector is computed, and the model."""
+    """`@embed`: the text property and the model from which a vector is computed."""
 
     source: str
     model: str | None = None
@@ -88,8 +88,8 @@ class EmbeddingDefinition:
 class PropertyDefinition:
     """One property of an interface, node or edge, after interface expansion.
 
-    `satisfies` lists the (interface, property) pairs that the property satisfies; `inline_constraints` names
-    the constraints written on the property itself; `default` is the checked literal of `@default`.
+    `satisfies` lists the (interface, property) pairs that the property satisfies; `inline_constraints` lists the
+    constraints written on the property itself; `default` is the checked literal of `@default`.
     """
 
     name: str
@@ -139,7 +139,7 @@ class NodeType:
 
     @cached_property
     def properties_by_name(self) -> dict[str, PropertyDefinition]:
-        """Properties by name."""
+        """The properties by name."""
         return {definition.name: definition for definition in self.properties}
 
     def property(self, property_name: str) -> PropertyDefinition | None:
@@ -154,7 +154,7 @@ class NodeType:
 
 @record(slots=False)
 class EdgeType:
-    """A checked edge type from `source` to `target` node types."""
+    """A checked edge type from the node type `source` to the node type `target`."""
 
     name: str
     source: str
@@ -172,7 +172,7 @@ class EdgeType:
 
     @cached_property
     def properties_by_name(self) -> dict[str, PropertyDefinition]:
-        """Properties by name."""
+        """The properties by name."""
         return {definition.name: definition for definition in self.properties}
 
     def property(self, property_name: str) -> PropertyDefinition | None:
@@ -207,10 +207,10 @@ class Catalog:
         return next((interface for interface in self.interfaces if interface.name == interface_name), None)
 
     def edge(self, type_name: str) -> EdgeType | None:
-        """Return the edge type with this exact name, or None; for mutations and exports."""
+        """Return the edge type with this exact name, or None; used by mutations and exports."""
         edge_type = self._edges_by_name.get(type_name)
         return edge_type if edge_type is not None and edge_type.name == type_name else None
 
     def edge_ignoring_case(self, edge_name: str) -> EdgeType | None:
-        """Return the edge type that a query names; an exact match takes precedence over one that ignores case."""
+        """Return the edge type that a query names; an exact match takes precedence over a case-insensitive one."""
         return self._edges_by_name.get(edge_name) or self._edges_by_name.get(edge_name.lower())

@@ -1,10 +1,9 @@
 """The catalogue of schema findings: every `OG-…` code with its tier, severity and meaning.
 
-This module contains only data: code that reports a finding looks up its code here, and a code that is not listed
-does not exist. The families are DS (destructive), MF (may fail on data), CD (constraint deletion), BC
-(backward-incompatible), NM (naming), VE (vectors and embeddings) and ED (edge topology); OW (ownership), NL
-(non-linear branches) and LK (locks and cost) are reserved. Numbers below 200 are findings about a migration plan or
-about names; all others are lint findings.
+This module contains only data. Every reported finding must have a code that is listed here. The families are DS
+(destructive), MF (may fail on data), CD (constraint deletion), BC (backward-incompatible), NM (naming), VE (vectors and
+embeddings) and ED (edge topology); OW (ownership), NL (non-linear branches) and LK (locks and cost) are reserved.
+Codes with numbers below 200 are findings about a migration plan or about names; all others are lint findings.
 """
 
 from typing import Literal
@@ -17,7 +16,7 @@ Tier = Literal["safe", "validated", "destructive"]
 
 @record
 class FindingCode:
-    """One entry: `tier` states what the change risks, and `severity` states how it is reported."""
+    """One entry: `tier` classifies the risk of the change, and `severity` determines how the finding is reported."""
 
     code: str
     tier: Tier

@@ -1,19 +1,20 @@
-"""Ids of types and properties that a schema change adds, derived from what is added.
+"""Derive the ids of the types and properties that a schema change adds.
 
-Two branches that add the same property to the same type must give it the same id, and two branches
-that add different things must never share one, because ids are compared across branches. An id is
-therefore a hash of the owner and the name, not the next number of a counter that every branch has.
+Ids are compared across branches. Two branches that add the same property to the same type must
+therefore assign it the same id, and different additions must never share an id. To achieve this, an
+id is a hash of the owner and the name instead of the next value of a per-branch counter.
 """
 
 from collections.abc import Container
 from hashlib import sha256
 
-# Derived ids have exactly 52 bits: they never meet the small ids of a new graph, and JSON readers keep them exact.
+# Derived ids have exactly 52 bits: they never collide with the small ids of a new graph, and JSON numbers represent
+# them exactly.
 FIRST_DERIVED_ID = 1 << 51
 
 
 def derive_id(domain: str, kind: str, owner_id: int, name: str, taken_ids: Container[int]) -> int:
-    """Return the id of an addition; `taken_ids` are in use or were, and are never assigned again.
+    """Return the id of an added type or property; it is never one of `taken_ids`, the current and former ids.
 
     >>> first = derive_id("0" * 26, "property", 1, "email", ())
     >>> first == derive_id("0" * 26, "property", 1, "email", ())
@@ -28,7 +29,7 @@ def derive_id(domain: str, kind: str, owner_id: int, name: str, taken_ids: Conta
 
 
 def is_derived(assigned_id: int) -> bool:
-    """Return whether an id was derived; other ids come from the counter of an earlier release or a new graph."""
+    """Return whether an id is a derived id, as opposed to a sequential id of a new graph or an earlier release."""
     return assigned_id >= FIRST_DERIVED_ID
 
 

@@ -37,13 +37,13 @@ def format_tree(schema_text: str, tree: SchemaFile) -> str:
 
 
 def _blank_before(previous: Declaration | None, declaration: Declaration, printer: "_TreePrinter") -> BlankLinePolicy:
-    """Return whether to insert a blank line: one separates declarations with a body; one-line edges may be adjacent."""
+    """Return whether to insert a blank line; declarations with a body need one, but one-line edges may be adjacent."""
     both_one_line = not printer.has_body(declaration) and not (previous and printer.has_body(previous))
     return "keep" if both_one_line else "always"
 
 
 class _BodyLayout(Layout):
-    """A layout with bodies, in which comments before a closing brace belong to the body."""
+    """A layout in which comments before a closing brace belong to the body."""
 
     def close_body(self, depth: int, brace: Span, *, empty: bool) -> None:
         """Print the closing brace of a body."""
@@ -63,7 +63,7 @@ class _TreePrinter:
         self._comment_starts = [comment.start for comment in coarse_scan.find_comments(schema_text)]
 
     def has_body(self, declaration: Declaration) -> bool:
-        """Return whether the braces contain anything, even if only a comment."""
+        """Return whether the braces contain anything, including comments."""
         body = declaration.body
         if body is None:
             return False
@@ -73,7 +73,7 @@ class _TreePrinter:
         return bool(_declared_members(declaration)) or first_comment < last_comment
 
     def print_declaration(self, declaration: Declaration, blank: BlankLinePolicy) -> None:
-        """Print a declaration over one or more lines."""
+        """Print a declaration on one or more lines."""
         header, body = self._format_header(declaration), declaration.body
         if body is None or not self.has_body(declaration):
             is_edge = isinstance(declaration, EdgeDeclaration)

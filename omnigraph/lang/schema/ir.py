@@ -1,7 +1,7 @@
-"""A schema with identity: its shape, and the permanent ids of its types and properties.
+"""An accepted schema: its shape and the permanent ids of its types and properties.
 
-This module owns the record in which a graph stores its accepted schema, and the record's JSON form and hash. `identity`
-assigns the ids, and `ir_reading` reads records back.
+This module owns the record in which a graph stores its accepted schema, and the record's JSON form and hash.
+`assign_identity` assigns the ids, and `ir_reading` reads records back.
 """
 
 from functools import cached_property
@@ -40,7 +40,7 @@ CatalogType = InterfaceType | NodeType | EdgeType
 
 @record
 class TypeIdentity:
-    """The ids of one type: its own id, that of its table, and those of its properties by name.
+    """The ids of one type: the type id, the table id, and the property ids by name.
 
     An interface has no table and therefore no incarnation id.
     """
@@ -56,7 +56,7 @@ class TypeIdentity:
 class SchemaIR:
     """An accepted schema: its canonical catalog and the identity of all its parts.
 
-    `identity_domain` is a ULID that is generated once per graph; ids below `next_identity_id` are taken.
+    `identity_domain` is a ULID that is generated once per graph; `next_identity_id` is above every assigned id.
     """
 
     identity_domain: str
@@ -97,7 +97,7 @@ class SchemaIR:
 
     @classmethod
     def from_json(cls, ir_json: Any) -> "SchemaIR":
-        """Return the schema in a record; raise `IdentityError` if the record is unsound."""
+        """Return the schema stored in a record; raise `IdentityError` if the record is invalid."""
         from .ir_reading import read_ir
 
         return read_ir(ir_json)
@@ -109,7 +109,7 @@ def hash_ir(ir: SchemaIR) -> str:
 
 
 def assigned_ids(ir: SchemaIR) -> list[int]:
-    """Return every id in use: of types, tables and properties."""
+    """Return every id that is in use by a type, table or property."""
     ids: list[int] = []
     for identity in ir.type_identities:
         ids.append(identity.type_id)
@@ -121,7 +121,7 @@ def assigned_ids(ir: SchemaIR) -> list[int]:
 def ordered_key_columns(ir: SchemaIR, node_name: str) -> tuple[str, ...]:
     """Return the key columns of a node type, ordered by property id, which renames do not change.
 
-    The result is empty for a type without `@key`.
+    The result is empty if the type has no `@key`.
     """
     node_type = ir.catalog.node(node_name)
     key_columns = node_type.key if node_type is not None else None

@@ -1,8 +1,8 @@
 """Read the stored record of an accepted schema, without trusting its content.
 
-A record that is damaged, edited by hand or out of canonical order raises an `IdentityError` that
-names the position. References are read by name. As the last step, the schema is serialised again and
-compared with the record, so every id in every reference is also checked. Soundness rules are in `ir_soundness`.
+If the record is damaged, edited by hand or not in canonical order, an `IdentityError` with the position is raised.
+References are read by name. Finally, the schema is serialized again and compared with the record, so the ids in all
+references are also checked. The validity rules are in `ir_soundness`.
 """
 
 from typing import Any, NoReturn
@@ -85,7 +85,7 @@ class _RecordNode:
 
 
 def read_ir(ir_json: Any) -> SchemaIR:
-    """Return the schema in a record; raise `IdentityError` at the first unsound position."""
+    """Return the schema stored in a record; raise `IdentityError` for the first invalid position."""
     root_node = _RecordNode(ir_json)
     version_node = root_node.member("ir_version")
     if version_node.as_integer() != IR_VERSION:
@@ -109,7 +109,7 @@ def read_ir(ir_json: Any) -> SchemaIR:
 
 
 def _require_same_content(stored: Any, expected: Any, record_node: _RecordNode) -> None:
-    """Raise an error at the first position where the record differs from its own re-serialised content."""
+    """Raise an error for the first position at which the record differs from its re-serialized content."""
     if type(stored) is not type(expected):
         record_node.reject(f"got {compact_json(stored)}, expected {compact_json(expected)}")
     if isinstance(stored, dict):

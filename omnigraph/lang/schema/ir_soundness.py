@@ -1,6 +1,7 @@
-"""Soundness of an accepted schema: unique ids, resolvable references, satisfied interfaces.
+"""Check that an accepted schema is sound: ids are unique, references resolve, and interfaces are satisfied.
 
-This module defines the rules that hold for every `SchemaIR`, regardless of its source. Nothing is repaired.
+This module defines the rules that hold for every `SchemaIR`, regardless of its source. A schema that is not sound is
+never repaired.
 """
 
 import re
@@ -15,7 +16,7 @@ _ID_LIMIT = 2**64
 
 
 def find_unsoundness(ir: SchemaIR) -> str | None:
-    """Return the first reason why a schema with identity cannot be trusted, or None."""
+    """Return the first reason why an accepted schema is not sound, or None if it is sound."""
     for rule in (_domain_faults, _duplicate_name_faults, _id_faults, _reference_faults, _provenance_faults):
         reason = next(iter(rule(ir)), None)
         if reason is not None:

@@ -1,7 +1,7 @@
 """Warnings about schemas that are valid but probably not intended.
 
-This module defines the rules for style and for declarations without effect. A rule is a generator over one
-declaration; `RULES` lists all of them. Lint never rejects a schema: only `check` does.
+This module defines rules about style and about declarations that have no effect. A rule is a generator over one
+declaration; `RULES` lists all of them. Lint never rejects a schema; only `check` does.
 """
 
 import re
@@ -35,8 +35,8 @@ _SNAKE_CASE = re.compile(r"[a-z_][a-z0-9_]*")
 class LintContext:
     """Facts about the entire schema, for rules that need more than one declaration.
 
-    `names_by_declaration` contains the names of each kind of declaration. `indexed_by_interface` contains, for each
-    interface, the columns in an `@index(…)` of the nodes that implement it.
+    `names_by_declaration` contains the names of each kind of declaration. `indexed_by_interface` maps each interface to
+    the columns that its implementing nodes list in an `@index(…)`.
     """
 
     names_by_declaration: dict[type[Declaration], set[str]]
@@ -58,7 +58,7 @@ SchemaLintRule = Callable[[Declaration, LintContext], Iterator[SchemaLintFinding
 
 
 def lint(parsed: ParsedSchema, severities: Mapping[str, LintLevel]) -> tuple[Diagnostic, ...]:
-    """Return the findings about every parsed declaration that `@allow` does not suppress, by position."""
+    """Return the findings that `@allow` does not suppress, for every parsed declaration, sorted by position."""
     _require_known_codes(severities)
     lint_context = _build_lint_context(parsed.declarations)
     levels_by_code: dict[str, LintLevel] = {code: entry.severity for code, entry in CODES.items()}
@@ -96,7 +96,7 @@ def _silenced_codes(declaration: Declaration, owner_property: Property | None) -
 
 
 def check_type_names(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report type names that are not in PascalCase, because queries lower-case only the first letter."""
+    """Report type names that are not in PascalCase, because queries change only the first letter to lower case."""
     name = declaration.name
     if not _PASCAL_CASE.fullmatch(name.text):
         suggestion = "".join(name_part[:1].upper() + name_part[1:] for name_part in name.text.split("_"))
@@ -116,7 +116,7 @@ def check_property_names(declaration: Declaration, lint_context: LintContext) ->
 
 
 def check_annotations(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report unknown annotations, and constraint annotations that have no effect here."""
+    """Report unknown annotations, and constraint annotations that have no effect where they are written."""
     for annotation, owner_property in _annotations_with_owner(declaration):
         annotation_name = annotation.name.text
         if annotation_name in _BARE_CONSTRAINT_HINTS and not (annotation_name == "default" and annotation.arguments):
@@ -134,7 +134,7 @@ def check_annotations(declaration: Declaration, lint_context: LintContext) -> It
 
 
 def check_rename_hints(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report a rename hint whose old name is still in use, because it renames nothing."""
+    """Report a rename hint whose old name is still in use, because the hint has no effect."""
     used_type_names = lint_context.names_by_declaration[type(declaration)]
     used_property_names = {declared_property.name.text for declared_property in _declared_properties(declaration)}
     for annotation, owner_property in _annotations_with_owner(declaration):
@@ -158,7 +158,7 @@ def check_allowed_codes(declaration: Declaration, lint_context: LintContext) -> 
 
 
 def check_vectors(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report a vector that is neither computed nor indexed, because it is probably unfinished."""
+    """Report a vector that is neither computed nor indexed, because its declaration is probably incomplete."""
     indexed_columns = _body_indexed_columns(declaration)
     if isinstance(declaration, InterfaceDeclaration):
         indexed_columns = lint_context.indexed_by_interface[declaration.name.text]

@@ -1,7 +1,7 @@
-r"""Literals in a schema file: decode quoted strings and parse numbers.
+r"""Decode the quoted strings and parse the numbers in a schema file.
 
-This module owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. Property types do not
-matter here.
+This module owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. Property types are not
+considered here.
 """
 
 import math
@@ -32,7 +32,7 @@ def decode_string(quoted: str) -> str:
 
 
 def find_unknown_escapes(quoted: str) -> list[tuple[int, str]]:
-    r"""Return the unknown escapes, with their offsets in the quoted text.
+    r"""Return the unknown escapes and their offsets in the quoted text.
 
     >>> find_unknown_escapes(r'"a\qb"')
     [(2, '\\q')]
@@ -57,7 +57,7 @@ def quoted_offset(quoted: str, decoded_index: int) -> int:
 
 
 def parse_integer(literal: Literal) -> int | None:
-    """Return the integer value of a literal, or None if it is not an integer or is far too long.
+    """Return the integer value of a literal, or None if it is not an integer or has too many digits.
 
     >>> parse_integer(Literal("int", "-7"))
     -7
@@ -68,7 +68,7 @@ def parse_integer(literal: Literal) -> int | None:
 
 
 def parse_number(literal: Literal) -> int | float | None:
-    """Return the numeric value of a literal, exact for integers, or None if it is not a finite number.
+    """Return the numeric value of a literal (exact for integers), or None if it is not a finite number.
 
     >>> parse_number(Literal("float", "1e3"))
     1000.0

@@ -3,7 +3,7 @@
 This module defines the nodes that the parser builds and the formatter prints. Nothing is resolved or checked:
 interfaces are not expanded and names may be undefined (see `catalog` for the checked form).
 Equality ignores spans, so two files with the same meaning have equal trees.
-A `body` is the span from `{` to `}`.
+The `body` of a declaration is the span from `{` to `}`.
 """
 
 from dataclasses import field
@@ -44,7 +44,7 @@ class Option:
 
 @record
 class Annotation:
-    """`@name`, `@name(argument, ...)` or `@name(argument, key=value)`."""
+    """An annotation: `@name`, `@name(argument, ...)` or `@name(argument, key=value)`."""
 
     name: Name
     arguments: tuple[Literal, ...] = ()
@@ -54,7 +54,7 @@ class Annotation:
 
 @record
 class Property:
-    """`title: String? @index`.
+    """A property declaration such as `title: String? @index`.
 
     `type_rejected` marks a type whose error has already been reported; `type` is then a placeholder.
     """
@@ -69,7 +69,7 @@ class Property:
 
 @record
 class Bounds:
-    """`0..9`, `0..`, `..9`: the bounds of a `@range`."""
+    """The bounds of a `@range`, such as `0..9`, `0..` or `..9`."""
 
     low: Literal | None
     high: Literal | None
@@ -78,7 +78,7 @@ class Bounds:
 
 @record
 class Constraint:
-    """A body constraint such as `@key(a, b)`, `@range(year, 1600..)`, `@index(a, kind="btree")`."""
+    """A body constraint such as `@key(a, b)`, `@range(year, 1600..)` or `@index(a, kind="btree")`."""
 
     kind: ConstraintKind
     arguments: tuple[Literal | Bounds, ...]
@@ -88,7 +88,7 @@ class Constraint:
 
 @record
 class Cardinality:
-    """`@card(low..high)`: the number of edges per source node; a `high` of None means unbounded."""
+    """A cardinality, `@card(low..high)`: the number of edges per source node, unbounded if `high` is None."""
 
     low: int
     high: int | None
@@ -100,7 +100,7 @@ DeclarationMember = Property | Constraint
 
 @record
 class InterfaceDeclaration:
-    """`interface Titled { title: String }`; its only annotation is `@allow`."""
+    """A declaration such as `interface Titled { title: String }`; its only annotation is `@allow`."""
 
     name: Name
     properties: tuple[Property, ...] = ()
@@ -111,7 +111,7 @@ class InterfaceDeclaration:
 
 @record
 class NodeDeclaration:
-    """`node Paper @description("..") implements Titled { ... }`."""
+    """A declaration such as `node Paper @description("..") implements Titled { ... }`."""
 
     name: Name
     annotations: tuple[Annotation, ...] = ()
@@ -123,7 +123,7 @@ class NodeDeclaration:
 
 @record
 class EdgeDeclaration:
-    """`edge Cites: Paper -> Paper @card(0..9) { ... }`."""
+    """A declaration such as `edge Cites: Paper -> Paper @card(0..9) { ... }`."""
 
     name: Name
     source: Name

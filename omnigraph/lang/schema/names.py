@@ -1,6 +1,6 @@
 """Reserved names, and suggestions for misspelled names.
 
-This module owns the names that no property may have, and the suggestions for names that are probably misspelled.
+This module owns the list of names that no property may have, and the search for similar names.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _MAX_CANDIDATES = 50
 
 
 def find_nearest_name(name: str, known_names: Iterable[str]) -> str | None:
-    """Return the known name most similar to `name`, or None if none is similar.
+    """Return the known name that is most similar to `name`, or None if no name is similar.
 
     >>> find_nearest_name("tilte", ["title", "year"])
     'title'
@@ -24,7 +24,7 @@ def find_nearest_name(name: str, known_names: Iterable[str]) -> str | None:
         return by_lower_case[name.lower()]
     from difflib import get_close_matches  # imported here because only misspelled names need it
 
-    # The comparison is slow, and a schema may contain thousands of names and just as many mistakes.
+    # The comparison is slow, and a schema may contain thousands of names and thousands of mistakes.
     similar_names = [candidate for candidate in candidates if candidate[:1] == name[:1] or candidate[-1:] == name[-1:]][
         :_MAX_CANDIDATES
     ]

@@ -1,8 +1,8 @@
 """Parse the text of a schema file into its syntax tree.
 
-This module owns the conversion of the parser's generic tree to `model`, and every rejection that needs only
-one declaration: misspelled names, unknown types, stray commas, invalid escapes. A rejected
-declaration is still read to its end, so that all its mistakes are reported together.
+This module owns the conversion of the parser's generic tree to `model`, and all errors that can be detected within one
+declaration: misspelled names, unknown types, stray commas and invalid escapes. An invalid declaration is still read to
+its end, so all its errors are reported together.
 """
 
 from collections.abc import Iterable
@@ -54,7 +54,7 @@ class ParsedSchema:
 
 
 def parse(source: SourceText) -> ParsedSchema:
-    """Return the syntax tree of a schema, with every syntax error. Never raises for invalid text."""
+    """Return the syntax tree of a schema and every syntax error; invalid text never raises an exception."""
     builder = _TreeBuilder(source)
     build_declaration = builder.build_declaration
     language = Language(
@@ -259,7 +259,7 @@ class _TreeBuilder:
     def _split_arguments(
         self, annotation_name: str, arguments: list[Literal | Bounds | Option]
     ) -> tuple[list[Literal | Bounds], list[Literal | Bounds], tuple[Option, ...]]:
-        """Split arguments into positional ones, positional ones misplaced after an option, and options."""
+        """Split arguments into positional arguments, positional arguments after an option (an error), and options."""
         first_option_index = next(
             (index for index, argument in enumerate(arguments) if isinstance(argument, Option)), len(arguments)
         )

@@ -1,4 +1,4 @@
-"""Wording of syntax errors: names of terminals, and hints for habits from other languages."""
+"""The wording of syntax errors: names of terminals, and hints for syntax from other languages."""
 
 import re
 

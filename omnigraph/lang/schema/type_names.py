@@ -1,4 +1,4 @@
-"""Look up types by the names that callers pass, with one error for unknown names.
+"""Look up types by name, and raise the same error for every unknown name.
 
 Query and schema checks report unknown types themselves, with positions in the text.
 """
@@ -43,8 +43,8 @@ def resolve_type(
 ) -> NodeType | EdgeType:
     """Return the type with this name; without a kind, a node type takes precedence.
 
-    With `ignore_case`, an edge type is found as in queries: an exact match first, then ignoring case. Raise
-    `InputError` for an unknown name, with the most similar name or `fallback_hint` as the hint.
+    With `ignore_case`, an edge type is looked up as in queries: by exact name first, then case-insensitively. Raise
+    `InputError` for an unknown name; its hint is the most similar name or `fallback_hint`.
     """
     require_text(type_name, "type")
     if kind in (None, "node") and (node_type := catalog.node(type_name)) is not None:
@@ -56,7 +56,7 @@ def resolve_type(
 
 
 def type_for_key(catalog: Catalog, table_key: TableKey) -> NodeType | EdgeType:
-    """Return the type of a table; every table in a branch state has one."""
+    """Return the type of a table; every table in a branch state has a type."""
     kind, type_name = table_key.kind, table_key.type_name
     entity_type: NodeType | EdgeType | None = catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
     if entity_type is None:
@@ -65,7 +65,7 @@ def type_for_key(catalog: Catalog, table_key: TableKey) -> NodeType | EdgeType:
 
 
 def type_names(catalog: Catalog, kind: str | None = None) -> list[str]:
-    """Return the names of all node and edge types, or of one kind."""
+    """Return the names of all node and edge types, or only those of one kind."""
     node_names = [node_type.name for node_type in catalog.nodes if kind in (None, "node")]
     return node_names + [edge_type.name for edge_type in catalog.edges if kind in (None, "edge")]
 

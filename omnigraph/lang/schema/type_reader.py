@@ -1,7 +1,7 @@
-"""Convert the type of a property, as written in a schema, to a `PropertyType`.
+"""Convert a property's type, as written in a schema, to a `PropertyType`.
 
 This module rejects invalid types: unknown names, unsupported lists, invalid dimensions and repeated enum values. A
-rejected type is replaced with a placeholder, so that parsing can continue.
+rejected type is replaced with a placeholder so that parsing can continue.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ _FOREIGN_TYPE_NAMES = {
 
 
 class TypeReader:
-    """Reads one type; `rejected` states whether the result is only a placeholder."""
+    """Reads one type; `rejected` is true if the result is only a placeholder."""
 
     def __init__(
         self, report_problem: Callable[[Span, str, str | None], None], source_span: Callable[[Any], Span]
@@ -53,7 +53,7 @@ class TypeReader:
         self.rejected = False
 
     def read_type(self, tree: Any) -> PropertyType:
-        """Return the property type of a `type` tree."""
+        """Return the property type for a `type` tree."""
         core_tree, nullable_token = tree.children
         property_type: PropertyType = getattr(self, f"_{core_tree.data}")(core_tree)
         return property_type.as_nullable(nullable_token is not None)

@@ -1,5 +1,5 @@
-"""Executors: where the long work of maintenance runs, in this process or in others.
+"""Executors, which run long maintenance jobs in this process or in other processes.
 
-Jobs and results are plain data. An executor decides nothing and publishes nothing: no version
-references the files that it wrote until its caller publishes them. Read `protocol.py` first.
+Jobs and results are plain data. An executor makes no decisions and publishes nothing: no version
+references the files it writes until its caller publishes them. Read `protocol.py` first.
 """

@@ -19,7 +19,7 @@ from .protocol import ClaimCheck, RemovalCallback, VersionKey
 
 @dataclass(frozen=True, slots=True)
 class LocalExecutor:
-    """Runs jobs in this process: several tables at once, but the jobs of each table in sequence."""
+    """Runs jobs in this process, several tables at a time, with the jobs of each table in sequence."""
 
     concurrent_tables: int | None = None  # None uses the environment variable
     name: str = "local"
@@ -45,12 +45,12 @@ class LocalExecutor:
         return (listed_file for directory in directories for listed_file in store.objects.list(directory))
 
     def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
-        """Return nothing, because the mark reads each version when it is needed."""
+        """Return an empty result, because the mark phase reads each version when it needs it."""
         del store, versions
         return {}
 
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files in rank order."""
+        """Remove files in the order of their rank."""
         remove_files(store, file_names, on_removed, check_claim)

@@ -18,7 +18,7 @@ ClaimCheck = Callable[[], None]
 class Executor(Protocol):
     """Runs maintenance jobs and returns results in job order; one failed job fails the call.
 
-    Any work may be done twice, only in part, or again by a later run.
+    Work may be done twice, done only partially, or repeated by a later run.
     """
 
     @property
@@ -27,17 +27,17 @@ class Executor(Protocol):
 
     @property
     def index_part_rows(self) -> int | None:
-        """The number of rows from which an index is built in parts; None means never."""
+        """The minimum number of rows at which an index is built in parts; None means never."""
 
     @property
     def reads_ahead(self) -> bool:
-        """Whether `read_versions` is worth a trial mark that determines the versions to read."""
+        """Whether to run a trial mark that determines the versions to pass to `read_versions`."""
 
     def compact_fragments(self, store: Store, jobs: Sequence[tuple[Table, str]]) -> list[str]:
         """Run compaction tasks."""
 
     def build_segments(self, store: Store, jobs: Sequence[tuple[Table, SegmentBuild]]) -> list[IndexSegment | None]:
-        """Build index segments; return None where there is no data yet to build one from."""
+        """Build index segments; return None for each segment that has no data yet."""
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
         """Read files and compare them with their checksums; return faults by file name."""
@@ -51,7 +51,7 @@ class Executor(Protocol):
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files in rank order; call `on_removed` once for each.
+        """Remove files in the order of their rank; call `on_removed` once for each file.
 
         `check_claim` is called before files are removed, and raises an error if the run must end.
         """

@@ -1,9 +1,9 @@
-"""Retention: which history is kept, and how the rest is removed alongside live readers and writers.
+"""Retention determines which history is kept, and removes the rest alongside live readers and writers.
 
-Correctness depends on a handshake between the collector and everything that may reference old data,
-never on clocks. No other code may remove a table file, a log chunk or a schema.
+Correctness depends on a handshake between the collector and all processes that may reference old
+data, never on clocks. No other code may remove a table file, a log chunk or a schema.
 
-Read `collect` first: it shows one run from start to end. Continue with `roots` (what is live),
-`protect` (what running operations need), `delete_queue` (the writers' side of the handshake) and
-`fence`.
+Read `collect_garbage` first: it shows one run from start to end. Continue with `mark_live` (what is live),
+`intent_protection` (what running operations need), `history.delete_queue` (the writers' side of the handshake) and
+`collector_fence`.
 """

@@ -1,7 +1,7 @@
-"""Prove that an entity is erased: search every file of a root, referenced or not.
+"""Verify that an entity was erased by searching every file of a root, referenced or not.
 
-This module defines what counts as a trace: the id as a value in a stored row, deleted or not, or in an
-index, or the bytes of the id in any other file. The search reads files, not versions, and writes nothing.
+This module defines what counts as a trace: the id as a value in an index or a stored row (deleted or not), or the bytes
+of the id in any other file. The search reads files, not versions, and writes nothing.
 """
 
 import io
@@ -49,7 +49,7 @@ class ResidualTrace:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Absence:
-    """The traces that a search found, and how much it read; true if there are no traces."""
+    """The traces that a search found, and how much it read; truthy if there are no traces."""
 
     type_name: str
     entity_id: str
@@ -79,7 +79,7 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class _EntitySearch:
-    """The id to search for, and the columns of each type in which it would identify the entity."""
+    """The id to search for, and the columns of each type in which the id identifies the entity."""
 
     store: Store
     entity_id: str
@@ -126,7 +126,7 @@ def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dic
 
 
 def _find_id_columns(store: Store, states: Iterable[GraphState], type_name: str) -> dict[TableKey, frozenset[str]]:
-    """Return the columns that hold ids of this type: `id` of its tables, and endpoints of edges."""
+    """Return the columns that contain ids of this type: the `id` of its tables, and the endpoints of edges."""
     require_text(type_name, "type")
     columns_by_type: dict[TableKey, frozenset[str]] = {}
     existing_types: set[str] = set()
@@ -168,15 +168,15 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
     body = search.store.objects.read(object_name) or b""
     is_text = object_name.startswith((layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC))
     if _contains_id_bytes(body, search.id_bytes, is_binary=not is_text):
-        # A manifest contains text only in its newest commits: their messages and authors.
+        # The only text in a manifest is the messages and authors of its newest commits.
         yield ResidualTrace(object_name, "log" if object_name.startswith(MANIFEST_ROOTS) else "bytes", type_key)
 
 
 def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: TableKey | None) -> bool:
     """Return whether the id is a value in a data file or an index file.
 
-    An index does not record the column of its values, and an unknown table does not record its
-    type.
+    All values of an index are searched, because an index does not record its column. In a table of
+    unknown type, all id and endpoint columns are searched.
     """
     if type_key is not None and type_key not in search.id_columns:
         return False

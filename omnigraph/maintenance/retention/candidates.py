@@ -1,7 +1,7 @@
-"""Select the files of a survey that nothing needs.
+"""Select the surveyed files that are no longer needed.
 
-This module defines which kinds of files a collector may remove. In a directory that is still used, only known kinds
-of files are selected, and never the versions that external tools see; in an unreferenced directory, everything is
+This module defines which kinds of files a collector may remove. In a directory that is still in use, only known kinds
+of files are selected, but never the versions that external tools see. In an unreferenced directory, all files are
 selected. Old manifest versions are handled in `old_versions`, because removing them needs no handshake.
 """
 
@@ -35,7 +35,7 @@ _KNOWN_SUBDIRECTORIES = {"_versions", "data", "_deletions", "_indices", "_transa
 
 
 def select_deletable(marking: Marking, protected: IntentProtection) -> list[str]:
-    """Select everything unreachable that is old enough and not newer than a running operation."""
+    """Select all unreachable files that are old enough and not newer than a running operation."""
     mark_tombstones(marking)
     mark_attached_versions(marking)
     survey, grace = marking.survey, marking.policy.grace
@@ -87,12 +87,12 @@ def mark_tombstones(marking: Marking) -> None:
 
 
 def used_directories(live: LiveSet) -> set[str]:
-    """Return the tables and manifests that are kept at least in part."""
+    """Return the tables and manifests that are at least partially kept."""
     return {*live.directories, *map(owning_directory, live.names)}
 
 
 def mark_attached_versions(marking: Marking) -> None:
-    """Keep what external tools see of a used table: its first version, and their own commits."""
+    """Keep the versions of a used table that external tools see: its first version and the tools' own commits."""
     for location in marking.used_tables:
         for version in attached_versions_of(marking.survey.files, location):
             version_key = (location, version)
@@ -111,7 +111,7 @@ def _table_candidates(marking: Marking) -> Iterator[str]:
 
 
 def _must_stay_for_tools(file_name: str) -> bool:
-    """Return whether a file belongs to the first version, or is not one of our detached versions."""
+    """Return whether a file belongs to the first version, or to a version that is not detached."""
     base_name = file_name.rpartition("/")[2]
     if subdirectory_of(file_name) == "_transactions":
         return base_name.startswith("0-")
@@ -121,7 +121,7 @@ def _must_stay_for_tools(file_name: str) -> bool:
 
 
 def _manifest_candidates(marking: Marking) -> Iterator[str]:
-    """Yield unreferenced fragments of used manifests, and all files of unused ones."""
+    """Yield the unreferenced fragments of used manifests, and all files of unused manifests."""
     used_locations = used_directories(marking.live)
     for directory, files in marking.survey.manifest_files().items():
         if directory not in used_locations:
@@ -132,7 +132,7 @@ def _manifest_candidates(marking: Marking) -> Iterator[str]:
 
 
 def _referenced_fragments(store: Store, files: Sequence[ListedObject], fragment_names: Sequence[str]) -> set[str]:
-    """Return the fragments that versions reference: all of them, if there are as many versions as fragments."""
+    """Return the fragments that versions reference, or all fragments if there are as many versions as fragments."""
     version_names = [listed_file.name for listed_file in files if attached_version_number(listed_file.name) is not None]
     if len(version_names) == len(fragment_names):
         return set(fragment_names)
@@ -155,7 +155,7 @@ def _is_old_enough(survey: FileSurvey, listed_file: ListedObject | None, min_age
 
 
 def find_orphans(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
-    """Return directories of branches and tags that were never created or never named."""
+    """Return directories of branches and tags whose creation was never completed."""
     branch_directories = {
         owning_directory(file_name) for file_name in deletable_names if file_name.startswith(f"{layout.BRANCHES}/")
     }
@@ -163,7 +163,7 @@ def find_orphans(marking: Marking, deletable_names: Sequence[str]) -> tuple[str,
 
 
 def find_unreferenced_tables(marking: Marking, deletable_names: Sequence[str]) -> tuple[str, ...]:
-    """Return table directories in which nothing is referenced any more."""
+    """Return table directories that contain no referenced files."""
     table_directories = {
         owning_directory(file_name) for file_name in deletable_names if file_name.startswith(TABLE_ROOTS)
     }

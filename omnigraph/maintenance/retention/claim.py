@@ -1,4 +1,4 @@
-"""The claim that keeps collectors apart; it only avoids duplicate work, since two concurrent collectors do no harm.
+"""The collector's claim, which only avoids duplicate work, because concurrent collectors do no harm.
 
 This module owns the lease on `__gc/claim`: it acquires the lease, renews it in the background,
 takes over a lease that was not renewed for a minute of store time, and detects its loss.
@@ -35,21 +35,21 @@ class CollectorClaim:
     def check(self) -> None:
         """Raise `ConcurrentCommit` if another collector has taken over the claim.
 
-        Called before each removal. Requests are sent only if no renewal has succeeded for a while, since the
-        process may have been suspended in the meantime.
+        This function is called before each removal. Requests are sent only if no renewal has succeeded for a while,
+        since the process may have been suspended.
         """
         self.has_started = True
         if clock_and_ids.monotonic() - self._renewed_at > TRUSTED_SECONDS:
             self.renew()
         if self._lost:
             raise ConcurrentCommit(
-                "another cleanup took over because this one was suspended for too long",
+                "another cleanup took over because this cleanup was suspended for too long",
                 effect="unknown",
-                hint="let the other cleanup finish; it also completes the work of this one",
+                hint="wait for the other cleanup to finish; it also completes this one's work",
             )
 
     def renew(self) -> None:
-        """Extend the lease, unless another collector owns it by now."""
+        """Extend the lease unless another collector has taken it over."""
         with self._lock:
             request_time = clock_and_ids.monotonic()
             self._lost = self._lost or _read_owner(self.store) != self.run_id
@@ -60,7 +60,7 @@ class CollectorClaim:
 
 @contextmanager
 def hold_claim(store: Store, run_id: str, store_time: datetime) -> Iterator[CollectorClaim]:
-    """Own the claim while the block runs; raise `ConcurrentCommit` if another collector is running."""
+    """Hold the claim while the block runs; raise `ConcurrentCommit` if another collector is running."""
     if not store.objects.create_json(CLAIM_NAME, {"run": run_id}):
         _take_over_expired(store, run_id, store_time)
     claim = CollectorClaim(store, run_id)
@@ -83,7 +83,7 @@ def _take_over_expired(store: Store, run_id: str, store_time: datetime) -> None:
     if renewal_times and store_time - renewal_times[0] <= CLAIM_LEASE:
         raise ConcurrentCommit(
             f"another cleanup is running; its lease was last renewed at {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
-            hint=f"let it finish; if it was killed, run cleanup again in {CLAIM_LEASE.seconds} seconds",
+            hint=f"wait for that cleanup to end; if it was killed, run cleanup again in {CLAIM_LEASE.seconds} seconds",
         )
     store.objects.write_lease(CLAIM_NAME, {"run": run_id})
 
@@ -94,6 +94,6 @@ def _release_claim(store: Store, run_id: str) -> None:
 
 
 def _read_owner(store: Store) -> str | None:
-    """Return the run that currently owns the claim."""
+    """Return the run that currently holds the claim."""
     members = store.objects.read_json(CLAIM_NAME)
     return None if members is None else members.get("run")

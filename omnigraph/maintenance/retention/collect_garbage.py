@@ -1,4 +1,4 @@
-"""A run of the collector, and its preview.
+"""Run the garbage collector, or preview what it would remove.
 
 The steps are ordered so that a file is removed only if nothing can start to reference it:
 
@@ -6,15 +6,15 @@ The steps are ordered so that a file is removed only if nothing can start to ref
    marking first would miss files that are published between the mark and the survey.
 2. Write the delete queue, then mark again. A process that needs to reference old data arms an
    intent and then reads the queue (see `delete_queue`). The collector writes the queue and then
-   reads the intents. Whatever the order, at least one side sees the other.
-3. Before the second mark, raise the fences. Ordinary writes have no intent. A fence makes writes
-   that staged earlier lose their swap and stage again, so none of their old files is published
-   after the second mark.
+   reads the intents. Regardless of the timing, at least one side sees the other.
+3. Before the second mark, raise the fences. Ordinary writes have no intent. A fence causes writes
+   that were staged earlier to lose their swap and stage again, so none of their old files are
+   published after the second mark.
 4. Record the sweep list once. The list is final for all collectors: files that are not on it may be
    referenced again, so a second, different list could remove them.
 5. Remove files, then the queue, then the sweep list.
 
-A crashed run is finished by the next one. A suspended run does no harm when it resumes.
+A crashed run is finished by the next run. A suspended run does no harm when it resumes.
 """
 
 import logging
@@ -56,7 +56,7 @@ CleanupProgress = Callable[[int, int], None]  # number of files removed so far, 
 
 @dataclass(slots=True)
 class _CleanupRun:
-    """A running cleanup: what it has marked, and what it has removed so far."""
+    """A running cleanup, with what it has marked and removed so far."""
 
     store: Store
     marking: Marking
@@ -87,7 +87,7 @@ def preview_cleanup(
     *,
     erase: bool = False,
 ) -> Cleanup:
-    """Report what a cleanup, or an erase, would remove now; write nothing."""
+    """Report what a cleanup or an erase would remove, without writing anything."""
     executor = executor or LocalExecutor()
     listing_time = clock_and_ids.now() if store.effects.read_only else intents.store_time(store)
     survey = take_survey(store, listing_time, executor)
@@ -98,7 +98,7 @@ def preview_cleanup(
     deleted_rows = None
     if erase:
         erasable_names, deleted_rows = preview_erase(marking)
-        # After the rewrite, the current head is one commit old, so the policy may keep its files.
+        # After the rewrite, the previous head is one commit old, so the policy may keep its files.
         deletable_names |= dict.fromkeys(erasable_names if not policy.keeps(1, timedelta()) else ())
     report = plan.complete_report(
         Cleanup(
@@ -118,14 +118,14 @@ def cleanup(
     executor: Executor | None = None,
     executor_for_files: ExecutorForFiles | None = None,
 ) -> Cleanup:
-    """Remove what nothing needs, alongside concurrent readers and writers.
+    """Remove files that are no longer needed, alongside concurrent readers and writers.
 
-    The `executor` lists files; `executor_for_files` may choose a different one for the rest of the
-    work, once the number of files is known.
+    The `executor` lists files; `executor_for_files` may choose a different executor for the rest of
+    the work, once the number of files is known.
 
     Crashed operations are finished or discarded first. Raises `ConcurrentCommit` if another cleanup
     is running or a branch is too busy to be fenced, and `Conflict` if something that must be kept
-    cannot be read; in these cases nothing is removed.
+    cannot be read; in these cases, nothing is removed.
     """
     executor = executor or LocalExecutor()
     recover(store)  # first, because intents of crashed operations would still protect their files
@@ -143,11 +143,11 @@ def cleanup(
         deletable_names = [file_name for file_name in plan.deletable_names if file_name not in removed_names]
         if deletable_names:
             queue_members = {"names": deletable_names, "run": run_id}
-            # From here on, other processes refuse to reference these names.
+            # From this point on, other processes refuse to reference these names.
             store.objects.create_json(layout.gc_name(run_id, QUEUE_PART), queue_members)
             _finish_run(run, run_id)
         store.dataset_cache.clear()  # cached handles may point to files that no longer exist
-        # Take a new survey, because the fences have added manifest versions since the first one.
+        # Take a new survey, because the fences have added manifest versions since the first survey.
         final_survey = take_survey(store, intents.store_time(store), executor)
         _trim_manifests(run, final_survey)
         dataset_rows = build_dataset_rows(
@@ -162,7 +162,7 @@ def cleanup(
 
 @dataclass(frozen=True, slots=True)
 class _CleanupPlan:
-    """What a cleanup removes, and what else its report contains."""
+    """The files that a cleanup removes, and other facts for its report."""
 
     deletable_names: list[str]
     unreferenced_paths: tuple[str, ...]
@@ -173,7 +173,7 @@ class _CleanupPlan:
     unnamed: tuple[Mapping[str, Any], ...] = ()
 
     def complete_report(self, report: Cleanup) -> Cleanup:
-        """Return a report with the findings of the plan added."""
+        """Return the report with the plan's findings added."""
         return replace(
             report,
             unreferenced_paths=self.unreferenced_paths,
@@ -186,7 +186,7 @@ class _CleanupPlan:
 
 
 def _plan_cleanup(marking: Marking, protected: IntentProtection) -> _CleanupPlan:
-    """Select what to remove; include unreferenced tables only if the policy says so."""
+    """Select the files to remove; include unreferenced tables only if the policy requires it."""
     deletable_names, survey = select_deletable(marking, protected), marking.survey
     unreferenced_paths = find_unreferenced_tables(marking, deletable_names)
     dropped_names = [file_name for file_name in deletable_names if owning_directory(file_name) in unreferenced_paths]
@@ -215,7 +215,7 @@ def _group_old_versions(marking: Marking, survey: FileSurvey) -> Iterator[list[s
 
 
 def _count_spared(report: Cleanup, marking: Marking) -> Cleanup:
-    """Count the files that only the grace period keeps, if the run removes nothing."""
+    """Count the files that are kept only by the grace period, if the run removes nothing."""
     policy = marking.policy
     if report.datasets or not policy.grace:
         return report
@@ -265,7 +265,7 @@ def _finish_abandoned_run(run: _CleanupRun, run_id: str) -> None:
 
 
 def _finish_run(run: _CleanupRun, run_id: str) -> None:
-    """Finish a run, either this process's own or an abandoned one."""
+    """Finish a run of this process, or an abandoned run."""
     store = run.store
     queued_names = read_listed_names(store, run_id, QUEUE_PART)
     sweep_names = read_listed_names(store, run_id, SWEEP_PART)
@@ -293,9 +293,9 @@ def _finish_run(run: _CleanupRun, run_id: str) -> None:
 def _recheck_after_fence(run: _CleanupRun, queued_names: list[str]) -> list[str]:
     """Raise the fences, mark again, and return the queued names that are still unreachable.
 
-    References move while they are read: from an intent to a head when it publishes, or from a head
-    to an intent when a branch is forked and its source deleted. Reading the heads both before and
-    after the intents catches both directions.
+    References can move while they are read: from an intent to a head when the operation publishes,
+    or from a head to an intent when a branch is forked and its source is deleted. Reading the heads
+    both before and after the intents catches moves in both directions.
     """
     raise_fences(run.store, queued_names, run.marking.unnamed)
     second_marking = run.marking.start_over()
@@ -311,14 +311,14 @@ def _record_sweep_list(store: Store, run_id: str, sweep_names: list[str]) -> lis
     store.objects.create_json(layout.gc_name(run_id, SWEEP_PART), {"names": sweep_names})
     recorded_names = read_listed_names(store, run_id, SWEEP_PART)
     if recorded_names is None:
-        raise ConcurrentCommit("another cleanup finished this one", hint="run it again")
+        raise ConcurrentCommit("another cleanup completed this run", hint="run it again")
     return recorded_names
 
 
 def _abandon_run(store: Store, run_id: str) -> None:
-    """End a run by recording an empty result, so that no collector records a different one.
+    """End a run by recording an empty result, so no collector can record a different result.
 
-    If recording the result fails, too, the next collector finishes the run.
+    If recording the result also fails, the next collector finishes the run.
     """
     with suppress(StorageError, OSError, ConcurrentCommit):
         if _record_sweep_list(store, run_id, []) == []:
@@ -339,13 +339,13 @@ def _sweep_files(run: _CleanupRun, sweep_names: list[str]) -> None:
 def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
     """Remove old manifest versions and superseded refs, which nothing can reference any more.
 
-    These removals need no delete queue.
+    These removals do not need a delete queue.
     """
     blocked_directories: set[str] = set()
     for group in _group_old_versions(run.marking, survey):
         for file_name in group:
-            # Remove versions strictly in order: if one cannot be removed, the newer ones must stay as well,
-            # so that no old version remains below a gap.
+            # Remove versions strictly in order. If a version cannot be removed, all newer versions must stay as well,
+            # so no old version remains below a gap.
             if owning_directory(file_name) not in blocked_directories:
                 failures_before = len(run.failed_names)
                 remove_files(run.store, [file_name], run.record_removal, run.claim.check)

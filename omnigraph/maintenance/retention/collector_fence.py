@@ -1,8 +1,8 @@
-"""The fence: a new manifest version of a branch with the same state and the next collector epoch.
+"""The collector's fence, which is a new manifest version of a branch with the same state and the next epoch.
 
 A writer that staged before the fence loses its swap, sees the new epoch and stages again. Files that the writer
-staged earlier, which the second mark did not see, are therefore never published after that mark. A fence changes
-nothing that readers see.
+staged earlier, which the second mark did not see, are therefore never published after that mark. A fence does not
+change what readers see.
 """
 
 from collections.abc import Iterable
@@ -26,18 +26,18 @@ MAX_FENCE_ATTEMPTS = 50
 
 
 def raise_fences(store: Store, queued_names: Iterable[str], unnamed: Iterable[UnnamedManifest] = ()) -> int:
-    """Fence every branch on which a writer may be about to publish something queued.
+    """Fence every branch on which a writer may be about to publish a queued file.
 
-    Branches are listed after the queue has been written: on a branch that is created later, writers
-    also stage later. A branch that lost its ref object is fenced, too, because open handles can
-    still write to it. Return the number of fenced branches.
+    Branches are listed after the queue has been written, because writers on branches that are
+    created later also stage later. A branch that lost its ref object is also fenced, because open
+    handles can still write to it. Return the number of fenced branches.
     """
     affected_directories = {owning_directory(queued_name) for queued_name in queued_names}
     branch_refs = [ref for ref in list_refs(store) if ref.directory == layout.REFS]
     branch_refs += [Ref(branch.label, branch.ulid) for branch in unnamed if branch.kind == "branch"]
     states = {ref.ulid: _read_open_state(store, ref) for ref in branch_refs}
     named_locations = {entry.location for state in states.values() if state for entry in state.tables.values()}
-    # Log chunks, schemas and tables that no branch references could belong to any branch.
+    # Log chunks, schemas and tables that no branch references may belong to any branch.
     affects_every_branch = any(
         _may_belong_to_any_branch(directory) and directory not in named_locations for directory in affected_directories
     )
@@ -55,7 +55,7 @@ def _may_belong_to_any_branch(directory: str) -> bool:
 
 
 def _read_open_state(store: Store, ref: Ref) -> GraphState | None:
-    """Return the newest state; None if the branch has been deleted."""
+    """Return the newest state, or None if the branch has been deleted."""
     try:
         state = branch_state_of(store, ref.name, ref.ulid).refresh().state
     except GraphNotInitialized:
@@ -81,9 +81,9 @@ def _fence_branch(store: Store, ref: Ref) -> bool:
 
 
 def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:
-    """Swap in the next epoch; return False if the branch must be read again, whatever the outcome was.
+    """Swap in the next epoch; return False if the branch must be read again, regardless of the outcome.
 
-    A fence needs no proof of the outcome: the next read shows whether the epoch was raised.
+    A fence does not need to know the outcome of its swap: the next read shows whether the epoch was raised.
     """
     head = base_manifest.state.head
     next_head = replace(head, gc_epoch=head.gc_epoch + 1, nonce=clock_and_ids.new_nonce())

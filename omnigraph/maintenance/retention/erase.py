@@ -1,8 +1,8 @@
-"""Rewrite tables that still hold deleted rows or dropped columns, so that their files can be removed.
+"""Rewrite tables that still contain deleted rows or dropped columns, so that their files can be removed.
 
 A deleted row is only marked as deleted: its data file and the indexes still contain it. A dropped
-column is merely no longer referenced. The rewrite does not change the content: it is published as
-maintenance, and is planned again if it loses to a writer.
+column is no longer referenced, but its values remain in the data files. The rewrite does not change
+the content: it is published as maintenance, and is planned again if another writer publishes first.
 """
 
 from contextlib import suppress
@@ -32,7 +32,7 @@ MAINTENANCE_ACTOR = "omnigraph:maintenance"
 def rewrite_deleted_data(store: Store) -> int:
     """Rewrite tables with deleted data on every branch, and rebuild their indexes.
 
-    Return the number of commits. A tag is never rewritten: unless the tag is deleted, its data
+    Return the number of commits that were created. A tag is never rewritten: unless the tag is deleted, its data
     remains.
     """
     commit_count = 0
@@ -43,7 +43,7 @@ def rewrite_deleted_data(store: Store) -> int:
 
 
 def _rewrite_branch(branch_state: BranchState) -> int:
-    """Rewrite one branch; a branch that has been deleted in the meantime needs no more work."""
+    """Rewrite one branch; do nothing more if the branch has been deleted in the meantime."""
     commit_count = 0
     try:
         indexed_columns = _read_index_kinds(branch_state)  # read first, because a rewrite may drop an index
@@ -86,7 +86,7 @@ def _read_index_kinds(branch_state: BranchState) -> dict[str, dict[str, str]]:
 
 
 def _publish_rebuilt_indexes(branch_state: BranchState, earlier_indexes: dict[str, dict[str, str]]) -> bool:
-    """Rebuild the indexes, which still hold values of rows that were deleted after they were built."""
+    """Rebuild the indexes, which still contain values of rows that were deleted after the indexes were built."""
 
     def prepare_indexes(txn: WriteTxn) -> PublishPlan | None:
         staged_changes: dict[TableKey, StagedChange] = {}

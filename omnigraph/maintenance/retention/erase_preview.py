@@ -1,7 +1,7 @@
-"""Preview of an erase: what it removes beyond a cleanup, namely deleted data and old indexes.
+"""Preview what an erase removes in addition to a cleanup: deleted data and old indexes.
 
-The preview only reads and counts. Files that tags, merge bases and external tools need are left
-out, because a rewrite does not free them.
+The preview only reads and counts. Files that tags, merge bases and external tools need are
+excluded, because a rewrite does not free them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -60,7 +60,7 @@ def _table_entries(states: list[GraphState]) -> Iterator[TableEntry]:
 
 
 def _split_rewritten_version(marking: Marking, entry: TableEntry, rewritten: LiveSet, retained: LiveSet) -> int:
-    """Split the files of a version into those to be rewritten and those that a new version still uses."""
+    """Split the files of a version into files to be rewritten and files that a new version still uses."""
     version_key = (entry.location, entry.lance_version)
     version_content = marking.version_contents.get(version_key)
     if version_content is None:

@@ -1,7 +1,7 @@
-"""List every file that a collector may remove, with size and store time.
+"""List every file that a collector may remove, with its size and store time.
 
 This module determines which directories are listed, and which table or manifest each file belongs
-to. It never reads file contents.
+to. File contents are never read.
 """
 
 from collections.abc import Mapping
@@ -22,24 +22,24 @@ _SURVEYED_ROOTS = (*TABLE_ROOTS, *MANIFEST_ROOTS, layout.COMMITS, layout.SCHEMAS
 
 @dataclass(frozen=True, slots=True)
 class FileSurvey:
-    """The files at one point in time, by name; `unfinished` are temporary files that were never renamed."""
+    """The files at one point in time, by name; `unfinished` contains temporary files that were never renamed."""
 
     taken_at: datetime
     files: Mapping[str, ListedObject]
     unfinished: Mapping[str, ListedObject]
 
     def size_of(self, file_name: str) -> int:
-        """Return the size of a file in bytes; 0 if it was not listed."""
+        """Return the size of a file in bytes, or 0 if it was not listed."""
         listed_file = self.files.get(file_name) or self.unfinished.get(file_name)
         return listed_file.size if listed_file is not None else 0
 
     def modified_time(self, file_name: str) -> datetime | None:
-        """Return the store time of a file; None if it was not listed."""
+        """Return the store time of a file, or None if it was not listed."""
         listed_file = self.files.get(file_name) or self.unfinished.get(file_name)
         return listed_file.modified if listed_file is not None else None
 
     def with_sizes_of(self, other_survey: "FileSurvey") -> "FileSurvey":
-        """Return this survey with the sizes of files that another survey listed."""
+        """Return this survey, extended by the sizes of the files in another survey."""
         return FileSurvey(self.taken_at, {**other_survey.files, **self.files}, self.unfinished)
 
     def manifest_files(self) -> dict[str, list[ListedObject]]:

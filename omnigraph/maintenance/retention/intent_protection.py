@@ -1,9 +1,8 @@
-"""What intents protect: the states they are based on or reference, and what they create or staged.
+"""Protect what intents need: the states that they are based on or reference, and files that they create or staged.
 
-An intent protects every file that is newer than itself, because it is unknown what its owner will
-write, and everything that it has confirmed. An intent that was set aside protects the same files
-until it is dropped. Anything that an unreadable intent might need is spared: the less is known, the
-less is removed.
+An intent protects everything that it has confirmed. An intent also protects every file that is
+newer than itself, because it is unknown what its owner will write. An intent that was set aside
+protects the same files until it is dropped. Anything that an unreadable intent might need is kept.
 """
 
 import logging
@@ -62,7 +61,7 @@ def mark_intents(marking: Marking) -> IntentProtection:
 def _protect_operation(
     marking: Marking, protection: IntentProtection, operation: PendingIntent | UnreadableIntent, label_suffix: str
 ) -> None:
-    """Protect what one intent needs, and list the intent as a holder."""
+    """Protect the files that one intent needs, and list the intent as a holder."""
     if isinstance(operation, PendingIntent):
         is_known = _protect_pending(marking, operation)
         operation_label = _OPERATION_LABELS.get(operation.intent.operation, operation.intent.operation)
@@ -76,12 +75,13 @@ def _protect_operation(
         holder = f"{holder}: the files it needs cannot be determined, so no table files are removed"
     marking.holders[holder] = None
     if may_write:
-        # Needed even for a confirmed intent, because blobs next to its files are not listed anywhere.
+        # This protection is needed even for a confirmed intent, because the blobs next to its files are not listed
+        # anywhere.
         protection.armed_times.append(operation.armed_at - _TIME_RESOLUTION)
 
 
 def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
-    """Protect what an intent references; return False if that cannot be read."""
+    """Protect the files that an intent references; return False if they cannot be determined."""
     try:
         with as_storage_errors("none"):
             _protect_intent(marking, pending.intent)
@@ -95,7 +95,7 @@ def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
 
 
 def _protect_unreadable(marking: Marking, unreadable_intent: UnreadableIntent) -> bool:
-    """Protect what a damaged intent confirmed; return False if it may need more than is readable now.
+    """Protect the files that a damaged intent confirmed; return False if it may need files that are unreadable now.
 
     Everything that a damaged intent wrote is newer than the intent itself. The state that the intent was based on
     may be removed: a retry after the intent's record is restored checks whether that state still exists.
@@ -140,7 +140,7 @@ def _protect_commit(marking: Marking, manifest_ulid: str, commit_id: str | None)
 
 
 def _protect_staged(marking: Marking, confirmation: Mapping[str, Any]) -> None:
-    """Protect what a confirmed operation will publish."""
+    """Protect the files that a confirmed operation will publish."""
     for staged_change in confirmation.get("writes", {}).values():
         marking.live.names |= set(staged_change["files"])
         marking.live.directories |= {file_name.rpartition(".")[0] for file_name in staged_change["files"]}

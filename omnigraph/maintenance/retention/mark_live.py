@@ -1,9 +1,9 @@
-"""The mark phase: find everything that branches, tags and their retained history need.
+"""The mark phase, which finds everything that branches, tags and their retained history need.
 
-This module determines which commits are kept: on every branch the newest by count and age,
-merged-in commits by age, merge bases of open branches, and the commits of tags. Everything that a
-head needs must be readable, otherwise nothing is removed at all. Historical data that an earlier
-cleanup removed is skipped.
+This module determines which commits are kept: the newest commits of every branch by count and age,
+merged-in commits by age, merge bases of open branches, and tagged commits. Everything that a head
+needs must be readable; otherwise, nothing is removed. Historical data that an earlier cleanup
+removed is skipped.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,13 +39,13 @@ VersionReader = Callable[[Store, str, int], VersionFiles]
 class Marking:
     """A mark phase in progress: the live set so far, and the data read to build it.
 
-    `version_contents` are the files of table versions. A version's files never change, so a second
+    `version_contents` maps table versions to their files. A version's files never change, so a second
     mark reads only new versions; `complete_versions` are the versions without a missing file.
-    `type_by_directory` maps table directories to types, `kept_commits` stay readable, and
-    `used_tables` are directories that are kept at least in part. `holders` describes the tags and
-    operations that retain data in addition to branches. `read_version` lists the files of a table
-    version. `unnamed` are branches and tags that lost their ref object: they count as live until
-    they are repaired or dropped.
+    `type_by_directory` maps table directories to types, `kept_commits` are the commits that remain
+    readable, and `used_tables` are directories that are at least partially kept. `holders`
+    describes the tags and operations that retain data in addition to branches. `read_version` lists
+    the files of a table version. `unnamed` are branches and tags that lost their ref object: they
+    are treated as live until they are repaired or dropped.
     """
 
     store: Store
@@ -107,7 +107,7 @@ class Marking:
             self.complete_versions.add(version_key)
 
     def creation_time(self, entry: TableEntry) -> datetime | None:
-        """Return the store time of a table version; None if the version is gone."""
+        """Return the store time of a table version, or None if the version no longer exists."""
         for version_file in version_file_names(entry.location, entry.lance_version):
             listed_file = self.survey.files.get(version_file) or self._find_listed(version_file)
             if listed_file is not None:
@@ -115,7 +115,7 @@ class Marking:
         return None
 
     def _check_complete(self, entry: TableEntry, required_by: str | None) -> None:
-        """Raise `Conflict` if a version has lost files.
+        """Raise `Conflict` if files of a version are missing.
 
         An incomplete version does not justify removing an older, complete version.
         """
@@ -138,7 +138,7 @@ class Marking:
 
 
 def unreadable_error(subject: str, detail: str) -> Conflict:
-    """Return the error that stops a run: unreadable data does not prove that anything may be removed."""
+    """Return the error that stops a run, because nothing may be removed on the basis of unreadable data."""
     return Conflict(
         f"{subject} cannot be read ({detail}); nothing was removed",
         hint="restore the files, or delete the branch or tag, and run cleanup again",
@@ -146,7 +146,7 @@ def unreadable_error(subject: str, detail: str) -> Conflict:
 
 
 def mark_heads(marking: Marking) -> None:
-    """Mark every branch and tag that exists now, and its retained history."""
+    """Mark every existing branch and tag and its retained history."""
     open_manifests = [(ref, manifest) for ref in list_refs(marking.store) for manifest in read_head(marking, ref)]
     logs: list[tuple[GraphState, HistoryLog]] = []
     for ref, manifest in open_manifests:
@@ -177,7 +177,7 @@ def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[
 
 
 def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest, ...]:
-    """Return the unnamed manifests that a cleanup must not touch: all except those that never had a name."""
+    """Return the unnamed manifests that a cleanup must keep, which are all except those that never had a name."""
     manifest_ulids = (directory.rpartition("/")[2] for directory in survey.manifest_files() if "/" in directory)
     unnamed_manifests, _ = find_manifests_without_ref(store, manifest_ulids)
     return tuple(unnamed for unnamed in unnamed_manifests if unnamed.status != "never_named")
@@ -186,7 +186,7 @@ def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest,
 def list_refs(store: Store) -> list[Ref]:
     """Return every open branch and tag ref; a ref that is closed during the listing may be missing.
 
-    A damaged ref object references nothing, so its manifest counts as unnamed.
+    A damaged ref object references nothing, so its manifest is treated as unnamed.
     """
     open_refs = [refs.MAIN_REF]
     for ref_directory in (layout.REFS, layout.TAGS):
@@ -212,7 +212,7 @@ def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
 
 
 def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
-    """Keep a branch's history; if its log chunks were merged in the meantime, read the branch again."""
+    """Keep a branch's history; read the branch again if its log chunks were merged in the meantime."""
     for _ in range(_MAX_LOG_READS):
         log = HistoryLog(marking.store, manifest.state)
         try:
@@ -256,14 +256,14 @@ def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None
 
 
 def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
-    """Return how long ago a commit was created, which is when its parents were superseded."""
+    """Return the time since a commit was created, which is when its parents were superseded."""
     entries = [entry for entry in child_commit.tables.values() if entry is not None]
     version_times = [time for time in map(marking.creation_time, entries) if time is not None]
     if entries and not version_times:
         return timedelta.max  # its files were removed long ago
-    # A merge adopts older versions, so the commit's own time counts as well, which can only make
-    # the commit younger. The age is never negative, even if the store's clock lags behind a
-    # writer's clock or counts whole seconds.
+    # A merge adopts older versions, so the commit's own time is also considered, which can only make the commit
+    # younger. The age is never negative, even if the store's clock lags behind a writer's clock or counts whole
+    # seconds.
     return max(
         timedelta(), marking.survey.taken_at - max(*version_times, child_commit.published, child_commit.published)
     )
@@ -272,7 +272,7 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
 def _keep_first_parents(
     marking: Marking, log: HistoryLog, first_parent_commits: list[Commit], erased_directories: frozenset[str]
 ) -> None:
-    """Keep consecutive commits, newest first: the full oldest state, then the changes after it."""
+    """Keep consecutive commits, newest first: mark the full state of the oldest commit, then the changes after it."""
     _keep_commits(marking, log, [first_parent_commits[-1].id], erased_directories)
     for commit in first_parent_commits[:-1]:
         marking.kept_commits.add(commit.id)

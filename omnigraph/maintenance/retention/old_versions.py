@@ -1,7 +1,8 @@
-"""Old manifest versions and superseded ref objects that a cleanup may remove at any time.
+"""Find old manifest versions and superseded ref objects, which a cleanup may remove at any time.
 
-The log holds the whole history, so old manifest versions are not needed: a process that still uses
-one reloads. The newest version of a manifest and the highest number of a ref are always kept.
+The log contains the whole history, so old manifest versions are not needed: a process that still
+uses an old version loads the newest one. The newest version of a manifest and the highest number of
+a ref are always kept.
 """
 
 from collections.abc import Iterator, Set
@@ -49,7 +50,7 @@ def old_versions(
 
 
 def _old_transactions(files: list[ListedObject], newest_version: int, modified_before: datetime) -> list[str]:
-    """Return the records of old swaps, which are no longer read."""
+    """Return the records of old swaps, which are no longer needed."""
     transaction_files = [
         transaction_file for transaction_file in files if subdirectory_of(transaction_file.name) == "_transactions"
     ]

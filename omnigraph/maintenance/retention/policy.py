@@ -1,7 +1,7 @@
-"""What a cleanup keeps: the newest commits by count, recent ones by age, and a grace period for readers.
+"""The retention policy of a cleanup: the newest commits by count, recent commits by age, and a grace period.
 
-This module is pure. Ages are differences of store times, measured from when a commit was
-superseded.
+This module does no I/O. Ages are differences between store times, measured from the time at which a
+commit was superseded.
 """
 
 import re
@@ -19,9 +19,9 @@ _POLICY_HINT = "keep=10 keeps the newest ten commits of every branch; older_than
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """At least one of `keep` and `older_than` must be set; a commit is removed if neither keeps it.
+    """At least one of `keep` and `older_than` must be set; a commit is removed if neither setting keeps it.
 
-    Directories of tables that nothing references any more are kept unless `purge_dropped` is set.
+    Directories of unreferenced tables are kept unless `purge_dropped` is set.
 
     >>> [RetentionPolicy(keep=2).keeps(position, timedelta(days=9)) for position in (1, 2)]
     [True, False]
@@ -40,7 +40,7 @@ class RetentionPolicy:
         return max(self.grace, self.older_than or timedelta())
 
     def keeps(self, first_parent_depth: int | None, age: timedelta) -> bool:
-        """Return whether a commit is kept, given its first-parent depth (0 is the head) and its age."""
+        """Return whether a commit is kept, given its age and its first-parent depth (0 for the head)."""
         within_count = first_parent_depth is not None and first_parent_depth < max(1, self.keep or 1)
         return within_count or age < self.minimum_age
 
@@ -52,7 +52,7 @@ def make_policy(
     *,
     purge_dropped: bool = False,
 ) -> RetentionPolicy:
-    """Build a policy from a caller's arguments; there is deliberately no default."""
+    """Build a policy from a caller's arguments; a default is deliberately not provided."""
     if keep is None and older_than is None:
         reason = "neither keep nor older_than is set"
         raise InputError("cleanup needs a retention policy", reason=reason, hint=_POLICY_HINT)
@@ -64,7 +64,7 @@ def make_policy(
 
 
 def parse_duration(value: Duration) -> timedelta:
-    """Parse a duration: a number of seconds, or a string such as `90s`, `30m`, `12h`, `7d`, `2w`.
+    """Parse a duration: a number of seconds, or a string such as `90s`, `30m`, `12h`, `7d` or `2w`.
 
     >>> parse_duration("7d") == parse_duration(7 * 24 * 3600) == timedelta(days=7)
     True
@@ -86,7 +86,7 @@ def parse_duration(value: Duration) -> timedelta:
 
 
 def _duration_error(duration_text: str) -> InputError:
-    hint = "give a number and a unit (s, m, h, d or w), such as 90s, 30m, 12h, 7d or 2w"
+    hint = "use a number and a unit (s, m, h, d or w), such as 90s, 30m, 12h, 7d or 2w"
     if duration_text.isdecimal():
         hint = f"{duration_text}d means days and {duration_text}s means seconds; m, h and w are also supported"
         message = f"'{duration_text}' has no unit: did you mean {duration_text}d or {duration_text}s?"

@@ -1,4 +1,4 @@
-"""The report of a cleanup: what it removed, or would remove, by type and in total.
+"""The report of a cleanup, which lists what was or would be removed, by type and in total.
 
 This module owns the wording of the report; it makes no decisions.
 """
@@ -14,7 +14,7 @@ from omnigraph.storage.file_roles import MANIFEST_ROOTS, attached_version_number
 
 @dataclass(frozen=True, slots=True)
 class DatasetCleanup:
-    """A type, or a directory without rows (`__manifest`, `_commits`, ...)."""
+    """A report row for a type, or for a directory without rows (`__manifest`, `_commits`, ...)."""
 
     type_key: str
     old_versions_removed: int = 0
@@ -33,14 +33,14 @@ class DatasetCleanup:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """The report of a run; `preview` means that nothing was removed.
+    """The report of a cleanup; if `preview` is true, nothing was removed.
 
-    `unreferenced_paths` are table directories that nothing references any more; they and their `unreferenced_bytes`
-    are kept unless their removal was requested. `orphans` are directories of branches and tags that were never
-    named. `spared_files` and `spared_bytes` count the files that only the grace period keeps; both are set only if
-    nothing is removed. `deleted_rows` is the number of rows that an erase would purge, set by its preview.
-    `held_by` are the tags and running operations that retain data. `engine` says where the work was done. `unnamed`
-    are branches and tags that lost their ref object; none of their files are removed.
+    `unreferenced_paths` are table directories that are no longer referenced; they and their `unreferenced_bytes` are
+    kept unless their removal was requested. `orphans` are directories of branches and tags that never had a name.
+    `spared_files` and `spared_bytes` count the files that are kept only by the grace period; both are set only if
+    nothing is removed. `deleted_rows` is the number of rows that an erase would purge, set by its preview. `held_by`
+    are the tags and running operations that retain data. `engine` is the executor that did the work. `unnamed` are
+    branches and tags that lost their ref object; none of their files are removed.
     """
 
     preview: bool
@@ -58,17 +58,17 @@ class Cleanup:
 
     @property
     def bytes_removed(self) -> int:
-        """Total bytes removed."""
+        """The total number of removed bytes."""
         return sum(dataset.bytes_removed for dataset in self.datasets)
 
     @property
     def old_versions_removed(self) -> int:
-        """Total number of versions removed."""
+        """The total number of removed versions."""
         return sum(dataset.old_versions_removed for dataset in self.datasets)
 
     @property
     def failed(self) -> tuple[DatasetCleanup, ...]:
-        """The datasets with files that could not be removed; the next run tries again."""
+        """The datasets with files that could not be removed; the next run tries again to remove them."""
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class Cleanup:
         }
 
     def _orphans_to_json(self) -> dict[str, list[list[str]]]:
-        """Return the removed directories, and the reasons why others could not be removed."""
+        """Return the removed directories, and the reasons why other directories could not be removed."""
         failed = [[row.type_key, row.error] for row in self.failed if row.error is not None]
         manifest_failures = [failure for failure in failed if failure[0] == layout.MANIFEST]
         reclaimed = [[layout.MANIFEST, directory] for directory in self.orphans]
@@ -127,7 +127,7 @@ def build_dataset_rows(
 
 
 def dataset_key(file_name: str, type_by_directory: Mapping[str, str]) -> str:
-    """Return the report row in which a file is counted: its type, if its directory is known."""
+    """Return the report row in which a file is counted, which is its type if its directory is known."""
     directory = owning_directory(file_name)
     if file_name.startswith(MANIFEST_ROOTS):
         return layout.MANIFEST

@@ -17,7 +17,7 @@ _GZIP, _ZSTD, _PARQUET, _ARROW = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1", b"AR
 
 
 def read_unpacked(file_path: Path, overlap_bytes: int) -> Iterator[bytes]:
-    """Yield the contents of a file in pieces; each starts with the last bytes of the previous piece.
+    """Yield the contents of a file in pieces; each piece starts with the last bytes of the previous piece.
 
     The overlap ensures that a match spanning two pieces is found.
     """
@@ -63,7 +63,7 @@ def _read_strings(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def _column_strings(column: pa.Array) -> Iterator[bytes]:
-    """Yield all strings of a column, joined by newlines, including those in lists and structs."""
+    """Yield all strings of a column, including strings in lists and structs, joined by newlines."""
     value_type = column.type
     if pa.types.is_dictionary(value_type):
         column = column.dictionary

@@ -1,8 +1,8 @@
 """Stop a cleanup before it removes data that lost manifest versions need.
 
-The record of a swap names the version it was based on. A base above the newest existing version
-proves that newer versions were published and lost: data that only they reference must be kept until
-a repair.
+The record of a swap contains the version that the swap was based on. A base above the newest existing version
+proves that newer versions were published and lost. Data that only these versions reference must be
+kept until a repair.
 """
 
 from omnigraph.errors import Conflict
@@ -13,8 +13,8 @@ from omnigraph.storage.file_roles import attached_version_number, subdirectory_o
 from omnigraph.storage.store import Store
 
 _HINT = (
-    "run `omnigraph repair`; if it cannot restore them, restore the files from a backup, or write"
-    " to the branch once to give them up"
+    "run `omnigraph repair`; if it cannot restore the versions, restore the files from a backup, or write"
+    " to the branch once to abandon the missing versions"
 )
 
 
@@ -46,7 +46,7 @@ def _newest_listed_version(store: Store, manifest_directory: str) -> int:
 
 
 def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: int) -> bool:
-    """Return whether newer versions were torn by a power loss and set aside, and so were never acknowledged."""
+    """Return whether newer versions were torn by a power loss and set aside; such versions were never acknowledged."""
     return any(
         torn_version > newest_version
         for outcome in list_recovery_records(store)
@@ -56,7 +56,7 @@ def _newer_was_set_aside(store: Store, manifest_directory: str, newest_version: 
 
 
 def parse_torn_version(event_id: str, manifest_directory: str) -> int:
-    """Return the manifest version that an audit event set aside; 0 if the event concerns a different manifest.
+    """Return the manifest version that an audit event set aside, or 0 if the event concerns a different manifest.
 
     >>> parse_torn_version("torn-40d76f1f51639ec0-7-1", "Person")
     7

@@ -1,9 +1,9 @@
-"""Full-text indexes: the tokens in a text column, and the rows that contain given tokens.
+"""Full-text indexes, which list the tokens in a text column and find the rows that contain given tokens.
 
-An index finds tokens exactly as they appear in the column, and a list of all tokens is stored beside
-it. The caller decides which tokens are equivalent, so changing that does not invalidate an index.
-Text is split only where Lance splits it too, so a query token is split the same way as the stored
-text. Results are candidates: all rows that contain a token, and perhaps others.
+An index finds tokens exactly as they appear in the column, and a list of all tokens is stored next to the index. The
+caller decides which tokens are equivalent, so a change in that decision does not invalidate an index. Text is split
+only where Lance also splits it, so a query token is split in the same way as the stored text. Results are candidates:
+they include all rows that contain a token, and possibly others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,10 +27,10 @@ from omnigraph.storage.table import Table
 from .ascii_tokens import tokenize_ascii
 
 TEXT_INDEX_KIND = "INVERTED"
-# Characters at which both Lance and the engine split. Where only one of the two splits, the token stays whole
-# here.
+# The characters at which both Lance and the engine split text. Tokens are not split at characters where only Lance or
+# only the engine splits.
 SEPARATOR_PATTERN = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
-# A token without any of these characters may contain nothing that Lance indexes.
+# A token without any of these characters may contain no text that Lance indexes.
 INDEXED_CHARACTERS = r"[\p{L}\p{N}]"
 _TEXT_KEY_PREFIX = "fulltext:"
 _TOKENIZER_OPTIONS: dict[str, Any] = {
@@ -47,7 +47,7 @@ _MAX_PENDING_TOKENS = 1 << 20  # tokens collected before equal ones are merged
 
 @dataclass(frozen=True, slots=True)
 class TextSegment:
-    """A segment of a full-text index, and the fragments it covers."""
+    """A segment of a full-text index, and the fragments that it covers."""
 
     index_name: str
     uuid: str
@@ -55,7 +55,7 @@ class TextSegment:
 
 
 def text_index_key(column: str) -> str:
-    """Return the key of a column's full-text index, which can exist beside the column's other index.
+    """Return the key of a column's full-text index, which can exist in addition to the column's other index.
 
     >>> text_index_key("body"), index_column("fulltext:body"), index_column("body")
     ('fulltext:body', 'body', 'body')
@@ -79,7 +79,7 @@ def text_segments(table: Table, column: str) -> list[TextSegment]:
 
 
 def write_text_index(store: Store, table: Table, column: str, index_name: str, fragment_ids: Sequence[int]) -> Index:
-    """Write a segment over some fragments, together with its tokens. No version names the segment yet."""
+    """Write a segment over some fragments, together with its tokens. No version references the segment yet."""
 
     def write_segment() -> Index:
         raw_segment = table.dataset.create_index_uncommitted(
@@ -90,7 +90,7 @@ def write_text_index(store: Store, table: Table, column: str, index_name: str, f
             replace=True,
             **_TOKENIZER_OPTIONS,
         )
-        # Until the segment is merged, it has a form that Lance cannot read.
+        # Until the segment is merged, Lance cannot read its format.
         merged_segment: Index = table.dataset.merge_existing_index_segments([raw_segment])
         _write_tokens(store, table, merged_segment.uuid, count_tokens(table, column, fragment_ids))
         return merged_segment
@@ -110,7 +110,7 @@ def count_tokens(table: Table, column: str, fragment_ids: Sequence[int]) -> pa.T
 
 
 def tokenize(column: pa.Array) -> pa.Array:
-    """Return the tokens of each string, some of them perhaps empty; only ASCII letters are lower-cased."""
+    """Return the tokens of each string, some of which may be empty; only ASCII letters are converted to lower case."""
     return pc.split_pattern_regex(pc.ascii_lower(column), SEPARATOR_PATTERN)
 
 
@@ -143,7 +143,7 @@ def tokens_file(table: Table, uuid: str) -> str:
 
 
 def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | None:
-    """Return the tokens of a segment; None, with a warning, if they cannot be read."""
+    """Return the tokens of a segment; warn and return None if they cannot be read."""
     from lance.file import LanceFileReader
 
     file_uri = store.root.uri_of(tokens_file(table, segment.uuid))
@@ -157,10 +157,10 @@ def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | 
 
 
 def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArray | None:
-    """Return the ids of the rows that contain one of these tokens, and perhaps some others, from the index.
+    """Return the row ids of rows that contain one of these tokens, and possibly others, from the index.
 
-    Row ids are sorted. Returns None if the index cannot be read. Rows that the index does not cover
-    are missing.
+    Row ids are sorted. The result is None if the index cannot be read. Rows that the index does not cover are missing
+    from the result.
     """
     from lance.query import MatchQuery
 

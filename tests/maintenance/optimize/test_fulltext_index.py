@@ -313,7 +313,7 @@ def test_check_reports_tokens_missing_from_the_index(monkeypatch: pytest.MonkeyP
         listed = fulltext.read_tokens
         monkeypatch.setattr(fulltext, "read_tokens", lambda *given: listed(*given)[:-2])  # type: ignore[index]
         (found,) = graph.maintenance.check().findings
-        assert "does not list 2 of the tokens" in found.reason
+        assert "is missing 2 of the tokens" in found.reason
 
 
 def made(place: Path, rows: list[dict[str, Any]]) -> Graph:

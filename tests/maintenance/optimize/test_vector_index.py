@@ -196,7 +196,7 @@ def test_vectors_the_index_cannot_hold_are_still_found(metric: str, odd: list[fl
 
 def test_index_is_built_once_a_vector_exists() -> None:
     with new_graph(SCHEMA.format(metric="cosine")) as graph:
-        told = [("node:P", "v", "there are no vectors yet to build the index from")]
+        told = [("node:P", "v", "there are no vectors to index yet")]
         assert graph.maintenance.pending_indices() == told
         graph.load({"P": rows_of([None] * 20)}, mode="append")
         done = graph.maintenance.optimize()

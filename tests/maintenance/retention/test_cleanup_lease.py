@@ -160,7 +160,7 @@ def test_a_killed_cleanup_is_finished_by_the_next_after_its_lease(store: Store, 
 
 
 @pytest.mark.parametrize(
-    ("behind", "reason"), [(DECIDED, "another cleanup finished this one"), (REMOVING, "took over")]
+    ("behind", "reason"), [(DECIDED, "another cleanup completed this run"), (REMOVING, "took over")]
 )
 def test_suspended_cleanup_removes_nothing_after_a_takeover(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: str, reason: str

@@ -248,7 +248,10 @@ def test_commands_report_set_aside_operations(graph: Graph, shell: Program) -> N
     put(graph._handle.store, BROKEN["branch without a name"](graph))
     recover_now(graph._handle.store)
     listed = shell("recovery", "list", graph.uri)
-    assert f"{ID}  set_aside  branch_create  main  -  operation {ID} does not record what it creates" in listed.out
+    assert (
+        f"{ID}  set_aside  branch_create  main  -  operation {ID} does not record the name and ULID of what it creates"
+        in listed.out
+    )
     told = json.loads(shell("recovery", "list", graph.uri, "--json").out)
     assert [one["operation_id"] for one in told["set_aside"]] == [ID]
     assert [one["recovery_kind"] for one in told["recoveries"]] == ["set_aside"]

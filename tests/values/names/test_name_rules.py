@@ -23,7 +23,7 @@ def test_branch_and_tag_names_are_validated(name: str, kind: str) -> None:
     ("name", "fault"),
     [
         ("x" * (MAX_NAME_BYTES + 1), "it takes 201 bytes, but at most 200 are allowed"),
-        ("x/" * 50 + "x", "it takes 201 bytes, but at most 200 are allowed; '/' counts as 3"),
+        ("x/" * 50 + "x", "it takes 201 bytes, but at most 200 are allowed; each '/' counts as 3 bytes"),
         (".", "no part of a name may begin or end with '.'"),
         ("a/.", "no part of a name may begin or end with '.'"),
         (".a", "no part of a name may begin or end with '.'"),
@@ -63,7 +63,7 @@ def test_stream_names_are_validated(name: str) -> None:
     [
         ("", "needs a name"),
         (" \t", "needs a name"),
-        (" a", "begins or ends with white space"),
+        (" a", "begins or ends with whitespace"),
         ("e\u0301", "normal form C"),
         ("a\x1bb", "printable"),
         ("\ud800", "printable"),

@@ -32,7 +32,7 @@ class CheckedQuery:
 
 
 def check_query(query: m.Query, catalog: Catalog, source: SourceText) -> CheckedQuery:
-    """Check a query; never raises. `source` is the text that the query's spans refer to."""
+    """Check a query without raising an error. `source` is the text that the query's spans refer to."""
     report = CheckReport(source)
     parameters = check_parameters(report, query.parameters)
     scope = Scope(catalog, report, {parameter.name: parameter.type for parameter in parameters})

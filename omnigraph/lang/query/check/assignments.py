@@ -1,7 +1,7 @@
-"""Assignments of insert and update: `age: $a`, `from: "ann"`, `bio: null`.
+"""Assignments of insert and update, such as `age: $a`, `from: "ann"` and `bio: null`.
 
-This module defines which values a property accepts. Literals are converted here, and parameters and expressions when
-the statement runs.
+This module defines which values a property accepts. This module converts literals; parameters and expressions are
+converted when the statement runs.
 """
 
 from omnigraph.lang.query import model as m

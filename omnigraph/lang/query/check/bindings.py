@@ -1,7 +1,7 @@
-"""Bindings: `$p: Person { name: "Ann" }`.
+"""Bindings, which introduce a variable with its node type and inline predicates.
 
 This module determines the types of bound nodes and the meaning of inline predicates: equality for scalars, membership
-for lists, `is null` for null.
+for lists, and `is null` for null.
 """
 
 from omnigraph.lang.query import model as m
@@ -57,7 +57,7 @@ def check_bindable(scope: Scope, variable: m.Variable) -> bool:
         scope.report.error(variable.span, message, "T23")
     elif bound_variable is not None and bound_variable.optional and variable.name not in scope.inherited_names:
         message = f"`${variable.name}` is bound in an `optional` block and may be null"
-        hint = "move this clause into that `optional` block or into a new one"
+        hint = "move this clause into that `optional` block or into a new `optional` block"
         scope.report.error(variable.span, message, hint=hint)
     else:
         return True
@@ -161,7 +161,7 @@ def _resolve_inline_value(scope: Scope, expression: m.Expression) -> TypedValue 
 
 
 def _value_mismatch(typed_value: TypedValue, property_type: PropertyType) -> str | None:
-    """Return why a value can never equal a value of the property, or None."""
+    """Return the reason why a value can never equal a value of the property, or None if it can."""
     if property_type.scalar is ScalarType.BLOB:
         return "a Blob cannot be matched"
     if typed_value.is_null:

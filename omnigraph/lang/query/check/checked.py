@@ -55,14 +55,14 @@ class CheckedFilter:
 
 @record
 class CheckedNegation:
-    """`not { .. }`."""
+    """A checked `not { .. }`."""
 
     match: "CheckedMatch"
 
 
 @record
 class CheckedOptional:
-    """`optional { .. }`."""
+    """A checked `optional { .. }`."""
 
     match: "CheckedMatch"
 
@@ -74,7 +74,7 @@ CheckedClause = CheckedBinding | CheckedTraversal | CheckedFilter | CheckedNegat
 class CheckedMatch:
     """A list of clauses and the variables that it introduces, in order of first appearance.
 
-    `node_types` maps each node variable among them to its type.
+    `node_types` maps each node variable among these to its type.
     """
 
     clauses: tuple[CheckedClause, ...]

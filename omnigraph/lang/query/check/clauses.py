@@ -1,7 +1,7 @@
 """The clauses of a `match`, in textual order, with nested `not` and `optional`.
 
-This module owns the dispatch of clauses to their checks, and the visibility of names in nested lists. Lowering
-later decides the order in which clauses run.
+This module dispatches clauses to their checks, and controls the visibility of names in nested lists. Lowering later
+decides the order in which clauses run.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -87,7 +87,7 @@ def _check_optional(scope: Scope, optional_match: m.OptionalMatch) -> list[Check
 def _check_linked_match(
     scope: Scope, inner_scope: Scope, clauses: tuple[m.Clause, ...], keyword_span: Span
 ) -> CheckedMatch:
-    """Check the inner match, which must refer to a variable from outside."""
+    """Check the inner match, which must refer to an outer variable."""
     errors_before = scope.report.error_count
     inner_match = check_match(inner_scope, clauses)
     if (

@@ -50,7 +50,7 @@ def check_grouped_parts(scope: Scope, columns: Sequence[plan.PlanColumn], typed_
         return True
     if has_group_value(typed_value.value, columns):
         return True
-    message = "in an expression with aggregates, every property outside of an aggregate must be a column of its own"
+    message = "in an expression with aggregates, every property outside an aggregate must also be a separate column"
     scope.report.error(typed_value.span, message, "T9")
     return False
 
@@ -73,7 +73,7 @@ def is_aggregated(projections: tuple[m.Projection, ...]) -> bool:
 
 
 def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Return a value that may be projected or sorted by, or None after reporting why not."""
+    """Return a value that may be projected or used as a sort key, or None after reporting an error."""
     match expression:
         case m.Aggregate():
             return check_aggregate(scope, expression)
@@ -133,7 +133,7 @@ def _resolve_argument(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None
 
 
 def _argument_mismatch(aggregate: m.Aggregate, argument: TypedValue) -> str | None:
-    """Return why the function does not accept the argument, or None."""
+    """Return the reason why the function does not accept the argument, or None if it does."""
     argument_type, type_text = argument.type, argument.describe_type()
     match aggregate.function:
         case "sum" | "avg":

@@ -17,7 +17,7 @@ from .typed_values import BOOL, STRING, TypedValue, is_comparable, is_scalar, is
 
 @record
 class ConditionRules:
-    """How operands and text searches are resolved, and the code that is used for a type mismatch."""
+    """The functions that resolve operands and text searches, and the code for a type mismatch."""
 
     report: CheckReport
     resolve_operand: Callable[[m.Expression], TypedValue | None]

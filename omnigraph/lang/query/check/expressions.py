@@ -77,7 +77,7 @@ def resolve_now(span: Span) -> TypedValue:
 
 
 def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return a parameter, a node, an edge or a path."""
+    """Resolve a variable to a parameter, a node, an edge or a path."""
     parameter_value = resolve_parameter(scope, variable)
     if parameter_value is not None:
         return parameter_value
@@ -110,7 +110,7 @@ def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
-    """Return a property, `id`, or an endpoint of an edge."""
+    """Resolve an access to a property, to `id`, or to an endpoint of an edge."""
     bound_variable = scope.variables.get(field.variable)
     if isinstance(bound_variable, NodeVariable):
         return _resolve_node_field(scope, field, bound_variable)
@@ -127,8 +127,8 @@ def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
 
 
 def report_hop_edge(scope: Scope, variable_name: str, span: Span) -> None:
-    """Report that an edge variable of several hops is read outside its traversal."""
-    message = f"`${variable_name}` stands for every edge on the way and cannot be read here"
+    """Report that an edge variable of a multi-hop traversal is read outside the traversal."""
+    message = f"`${variable_name}` stands for every edge on the path and cannot be used here"
     scope.report.error(span, message, "T23", hint="test the edges with `where`, directly after the traversal")
 
 

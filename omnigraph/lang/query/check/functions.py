@@ -1,7 +1,7 @@
 """Scalar functions: their names, arguments and result types (T25).
 
-This module owns the table of functions. Arguments that shape the whole column, such as a pattern, must be literals or
-parameters; the literals among them are checked here and the parameters when the query runs.
+This module contains the table of functions. Arguments that shape the whole column, such as a pattern, must be literals
+or parameters; literals are checked by this module, and parameters are checked when the query runs.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ PATH_FUNCTIONS = ("nodes", "edges", "cost")
 
 @record
 class ArgumentRule:
-    """What an argument must be: `expected` in words, and a test of its type."""
+    """The requirement for an argument; `expected` describes it, and `accepts` tests the argument's type."""
 
     expected: str
     accepts: Callable[[PropertyType], bool]
@@ -45,7 +45,7 @@ class FunctionRule:
 
     @property
     def min_count(self) -> int:
-        """Return the smallest number of arguments."""
+        """Return the minimum number of arguments."""
         return len(self.arguments) if self.required_count is None else self.required_count
 
 
@@ -149,7 +149,7 @@ def _report_unknown(rules: ScalarRules, call: m.ScalarCall) -> None:
         rules.report.error(_name_span(call), f"`{call.function}` cannot be used inside an expression", "T25")
         return
     if call.function in PATH_FUNCTIONS:
-        rules.report.error(call.span, f"`{call.function}` needs a path, and there are none here", "T26")
+        rules.report.error(call.span, f"`{call.function}` needs a path, but this query part binds no path", "T26")
         return
     function_names = sorted([*_FUNCTIONS, *PATH_FUNCTIONS, "coalesce"])
     hint = did_you_mean(call.function, function_names) or f"the functions are {', '.join(function_names)}"
@@ -193,7 +193,7 @@ def _resolve_coalesce(rules: ScalarRules, call: m.ScalarCall, arguments: list[Ty
     result_type = result_type.as_nullable(all(map(is_nullable, arguments)))
     for earlier_argument, argument in pairwise(arguments):
         if not is_nullable(earlier_argument):
-            message = "this argument of `coalesce` is never used, because the one before it is never null"
+            message = "this argument of `coalesce` is never used, because the argument before it is never null"
             rules.report.warn(argument.span, message, "L208", hint="remove it")
             break
     values = tuple(fit_alternative(argument, result_type) for argument in arguments)

@@ -1,4 +1,4 @@
-"""Groups: whether a read forms them, and the condition in `having` that keeps some of them.
+"""Grouping: whether a read groups its rows, and the `having` condition that filters the groups.
 
 This module defines what a `having` may name: columns by their names, and expressions of group keys,
 aggregates and constants.
@@ -27,12 +27,12 @@ def is_grouped(read_body: m.ReadBody) -> bool:
 
 
 def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...]) -> plan.Predicate | None:
-    """Return the predicate that groups must satisfy; None if there is no `having` or it is invalid."""
+    """Return the predicate that groups must satisfy, or None if there is no `having` or it is invalid."""
     if read_body.having is None:
         return None
     if not is_grouped(read_body):
         hint = "write the condition inside `match { .. }`, or use an aggregate such as `count(*)`"
-        scope.report.error(read_body.having.span, "`having` tests groups, and this query has none", "T9", hint=hint)
+        scope.report.error(read_body.having.span, "`having` tests groups, but this query has none", "T9", hint=hint)
         return None
 
     def resolve_operand(expression: m.Expression) -> TypedValue | None:

@@ -1,7 +1,7 @@
-"""Updates and deletes of what a `match` binds.
+"""Updates and deletes of the entities that a `match` binds.
 
 This module resolves the changed variable, the assigned values of the matched rows, and the columns that the match
-returns to the statement. The match itself is checked like that of a read.
+returns to the statement. The match itself is checked like the match of a read.
 """
 
 from omnigraph.lang.query import model as m
@@ -100,7 +100,7 @@ def _reject_blobs(scope: Scope, update: m.MatchedUpdate, assignments: tuple[plan
 def _read_of(
     checked_match: CheckedMatch, target: NodeVariable | EdgeVariable, row_columns: list[plan.PlanColumn]
 ) -> CheckedRead:
-    """Return the read of the changed ids and the assigned values, each combination once."""
+    """Return the read that yields the changed ids and the assigned values, each combination once."""
     id_type = STRING.as_nullable(target.optional)
     id_column = plan.PlanColumn(ID_COLUMN, plan.SystemValue(target.name, "id", id_type), id_type)
     return CheckedRead(

@@ -1,6 +1,6 @@
 """Determine which variables a part of the syntax tree names, before anything is resolved.
 
-Purely syntactic: the checker decides whether the names mean anything.
+This module is purely syntactic: the checker decides whether the names are valid.
 """
 
 from collections.abc import Iterable, Iterator

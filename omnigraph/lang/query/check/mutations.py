@@ -1,4 +1,4 @@
-"""Mutations: insert, update, delete.
+"""Mutations: insert, update and delete.
 
 This module checks the target, the assignments and the `where` of a statement (T10 to T14, T16, T3, T7, D2). Constraints
 on data, such as keys and ranges, are checked when the statement runs.

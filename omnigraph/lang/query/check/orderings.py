@@ -21,7 +21,7 @@ _BEST_FIRST_DIRECTIONS = {"bm25": "desc", "rrf": "desc", "nearest": "asc"}
 
 @record
 class CheckedOrder:
-    """The sort keys, and the ranking if the first key is one."""
+    """The sort keys, and the ranking if the first key is a ranking."""
 
     keys: tuple[plan.SortKey, ...] = ()
     ranking: plan.Ranking | None = None

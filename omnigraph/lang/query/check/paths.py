@@ -1,7 +1,7 @@
-"""Paths and edge tests of traversals: `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
+"""Paths and edge tests of traversals, as in `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
 
-This module checks the parts that refer to every edge on the way: the condition after `where`, the cost after `by`
-and the path variable. Such an edge variable is visible only in these parts, because it stands for many edges.
+This module checks the parts that refer to every edge of a path: the condition after `where`, the cost after `by` and
+the path variable. Such an edge variable is visible only in these parts, because it stands for many edges.
 """
 
 from typing import cast
@@ -23,7 +23,7 @@ _FUNCTION_TYPES = {"length": I64, "nodes": _ID_LIST, "edges": _ID_LIST, "cost": 
 
 
 def spans_many_edges(traversal: m.Traversal) -> bool:
-    """Return whether an edge variable of this traversal stands for every edge on the way."""
+    """Return whether an edge variable of this traversal stands for every edge of a path."""
     has_many_hops = traversal.hops is not None and (traversal.hops.low, traversal.hops.high) != (1, 1)
     return has_many_hops or traversal.path is not None
 
@@ -120,7 +120,7 @@ def _named_edge_variable(scope: Scope, traversal: m.Traversal, span: Span, keywo
     bound_variable = scope.variables.get(variable.name) if variable is not None else None
     if isinstance(bound_variable, EdgeVariable):
         return bound_variable
-    message = f"`{keyword}` needs a name for the edge"
+    message = f"`{keyword}` requires a named edge"
     hint = f"write `$a $e:{traversal.edges[0].text} $b {keyword} $e.…`"
     scope.report.error(span, message, "T23", hint=hint)
     return None
@@ -135,7 +135,7 @@ def hide_edge_variable(scope: Scope, traversal: m.Traversal) -> None:
 
 
 def is_path_call(scope: Scope, call: m.ScalarCall) -> bool:
-    """Return whether a function reads a path; `length` also takes other values, so its argument decides."""
+    """Return whether a function reads a path; `length` also takes other values, so it depends on the argument."""
     if call.function in PATH_FUNCTIONS:
         return True
     argument = call.arguments[0] if len(call.arguments) == 1 else None
@@ -144,7 +144,7 @@ def is_path_call(scope: Scope, call: m.ScalarCall) -> bool:
 
 
 def resolve_path_call(scope: Scope, call: m.ScalarCall) -> TypedValue | None:
-    """Return `length($p)` and the other functions of a path."""
+    """Resolve a call of a path function, such as `length($p)`."""
     argument = call.arguments[0] if len(call.arguments) == 1 else None
     bound_variable = scope.variables.get(argument.name) if isinstance(argument, m.Variable) else None
     if isinstance(bound_variable, BrokenVariable):

@@ -1,7 +1,7 @@
-"""Find mistakes in regular expressions of the RE2 syntax, without an RE2 library.
+"""Find mistakes in regular expressions in RE2 syntax, without an RE2 library.
 
 This module recognises definite mistakes only: unbalanced brackets, misplaced repetitions, bad escapes, and the
-constructs of other dialects that RE2 does not have. A mistake that it does not know is reported when the query runs.
+constructs of other dialects that RE2 does not have. All other mistakes are reported when the query runs.
 """
 
 import re

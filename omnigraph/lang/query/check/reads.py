@@ -1,6 +1,6 @@
 """One read: its match, its columns, its groups and their order.
 
-This module owns the sequence of the checks, and the requirement that a `match` binds a variable.
+This module runs the checks in sequence, and requires that a `match` binds a variable.
 """
 
 from omnigraph.errors.diagnostics import Span

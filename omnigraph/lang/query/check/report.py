@@ -1,7 +1,7 @@
 """Collect the diagnostics of one query.
 
-This module owns the list of diagnostics, each at a span of the source. Reporting never raises: a check
-reports an error and continues, so that one run finds every mistake.
+This module keeps the list of diagnostics, each at a span of the source. Reporting never raises: a check reports an
+error and continues, so that one run finds every mistake.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span

@@ -1,7 +1,8 @@
-"""Arithmetic and `case`: which operands fit together, and the type of the result.
+"""Arithmetic and `case`: which operands are compatible, and the type of the result.
 
-This module decides the types of computed values: integers are computed as I64, anything with a float and every `/` as
-F64. Function calls are checked in `functions`. Operands are resolved by the caller, who knows what names mean.
+This module decides the types of computed values: integers are computed as I64, and anything with a float or a `/` as
+F64. Function calls are checked in `functions`. The caller resolves the operands, because the meaning of names depends
+on the context.
 """
 
 from collections.abc import Callable
@@ -18,14 +19,14 @@ from .typed_values import F64, I64, STRING, TypedValue, is_comparable, is_scalar
 
 @record
 class ScalarRules:
-    """How operands and conditions inside an expression are resolved."""
+    """The functions that resolve operands and conditions inside an expression."""
 
     report: CheckReport
     resolve_operand: Callable[[m.Expression], TypedValue | None]
     check_condition: Callable[[m.Condition], plan.Predicate | None]
 
     def place(self, span: Span) -> plan.SourcePlace:
-        """Return where an expression stands, for errors that occur when the query runs."""
+        """Return the position of an expression, for errors that occur when the query runs."""
         return plan.SourcePlace(self.report.source, span)
 
 

@@ -1,7 +1,7 @@
 """The meaning of names at one point in a query.
 
-This module owns variables, parameters and their visibility in `not` and `optional`. A name whose declaration
-was invalid remains as a `BrokenVariable`, so that each mistake is reported once.
+This module tracks variables, parameters and their visibility in `not` and `optional`. A name whose declaration was
+invalid remains as a `BrokenVariable`, so that each mistake is reported once.
 """
 
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class EdgeVariable:
 
 @record
 class HopEdgeVariable:
-    """An edge variable that stands for every edge of a traversal with several hops; it cannot be read outside."""
+    """An edge variable that stands for every edge of a multi-hop traversal and cannot be read outside of it."""
 
     name: str
     optional: bool = False
@@ -45,7 +45,7 @@ class HopEdgeVariable:
 
 @record
 class PathVariable:
-    """A bound path through nodes of one type; `has_cost` states that its edges have a cost."""
+    """A bound path through nodes of one type; `has_cost` is true if its edges have a cost."""
 
     name: str
     type_name: str
@@ -68,9 +68,10 @@ BoundVariable = NodeVariable | EdgeVariable | HopEdgeVariable | PathVariable | B
 class Scope:
     """The names visible to one list of clauses.
 
-    `inherited_names` are the variables bound outside. `local_names` are all names in this list of
-    clauses and `reserved_names` those in the enclosing lists, even if they are bound later: a
-    variable of a `not` with such a name is a different variable and gets its own name in the plan.
+    `inherited_names` are the variables bound in enclosing scopes. `local_names` are all names in
+    this list of clauses and `reserved_names` those in the enclosing lists, even if they are bound
+    later: a variable of a `not` with such a name is a different variable and gets its own name in
+    the plan.
     """
 
     catalog: Catalog
@@ -118,7 +119,7 @@ class Scope:
         return list(islice(self.variables.items(), len(self.inherited_names), None))
 
     def adopt_optional(self, inner_scope: "Scope") -> None:
-        """Add the variables that an `optional` introduced, as nullable."""
+        """Add the variables that an `optional` introduced, as nullable variables."""
         for variable_name, bound_variable in inner_scope.introduced_variables():
             self.variables[variable_name] = changed(bound_variable, optional=True)
 

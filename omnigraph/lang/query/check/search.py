@@ -1,4 +1,4 @@
-"""Text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest`, `rrf`.
+"""Text conditions and rankings, namely `search`, `fuzzy`, `match_text`, `bm25`, `nearest` and `rrf`.
 
 This module defines the rules for the arguments of these functions (T15, T19, T20, T21). The caller decides where
 the functions are allowed.

@@ -1,4 +1,4 @@
-"""Traversals: `$a knows $b`, `$a <knows> $b`, `$a $w:knows $b`, `$a knows{1,3} $b`.
+"""Traversals, such as `$a knows $b`, `$a <knows> $b`, `$a $w:knows $b` and `$a knows{1,3} $b`.
 
 This module checks edges, directions and hop bounds, and determines the resulting endpoint types. The direction
 depends on the variables that are bound when a clause is reached, so clauses must be checked in textual order.
@@ -34,7 +34,7 @@ class _EndpointTypes:
 
 
 def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]:
-    """Return the checked clauses of a traversal, or none if it is invalid."""
+    """Return the checked clauses of a traversal, or no clauses if it is invalid."""
     edges = _resolve_edges(scope, traversal)
     hop_bounds = _check_hops(scope, traversal, edges or ())
     are_bindable = [_check_endpoint(scope, endpoint) for endpoint in (traversal.source, traversal.target)]

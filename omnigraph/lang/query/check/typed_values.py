@@ -1,6 +1,6 @@
 """Values with their types, and which types are compatible.
 
-This module owns the record of a resolved expression and its properties. The module depends on neither variables nor
+This module defines the record of a resolved expression and its properties. The module depends on neither variables nor
 clauses, and reports no errors.
 """
 

@@ -17,7 +17,7 @@ from .typed_values import TypedValue, common_type, is_scalar
 
 
 def check_union(scope: Scope, union_body: m.UnionBody) -> CheckedUnion:
-    """Check each part with variables of its own, then the columns that they have in common."""
+    """Check each part with its own variables, and then the columns that the parts have in common."""
     checked_parts = tuple(check_read(scope.without_variables(), part) for part in union_body.parts)
     names_match = [_check_names(scope, union_body.parts[0], part) for part in union_body.parts[1:]]
     columns = _common_columns(scope, union_body, checked_parts) if all(names_match) else ()
@@ -70,7 +70,7 @@ def _common_columns(
 def _merge_columns(
     scope: Scope, earlier_column: plan.PlanColumn, column: plan.PlanColumn, projection: m.Projection
 ) -> plan.PlanColumn:
-    """Return the column with the type of both; report types that do not fit together."""
+    """Return the column with the common type of both parts; report types that do not fit together."""
     if earlier_column.type is not None and column.type is not None:
         merged_type = common_type(earlier_column.type, column.type)
         if merged_type is not None:

@@ -1,7 +1,7 @@
 """Build the catalog of a parsed schema: run all checks in order and collect every error.
 
-Each check has its own module; this one defines the sequence. Errors never stop the checks: declarations that could not
-be read are left out, and errors that only result from the omission are not reported.
+Each check has its own module; this module defines their order. Errors never stop the checks: invalid declarations are
+skipped, and errors that follow only from a skipped declaration are not reported.
 """
 
 from collections.abc import Container, Iterable
@@ -28,8 +28,8 @@ def check(
 ) -> tuple[catalog.Catalog, tuple[Diagnostic, ...]]:
     """Return the catalog of a parsed schema and all semantic errors.
 
-    `existing_names` are exempt from the length limit. The catalog is valid only if neither this
-    function nor `parsed_schema` reports an error.
+    `existing_names` are exempt from the length limit. The catalog is valid only if neither the
+    result nor `parsed_schema` contains an error.
     """
     findings = SchemaFindings(parsed_schema.source)
     declarations = parsed_schema.declarations

@@ -1,4 +1,4 @@
-"""Checks across all declarations.
+"""Checks that compare the declarations of a schema with one another.
 
 This module reports duplicate names, undeclared endpoints, and edges whose names differ only in case.
 """
@@ -14,7 +14,7 @@ from .findings import CheckStage, SchemaFindings
 def check_unique_names(
     declaration_kind: str, declarations: Iterable[model.Declaration], findings: SchemaFindings
 ) -> None:
-    """Report two declarations of the same kind with the same name."""
+    """Report declarations that have the same kind and name."""
     first_by_name: dict[str, model.Name] = {}
     for name in (declaration.name for declaration in declarations):
         earlier_name = first_by_name.setdefault(name.text, name)
@@ -25,7 +25,7 @@ def check_unique_names(
 
 
 def check_edge_name_case(edges: Iterable[model.EdgeDeclaration], findings: SchemaFindings) -> None:
-    """Report edges that differ only in case, because queries look up edges ignoring case."""
+    """Report edges whose names differ only in case, because queries look up edges case-insensitively."""
     first_by_lower_case: dict[str, model.Name] = {}
     for name in (edge.name for edge in edges):
         earlier_name = first_by_lower_case.setdefault(name.text.lower(), name)

@@ -1,7 +1,7 @@
-"""Read the annotations of a header or a property.
+"""Read the annotations of declarations and properties.
 
-This module defines where annotations are allowed, how often, and with which arguments. Unknown annotations are stored
-verbatim. `constraints` checks columns, and `embeds` checks the sources of `@embed`.
+This module defines where each annotation is allowed, how often, and with which arguments. Unknown annotations are
+stored verbatim. `constraints` checks columns, and `embeds` checks the sources of `@embed`.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -23,7 +23,7 @@ _CONSTRAINT_NAMES = frozenset({*INLINE_CONSTRAINTS, "range", "check"})
 
 @record
 class HeaderAnnotations:
-    """The content of the annotations of a node, edge or interface."""
+    """The values read from the annotations of a node, edge or interface."""
 
     annotations: tuple[catalog.StoredAnnotation, ...] = ()
     rename_from: str | None = None
@@ -31,7 +31,7 @@ class HeaderAnnotations:
 
 
 def read_header_annotations(annotations: tuple[model.Annotation, ...], findings: SchemaFindings) -> HeaderAnnotations:
-    """Read the annotations of a header."""
+    """Read the annotations in a declaration's header."""
     valid_annotations = [
         annotation
         for annotation in _drop_repeated_annotations(annotations, findings)
@@ -82,7 +82,7 @@ def read_property(
 def _drop_repeated_annotations(
     annotations: tuple[model.Annotation, ...], findings: SchemaFindings
 ) -> list[model.Annotation]:
-    """Return the annotations with valid arguments, excluding illegal repetitions."""
+    """Return the annotations that have valid arguments, without illegal repetitions."""
     seen_names: set[str] = set()
     valid_annotations = []
     for annotation in annotations:

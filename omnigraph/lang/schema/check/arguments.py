@@ -1,4 +1,4 @@
-"""Arguments of annotations: their number and form."""
+"""Check the number and form of annotation arguments."""
 
 from omnigraph.lang.schema import model
 
@@ -26,7 +26,7 @@ def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> b
 
 
 def read_required_text(annotation: model.Annotation, findings: SchemaFindings, hint: str | None = None) -> str | None:
-    """Return the argument of an annotation; report a missing or blank one."""
+    """Return the argument of an annotation; report an error if it is missing or blank."""
     annotation_name = annotation.name.text
     hint = hint or f'write `@{annotation_name}("…")`'
     if not annotation.arguments:

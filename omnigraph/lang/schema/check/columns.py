@@ -1,4 +1,4 @@
-"""Resolve the columns that a constraint names, with their types."""
+"""Resolve the columns that a constraint refers to, with their types."""
 
 from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import model
@@ -15,7 +15,7 @@ _ENDPOINT_COLUMNS = ("dst", "src")
 
 @record
 class ConstraintColumn:
-    """A property or edge endpoint that a constraint names; `type` is None if it is unreadable."""
+    """A property or edge endpoint in a constraint; `type` is None if the declared type is invalid."""
 
     name: str
     type: PropertyType | None
@@ -23,7 +23,7 @@ class ConstraintColumn:
 
 
 def resolve_columns(draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings) -> list[ConstraintColumn]:
-    """Return the distinct columns of `@key`, `@unique` or `@index`; report unknown ones."""
+    """Return the distinct columns of a `@key`, `@unique` or `@index`; report unknown columns."""
     if not constraint.arguments:
         hint = f"write `@{constraint.kind}(property, …)`"
         message = f"`@{constraint.kind}` must name at least one property"
@@ -39,7 +39,7 @@ def resolve_columns(draft: TypeDraft, constraint: model.Constraint, findings: Sc
 def resolve_column(
     draft: TypeDraft, constraint: model.Constraint, argument: model.Literal | model.Bounds, findings: SchemaFindings
 ) -> ConstraintColumn | None:
-    """Return the column that one argument names, or None if it is rejected."""
+    """Return the column that an argument refers to, or None if the argument is rejected."""
     column_name = _read_column_name(constraint, argument, findings)
     if column_name is None:
         return None
@@ -64,7 +64,7 @@ def _read_column_name(
 ) -> str | None:
     hint = None
     if isinstance(argument, model.Literal):
-        # `true` is an ordinary word here: it may be the name of a property.
+        # `true` is not a keyword here: it may be the name of a property.
         if argument.kind in ("word", "bool") and is_identifier(argument.text):
             return argument.text
         hint = "write the property name without quotes" if argument.kind == "string" else None

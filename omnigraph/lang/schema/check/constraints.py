@@ -1,4 +1,4 @@
-"""Constraints `@key`, `@unique` and `@index`, in a body or inline after a property.
+"""Check `@key`, `@unique` and `@index` constraints, in a body or inline after a property.
 
 This module defines which columns a constraint may use. `indexes` checks the options of an index, and `value_rules`
 checks `@range` and `@check`.
@@ -82,7 +82,7 @@ def _constraint_sort_key(constraint: catalog.Constraint) -> tuple[str, str]:
 
 
 def _check_column_type(constraint_kind: str, column: ConstraintColumn, findings: SchemaFindings) -> bool:
-    """Return whether the constraint may use the column; report the reason if not."""
+    """Return whether the constraint may use the column; if not, report the reason."""
     mismatch = None if column.type is None else _describe_type_mismatch(constraint_kind, column.type)
     if mismatch is not None:
         message = f"`@{constraint_kind}` cannot use `{column.name}`: {mismatch}"

@@ -1,4 +1,4 @@
-"""`@default`: checks that the literal is a valid value of its property."""
+"""Check that the literal in a `@default` is a valid value of the property."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from .findings import CheckStage, SchemaFindings
 def read_default(
     declared_property: model.Property, annotation: model.Annotation | None, findings: SchemaFindings
 ) -> model.Literal | None:
-    """Return the literal of `@default(…)` if it is a valid value; bare `@default` has none."""
+    """Return the literal of `@default(…)` if it is valid; a bare `@default` has no literal."""
     if annotation is None or not annotation.arguments:
         return None
     problem = _find_argument_problem(annotation) or (
@@ -66,7 +66,7 @@ def _describe_type_problem(declared_property: model.Property, literal: model.Lit
 
 
 def _parse_value(property_type: PropertyType, literal: model.Literal) -> Any:
-    """Return the Python value of a literal whose form fits the type, otherwise None."""
+    """Return the Python value of a literal, or None if its form does not match the type."""
     if property_type.scalar is ScalarType.BOOL:
         return literal.text == "true" if literal.kind == "bool" else None
     if property_type.is_integer:

@@ -7,14 +7,14 @@ from omnigraph.records.frozen import record
 
 @record
 class PropertyDraft:
-    """A property: its declaration, and the parts of its definition that are known so far."""
+    """A property declaration and the parts of its definition that have been checked so far."""
 
     declaration: model.Property
     definition: catalog.PropertyDefinition
 
     @property
     def has_valid_type(self) -> bool:
-        """Return whether the type was read without an error."""
+        """Return whether the type is valid."""
         return not self.declaration.type_rejected
 
     def find_annotation(self, annotation_name: str) -> model.Annotation | None:
@@ -26,10 +26,10 @@ class PropertyDraft:
 
 @record
 class TypeDraft:
-    """A declaration with its properties; for a node, these include the properties of its interfaces.
+    """A declaration with its properties; a node also has the properties of its interfaces.
 
-    `has_all_interfaces` is False if an interface could not be read: a missing property may then
-    belong to that interface and must not be reported.
+    `has_all_interfaces` is False if an interface is invalid. A missing property may then belong to
+    that interface and must not be reported.
     """
 
     kind: catalog.TypeKind
@@ -40,7 +40,7 @@ class TypeDraft:
 
     @property
     def label(self) -> str:
-        """Return the label used in messages: ``node `Lamp```."""
+        """Return the label for messages: ``node `Lamp```."""
         return f"{self.kind} `{self.name.text}`"
 
 

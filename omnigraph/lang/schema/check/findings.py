@@ -1,6 +1,6 @@
 """Collect the errors of all schema checks.
 
-This module defines the order in which errors are shown: by check stage, then by position. The first error
+This module defines the order in which errors are reported: by check stage, then by position. The first error
 determines the error class, so the order of the stages is part of the language.
 """
 
@@ -21,12 +21,12 @@ class CheckStage(IntEnum):
 
     @property
     def kind(self) -> DiagnosticKind:
-        """Return the diagnostic kind of errors in this stage."""
+        """Return the diagnostic kind for errors of this stage."""
         return "catalog" if self >= CheckStage.CATALOG else "parse"
 
 
 class SchemaFindings:
-    """Collects errors; a repeated error at the same position is kept once."""
+    """Collects errors; identical errors at the same position are reported once."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
@@ -38,11 +38,11 @@ class SchemaFindings:
         self._diagnostics.setdefault((stage, span, message), diagnostic)
 
     def line_number(self, span: Span) -> int:
-        """Return the line on which a span begins."""
+        """Return the number of the line on which a span begins."""
         return self.source.locate(span.start)[0]
 
     def sorted_diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Return all errors by stage, then by position."""
+        """Return all errors, sorted by stage and then by position."""
         sorted_keys = sorted(
             self._diagnostics,
             key=lambda finding_key: (finding_key[0], finding_key[1].start, finding_key[1].end, finding_key[2]),

@@ -1,4 +1,4 @@
-"""The options of `@index`: kind, metric and language."""
+"""Check the options of `@index`: kind, metric and language."""
 
 from omnigraph.lang.schema import model
 from omnigraph.lang.schema.names import did_you_mean
@@ -18,7 +18,7 @@ _OptionProblem = tuple[str, str | None]
 def read_index_options(
     constraint: model.Constraint, columns: list[ConstraintColumn], findings: SchemaFindings
 ) -> tuple[tuple[str, str], ...]:
-    """Return the valid options of a constraint in name order; report the others."""
+    """Return the valid options of a constraint in name order; report invalid options."""
     valid_options: dict[str, str] = {}
     for option in constraint.options:
         problem = _find_option_problem(option, constraint, columns)
@@ -76,7 +76,7 @@ def _supports_type(index_kind: str, property_type: PropertyType) -> bool:
 def _find_detail_problem(
     option_name: str, constraint: model.Constraint, columns: list[ConstraintColumn]
 ) -> _OptionProblem | None:
-    """Return the problem with a `metric` without a vector, or with a `language` without full text."""
+    """Return the error for a `metric` on an index that is not a vector index, or a `language` without full text."""
     required_kind = "vector" if option_name == "metric" else "fulltext"
     declared_kind = next(
         (option.value.text for option in constraint.options if option.name.text == "kind"), required_kind

@@ -23,7 +23,7 @@ def expand_interfaces(
     unreadable_names: frozenset[tuple[str, str]],
     findings: SchemaFindings,
 ) -> TypeDraft:
-    """Return the node draft with the properties of its interfaces added."""
+    """Return the node draft extended by the properties of its interfaces."""
     property_drafts = dict(node_draft.properties)
     has_all_interfaces = True
     for interface_name in dict.fromkeys(implements):
@@ -105,6 +105,6 @@ def _origin_suffix(existing_property: PropertyDraft) -> str:
 
 
 def _comparable_definition(property_draft: PropertyDraft) -> catalog.PropertyDefinition:
-    """Return the definition without its origin and with sorted annotations, for comparison."""
+    """Return the definition in a comparable form: without its origin, and with sorted annotations."""
     sorted_annotations = tuple(sorted(property_draft.definition.annotations, key=repr))
     return replace(property_draft.definition, annotations=sorted_annotations, declared_directly=True, satisfies=())

@@ -1,7 +1,7 @@
 """Check the length of type and property names, which become file and column names.
 
-Only declared names are checked. Names that the graph already has are exempt, so that a schema with a
-long name from an earlier release can still be changed.
+Only declared names are checked. Names already in use in the graph are exempt, so a schema with long names from an
+earlier release can still be changed.
 """
 
 from collections.abc import Container, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""`@range` and `@check`: rules for the values of one property of a node."""
+"""Check `@range` and `@check`, which restrict the values of a node property."""
 
 from omnigraph.errors.diagnostics import Span
 from omnigraph.lang.schema import catalog, literals, model
@@ -12,7 +12,7 @@ from .findings import CheckStage, SchemaFindings
 def read_value_rule(
     draft: TypeDraft, constraint: model.Constraint, findings: SchemaFindings
 ) -> catalog.Constraint | None:
-    """Return the rule for a `@range` or `@check`, or None if it is rejected."""
+    """Return the rule that a `@range` or `@check` declares, or None if it is invalid."""
     if draft.kind == "edge":
         message = f"`@{constraint.kind}` is not allowed on {draft.label}"
         hint = "only nodes can have `@range` and `@check` constraints"
@@ -71,7 +71,7 @@ def _read_check(draft: TypeDraft, constraint: model.Constraint, findings: Schema
 def _check_column_kind(
     column: ConstraintColumn, constraint: model.Constraint, required_kind: str, findings: SchemaFindings
 ) -> bool:
-    """Return whether the column is `numeric` or `String` as required; unreadable types pass."""
+    """Return whether the column has the required type, `numeric` or `String`; invalid types are accepted."""
     if column.type is None:
         return True
     is_string = column.type.scalar is ScalarType.STRING and not column.type.is_list
@@ -98,7 +98,7 @@ def _check_pattern(pattern: model.Literal, findings: SchemaFindings) -> None:
 
 
 def _locate_pattern_error(pattern: model.Literal, reason: str, findings: SchemaFindings) -> tuple[Span, str]:
-    """Return the position and message of an RE2 error; RE2 quotes the part after the last colon."""
+    """Return the position and message of an RE2 error, which quotes part of the pattern after its last colon."""
     complaint, _, faulty_part = reason.partition(": ")
     part_index = pattern.text.find(faulty_part) if faulty_part else -1
     message = f"invalid pattern, {complaint}" + (f" `{faulty_part}`" if faulty_part else "")
@@ -111,7 +111,7 @@ def _locate_pattern_error(pattern: model.Literal, reason: str, findings: SchemaF
 
 
 def check_defaults(node: catalog.NodeType, findings: SchemaFindings) -> None:
-    """Reject a `@default` that violates a rule of its own node."""
+    """Reject a `@default` that violates a rule of the same node."""
     for rule in node.constraints:
         if not isinstance(rule, catalog.Range | catalog.Check):
             continue
@@ -126,7 +126,7 @@ def check_defaults(node: catalog.NodeType, findings: SchemaFindings) -> None:
 
 
 def _rule_applies(rule: catalog.Range | catalog.Check, definition: catalog.PropertyDefinition) -> bool:
-    """Return whether the rule supports the property's type; a mismatch has already been reported."""
+    """Return whether the rule supports the property's type; mismatches have already been reported."""
     if isinstance(rule, catalog.Range):
         return definition.type.is_numeric
     return definition.default is not None and definition.default.kind == "string"

@@ -1,7 +1,7 @@
-"""Three-way merges of schemas: combines what two branches changed since their common base.
+"""Three-way schema merges, which combine the changes of two branches since their common base.
 
-Changes are compared slot by slot and by identity, never by name; what cannot be combined becomes a conflict. The
-package is pure: it reads no data and changes nothing. Start with `merge`; `slots` defines what is compared.
+Changes are compared slot by slot and matched by id, never by name; changes that cannot be combined become conflicts.
+The package is pure: it reads no data and changes nothing. Start with `merge`; `slots` defines what is compared.
 """
 
 from .conflicts import Decide, SchemaConflict, SchemaMerge, SchemaVersion, Side, SourcedSchema

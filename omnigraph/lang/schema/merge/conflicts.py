@@ -1,7 +1,7 @@
 """The outcome of a schema merge: the merged schema, its conflicts, and how they were decided.
 
-This module owns the records that `merge_schemas` returns and the log that collects conflicts during a merge. It never
-decides a conflict itself; the caller's `decide` function does.
+This module owns the records that `merge_schemas` returns and the log that collects conflicts during a merge. Conflicts
+are resolved by the caller's `decide` function, never by this module.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ ConflictKind = Literal[
 
 
 class SourcedSchema(Protocol):
-    """A schema with its source text; `StoredSchema` is one."""
+    """The protocol of a schema with its source text, such as `StoredSchema`."""
 
     @property
     def source(self) -> str:
@@ -39,7 +39,7 @@ class SourcedSchema(Protocol):
 
 @record
 class SchemaVersion:
-    """A schema and its source text, for callers without a stored schema."""
+    """A schema and its source text, for callers that have no stored schema."""
 
     source: str
     ir: SchemaIR
@@ -47,11 +47,11 @@ class SchemaVersion:
 
 @record
 class SchemaConflict:
-    """One pair of changes that cannot be combined.
+    """A pair of changes that cannot be combined.
 
-    `subject` names the type or property as we call it, or as they do if we dropped it. The three states are short
-    descriptions in the syntax of the schema language; None means absent. `reason` is set if the kind alone does not
-    say what is wrong.
+    `subject` is the label of the type or property on our side, or on their side if our side dropped it. The three
+    states are short descriptions in the syntax of the schema language; None means absent. `reason` is set if the kind
+    alone does not explain the conflict.
     """
 
     kind: ConflictKind
@@ -76,11 +76,11 @@ Decide = Callable[[SchemaConflict], str | None]
 class SchemaMerge:
     """A merged schema.
 
-    `ir` and `source` are final only if `conflicts` is empty. Otherwise they show the merge as if every open conflict
-    had been decided for our side, or for the side that drops something. If the result would not be a valid schema,
-    they are our schema. In `ir`, our ids are
-    kept. `their_ir` is their schema with its additions renumbered, so that equal ids in `ir` and `their_ir` mean the
-    same type or property; `their_numbers` lists each renumbered id with its new number.
+    `ir` and `source` are final only if `conflicts` is empty. Otherwise, `ir` and `source` contain a provisional result
+    in which our side, or the side that drops something, wins every open conflict. If that result would not be a valid
+    schema, they contain our schema. `ir` keeps our ids. `their_ir` is their schema with its additions renumbered, so
+    equal ids in `ir` and `their_ir` identify the same type or property. `their_numbers` lists each renumbered id with
+    its new id.
     """
 
     source: str
@@ -102,11 +102,11 @@ class ConflictLog:
     _unresolvable: list[SchemaConflict] = field(default_factory=list)
 
     def start_pass(self) -> None:
-        """Forget the conflicts between slots, because the slots are about to be merged again."""
+        """Discard the conflicts between slots, because the slots are about to be merged again."""
         self._slots.clear()
 
     def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Side:
-        """Record a conflict and return the side that wins: the decided one, or the provisional one."""
+        """Record a conflict and return the winning side; the provisional side wins if no decision exists."""
         recorded = self._structural if structural else self._slots
         if conflict not in recorded:
             recorded.append(conflict)
@@ -115,11 +115,11 @@ class ConflictLog:
         return self._decisions[conflict] or provisional
 
     def has_open_structural(self) -> bool:
-        """Return whether a conflict about what exists has no decision, so that what follows is provisional."""
+        """Return whether a structural conflict is still open, so later results are provisional."""
         return any(self._decisions[conflict] is None for conflict in self._structural)
 
     def has_open_rename(self) -> bool:
-        """Return whether two renames of the same thing have no decision, so that its name is provisional."""
+        """Return whether a conflict between two renames is open, so the name is provisional."""
         renames = (conflict for conflict in self._slots if conflict.kind == "renamed_differently")
         return any(self._decisions[conflict] is None for conflict in renames)
 
@@ -128,15 +128,16 @@ class ConflictLog:
         self._unresolvable.append(conflict)
 
     def open_conflicts(self) -> tuple[SchemaConflict, ...]:
-        """Return the conflicts without a decision.
+        """Return the conflicts that have no decision.
 
-        What the checker refuses matters only after all decisions, because it may result from a provisional one.
+        Errors from the checker are returned only if all conflicts are decided, because a provisional decision may cause
+        them.
         """
         undecided = [conflict for conflict in self._all_conflicts() if self._decisions[conflict] is None]
         return tuple(undecided or dict.fromkeys(self._unresolvable))
 
     def decided_conflicts(self) -> tuple[tuple[SchemaConflict, Side], ...]:
-        """Return the conflicts with a decision, and the side that won."""
+        """Return the decided conflicts, each with the side that won."""
         decisions = ((conflict, self._decisions[conflict]) for conflict in self._all_conflicts())
         return tuple((conflict, side) for conflict, side in decisions if side is not None)
 

@@ -1,6 +1,6 @@
-"""Find drops that contradict what the other side does: it changed, or newly refers to, what is dropped.
+"""Find types and properties that one side dropped and the other side changed or began to refer to.
 
-Such a conflict concerns several slots at once, so its decision edits one side, and the slots are then merged again.
+Such a conflict affects several slots, so its decision edits one side, and then the slots are merged again.
 This module finds one conflict at a time; `settle` applies its decision.
 """
 
@@ -19,14 +19,14 @@ from .slots import ColumnReference, SchemaSlots, TypeSlots, group_columns
 
 @record
 class DropConflict:
-    """One side dropped an entity that the other side changed or newly uses; `use` describes the change."""
+    """A type or property that one side dropped and the other side changed or began to use, as described by `use`."""
 
     entity: EntityReference
     dropped_by: Side
     use: str
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Return the sides after the decision: the entity is dropped on both, or restored."""
+        """Return the sides after the decision, which drops the type or property on both sides or restores it."""
         keeper = other_side(self.dropped_by)
         states = {keeper: self.use, self.dropped_by: None}
         conflict = SchemaConflict(
@@ -73,7 +73,7 @@ def _contradicted_property_drops(sides: MergeSides, base_type: TypeSlots) -> Ite
 
 
 def _describe_property_change(base_type: TypeSlots, kept_type: TypeSlots, property_id: int) -> str | None:
-    """Return what a side changed about a property, or None."""
+    """Return a description of how a side changed a property, or None if it did not."""
     kept = kept_type.properties[property_id]
     if kept != base_type.properties[property_id]:
         return f"{kept.name}: {describe_property(kept)}"
@@ -85,7 +85,7 @@ def _describe_property_change(base_type: TypeSlots, kept_type: TypeSlots, proper
 
 
 def find_broken_reference(sides: MergeSides, merged: SchemaSlots) -> DropConflict | None:
-    """Return an entity that the merged schema refers to although one side dropped it."""
+    """Return a type or property that one side dropped but the merged schema refers to."""
     return next(_broken_references(sides, merged), None)
 
 
@@ -108,7 +108,7 @@ def _used_columns(type_slots: TypeSlots) -> Iterator[ColumnReference]:
 
 
 def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
-    """Return the first constraint or embedding of a type that names a column."""
+    """Return the first constraint or embedding of a type that uses a column."""
     for group, content in sorted(type_slots.constraints.items(), key=str):
         if column in group_columns(group, content):
             return describe_details(group, content, type_slots)
@@ -119,7 +119,7 @@ def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
 
 
 def _dropped_column(sides: MergeSides, type_id: int, column: int) -> Iterator[DropConflict]:
-    """Yield the drop of a property, or of the interface property that it is inherited from."""
+    """Yield the conflict over a dropped property, or over the interface property from which it is inherited."""
     for side_schema in (sides.ours, sides.theirs):
         owner = side_schema.get(type_id)
         if owner is None or column not in owner.property_ids.values():
@@ -161,7 +161,7 @@ def _describe_state(schema: SchemaSlots, entity: EntityReference) -> str | None:
 
 
 def _describe_type(schema: SchemaSlots, type_slots: TypeSlots) -> str:
-    """Return a declaration on one line."""
+    """Return a declaration as one line of text."""
 
     def column_name(reference: ColumnReference) -> str:
         known_name = type_slots.property_name(reference) if isinstance(reference, int) else None

@@ -1,7 +1,7 @@
-"""Edit the slots of one side after a decision: restore what it dropped, or remove what it has.
+"""Edit the slots of one side after a decision: restore or remove a type or property.
 
-Both edits keep the side consistent: a restored property returns with its constraints, and whatever refers to a removed
-type or property is removed as well, or refers again to what it referred to in the base.
+Both edits keep the side consistent: a restored property gets its constraints back, and references to a removed type or
+property are reverted to their base values or removed.
 """
 
 from collections.abc import Collection
@@ -14,20 +14,20 @@ from .slots import PropertySlots, SchemaSlots, TypeSlots, group_columns
 
 @record
 class EntityReference:
-    """A type, or one of its properties."""
+    """A reference to a type or to one of its properties."""
 
     type_id: int
     property_id: int | None = None
 
 
 def describe_entity(schema: SchemaSlots, entity: EntityReference) -> str:
-    """Return the label of a type or property that `schema` has."""
+    """Return the label of a type or property in `schema`."""
     owner = schema[entity.type_id]
     return owner.label if entity.property_id is None else owner.property_label(entity.property_id)
 
 
 def restore_entity(side: SchemaSlots, base: SchemaSlots, entity: EntityReference) -> SchemaSlots:
-    """Return the side with a dropped type or property as it was in the base."""
+    """Return the side with a dropped type or property restored to its base definition."""
     base_type = base[entity.type_id]
     own_type = side.get(entity.type_id)
     if entity.property_id is None or own_type is None:
@@ -72,7 +72,7 @@ def adopt_definition(
 ) -> SchemaSlots:
     """Return the side with the other side's definition of an added property.
 
-    Constraints for a property of an unlike type make no sense, except that a key stays a key.
+    Unless `keep_constraints` is true, constraints on the property are removed, except for a key.
     """
     owner, property_id = side[entity.type_id], entity.property_id
     if property_id is None:
@@ -89,7 +89,7 @@ def adopt_definition(
 
 
 def rename_entity(side: SchemaSlots, entity: EntityReference, name: str) -> SchemaSlots:
-    """Return the side with another name for a type or property."""
+    """Return the side with a type or property renamed."""
     owner = side[entity.type_id]
     if entity.property_id is None:
         return side | {entity.type_id: replace(owner, name=name)}

@@ -1,8 +1,8 @@
-"""Assign ids to a merged schema: ours where we have the type or property, else theirs, else new ones.
+"""Assign ids to a merged schema: our ids first, then their ids, and new ids only where neither side has one.
 
-A merged schema can contain a property that neither side has: one side adds a property to an interface, and the other
-side adds a node that implements it. Only such a property gets a new id. This module also reports what the ids reveal:
-values that an entity would lack, and names that inherited properties would share.
+A merged schema can contain a property that neither side has, if one side adds a property to an interface and the other
+side adds a node that implements the interface. Only such a property gets a new id. This module also reports required
+values that existing entities would lack, and different inherited properties that would share a name.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from .slots import SchemaSlots, TypeSlots
 
 @dataclass(slots=True)
 class MergedIdentity:
-    """Assigns the ids of a merged catalog and collects what cannot be merged."""
+    """Assigns the ids of a merged catalog and collects the conflicts that this reveals."""
 
     sides: MergeSides
     merged: SchemaSlots
@@ -35,7 +35,7 @@ class MergedIdentity:
     conflicts: list[SchemaConflict] = field(default_factory=list)
 
     def assign(self, catalog: Catalog) -> SchemaIR:
-        """Return the catalog with ids; `catalog` is the compiled form of the merged slots."""
+        """Return the schema with ids; `catalog` is compiled from the merged slots."""
         merged_types = {(slots.kind, slots.name): slots for slots in self.merged.values()}
         identities = tuple(
             self._assign_type(declared_type, merged_types[declared_type.kind, declared_type.name])
@@ -62,7 +62,7 @@ class MergedIdentity:
         return TypeIdentity(slots.kind, slots.name, slots.type_id, slots.table_id, tuple(sorted(property_ids.items())))
 
     def _inherited_ids(self, slots: TypeSlots, definition: PropertyDefinition) -> Iterator[int]:
-        """Yield the ids that the sides give to the property that satisfies the same interface properties."""
+        """Yield the id on each side of the property that satisfies the same interface properties."""
         satisfied_ids = set(self._satisfied_ids(slots, definition))
         for side_schema in (self.sides.ours, self.sides.theirs):
             owner = side_schema.get(slots.type_id)
@@ -83,11 +83,13 @@ class MergedIdentity:
         if set(inherited_ids) <= {property_id}:
             return
         interface_name = definition.satisfies[0][0]
-        reason = f"`{definition.name}` is another property on each side, and interface `{interface_name}` declares it"
+        reason = (
+            f"interface `{interface_name}` declares `{definition.name}`, which is a different property on each side"
+        )
         self.conflicts.append(SchemaConflict("unresolvable", f"{slots.label}.{definition.name}", reason=reason))
 
     def _check_value_exists(self, slots: TypeSlots, definition: PropertyDefinition, property_id: int) -> None:
-        """Report a required property whose value the entities of one side lack."""
+        """Report a required property for which the entities of one side have no value."""
         base_type = self.sides.base.get(slots.type_id)
         is_old = base_type is not None and property_id in base_type.property_ids.values()
         is_decided = property_id in slots.properties  # only one side adds it to a type that both add
@@ -107,15 +109,15 @@ class MergedIdentity:
 
 
 def find_key_order_conflicts(sides: MergeSides, ours: SchemaIR, theirs: SchemaIR) -> Iterator[SchemaConflict]:
-    """Yield the node types that both sides added with the same key columns in another order.
+    """Yield conflicts for node types that both sides added with the same key columns in a different order.
 
-    The id of an entity lists the key values in the order of the property ids, so the same key would have two ids.
-    `ours` and `theirs` are the schemas in their own numbering.
+    An entity's id lists its key values in the order of the property ids, so the same key would yield two different ids.
+    `ours` and `theirs` are the schemas with their original ids.
     """
     for type_id in sides.ours.keys() & sides.theirs.keys() - sides.base.keys():
         node_type = sides.ours[type_id]
         our_order, their_order = (ordered_key_columns(ir, node_type.name) for ir in (ours, theirs))
         if our_order != their_order and set(our_order) == set(their_order):
             orders = f"{', '.join(our_order)} on our side and {', '.join(their_order)} on theirs"
-            reason = f"the columns of the key have the order {orders}"
+            reason = f"the order of the key columns differs: {orders}"
             yield SchemaConflict("unresolvable", node_type.label, reason=reason)

@@ -1,7 +1,7 @@
-"""Merge two schemas that grew out of the same base.
+"""Merge two schemas that derive from the same base.
 
 This is the entry point of the package: it reads the slots of the three schemas, settles conflicts, prints the merged
-schema, checks it like any other schema, and assigns ids. It reads no data and changes nothing.
+schema, checks it like any other schema, and assigns ids. The merge reads no data and changes nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ from .source_parts import read_source_parts
 
 
 class _EveryName:
-    """Accepts every name: the names of accepted schemas may exceed the length limit."""
+    """A collection that contains every name, because names in accepted schemas may exceed the length limit."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -41,10 +41,11 @@ class _EveryName:
 def merge_schemas(
     base: SourcedSchema, ours: SourcedSchema, theirs: SourcedSchema, decide: Decide | None = None
 ) -> SchemaMerge:
-    """Return the merge of two schemas with a common base; never raise for schemas that cannot be merged.
+    """Return the merge of two schemas with a common base; conflicts are returned, never raised.
 
-    Types and properties are matched by id: ids of the base and derived ids mean the same thing in all three schemas.
-    What an earlier release added on a branch has counted ids, which are renumbered (`SchemaMerge.their_numbers`).
+    Types and properties are matched by id: base ids and derived ids identify the same type or property in all three
+    schemas. Additions made on a branch by an earlier release have sequential ids, which are renumbered
+    (`SchemaMerge.their_numbers`).
 
     `decide` is called with each conflict and returns `ours`, `theirs` or None to leave it open.
 
@@ -91,7 +92,7 @@ def _same_schema(first: SourcedSchema, second: SourcedSchema) -> bool:
 
 
 class _SchemaMerger:
-    """One merge: the three schemas in the same numbering, and the log of conflicts."""
+    """A merge in progress: the three schemas with common ids, and the conflict log."""
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class _SchemaMerger:
         return self._outcome(self._compose_source(printed, catalog), self._separate_numbers(ir))
 
     def _separate_numbers(self, ir: SchemaIR) -> SchemaIR:
-        """Give different numbers to additions of both sides whose types cannot be one property."""
+        """Assign different ids to properties that both sides added with incompatible types."""
         numbering = self._numbering
         separated = separate_numbers(ir, numbering.base, self._our_version.ir, numbering.theirs)
         next_id = max(ir.next_identity_id, numbering.theirs.next_identity_id)
@@ -139,7 +140,7 @@ class _SchemaMerger:
         return renumber_ir(ir, separated.merged, next_id)
 
     def _settle_conflicts(self) -> tuple[MergeSides, SchemaSlots]:
-        """Merge the slots again after each decision about what exists, until there is none left."""
+        """Merge the slots repeatedly, after each structural decision, until no structural conflict is left."""
         sides = MergeSides(self._base.slots, self._ours.slots, self._theirs.slots)
         for _ in range(_pass_limit(sides)):
             self._log.start_pass()
@@ -152,10 +153,10 @@ class _SchemaMerger:
             if structural is None:
                 return sides, merged
             sides = structural.settle(self._log, sides)
-        raise InternalError(reason="the decisions about a schema merge do not end")
+        raise InternalError(reason="resolving the conflicts of a schema merge did not terminate")
 
     def _compile(self, printed: dict[int, PrintedDeclaration]) -> Catalog | None:
-        """Return the catalog of the merged schema; what the checker refuses becomes a conflict."""
+        """Return the catalog of the merged schema; errors from the checker become conflicts."""
         text = "\n".join(declaration.text() for declaration in printed.values())
         catalog, diagnostics = diagnose_schema(text, "merged.pg", existing_names=_EveryName())
         for diagnostic in diagnostics:
@@ -167,7 +168,7 @@ class _SchemaMerger:
         source = compose_source(self._base, self._ours, self._theirs, printed)
         composed_catalog, _ = diagnose_schema(source, "merged.pg", existing_names=_EveryName())
         if composed_catalog is None or canonicalize(composed_catalog) != catalog:
-            raise InternalError(reason="the text of the merged schema does not have its meaning")
+            raise InternalError(reason="the text of the merged schema does not compile to the merged schema")
         return source
 
     def _keep_ours(self) -> SchemaMerge:
@@ -188,14 +189,14 @@ class _SchemaMerger:
 
 
 def _pass_limit(sides: MergeSides) -> int:
-    """Return more passes than decisions can be needed: each one drops, restores or renames one thing on one side."""
+    """Return an upper bound on the number of passes; each decision drops, restores or renames one item on one side."""
     schemas = (sides.base, sides.ours, sides.theirs)
     entity_count = sum(1 + len(slots.properties) for schema in schemas for slots in schema.values())
     return 4 * entity_count + 1
 
 
 def _read_schema(source: str, ir: SchemaIR) -> WrittenSchema:
-    """Return the slots and the text of a schema; a text that does not match the accepted form is printed anew."""
+    """Return the slots and the text of a schema; the text is regenerated if it does not match the accepted form."""
     parsed_schema = parse(SourceText("schema.pg", source))
     source_catalog, errors = check(parsed_schema, _EveryName())
     if parsed_schema.diagnostics or errors or canonicalize(source_catalog) != ir.catalog:
@@ -220,7 +221,7 @@ def _print_schema(sides: MergeSides, merged: SchemaSlots) -> dict[int, PrintedDe
 
 
 def _subject_at(printed: dict[int, PrintedDeclaration], offset: int) -> str:
-    """Return the label of the declaration at an offset of the printed schema."""
+    """Return the label of the declaration at an offset in the printed schema."""
     for declaration in printed.values():
         if offset <= len(declaration.text()):
             kind, name = declaration.header.split(" ")[:2]

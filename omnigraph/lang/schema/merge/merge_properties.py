@@ -1,6 +1,6 @@
 """Merge one property slot by slot: name, type, default, embedding and annotations.
 
-The type of a property consists of three slots: what is stored, whether it may be null, and the values of an enum.
+The type of a property consists of three slots: the stored type, the nullability, and the enum values.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from .three_way import merge_sets, merge_slot
 def merge_property(
     log: ConflictLog, subject: str, base: PropertySlots | None, ours: PropertySlots, theirs: PropertySlots
 ) -> PropertySlots:
-    """Return the merged property that both sides have; `base` is None if both added it."""
+    """Merge a property that both sides have; `base` is None if both sides added it."""
     if base is None:
         return _merge_added_property(log, subject, ours, theirs)
     states = (base, ours, theirs)
@@ -41,7 +41,7 @@ def _each(states: tuple[PropertySlots, PropertySlots, PropertySlots], attribute:
 
 
 def _merge_added_property(log: ConflictLog, subject: str, ours: PropertySlots, theirs: PropertySlots) -> PropertySlots:
-    """Merge the annotations of an addition; unlike definitions were settled before."""
+    """Merge the annotations of a property that both sides added; conflicting definitions are already resolved."""
     return replace(
         ours,
         annotations=merge_annotations(log, subject, {}, ours.annotations, theirs.annotations),
@@ -55,7 +55,7 @@ def have_same_definition(first: PropertySlots, second: PropertySlots) -> bool:
 
 
 def describe_property(slots: PropertySlots) -> str:
-    """Return the definition of a property without its name and annotations: `I32? @default(3)`."""
+    """Return a property's definition without its name and annotations: `I32? @default(3)`."""
     words = [slots.type.display()]
     if slots.default is not None:
         words.append(print_default(slots))
@@ -71,7 +71,7 @@ def _describe_embed(embed: EmbedSlot | None) -> str | None:
 def _merge_default(
     log: ConflictLog, subject: str, base: PropertySlots, ours: PropertySlots, theirs: PropertySlots
 ) -> PropertySlots:
-    """Return the state whose default wins; equal texts are equal defaults, whatever the type."""
+    """Return the state whose default wins; defaults with equal text are equal, regardless of the type."""
     if theirs.default in (ours.default, base.default):
         return ours
     if ours.default == base.default:
@@ -96,7 +96,7 @@ def _merge_type(
 def merge_annotations(
     log: ConflictLog, subject: str, base: Annotations, ours: Annotations, theirs: Annotations
 ) -> Annotations:
-    """Return the annotations merged by name."""
+    """Merge the annotations by name."""
     merged: dict[str, tuple[StoredAnnotation, ...]] = {}
     for name in sorted({*base, *ours, *theirs}):
         states = (base.get(name, ()), ours.get(name, ()), theirs.get(name, ()))
@@ -117,7 +117,7 @@ def _describe_annotations(annotations: tuple[StoredAnnotation, ...]) -> str | No
 def merge_allowed_findings(
     base: tuple[AllowedFinding, ...], ours: tuple[AllowedFinding, ...], theirs: tuple[AllowedFinding, ...]
 ) -> tuple[AllowedFinding, ...]:
-    """Return the findings that the merged text allows; they have no meaning for data, so they never conflict."""
+    """Merge the findings that `@allow` suppresses; they do not affect data, so they never conflict."""
     merged = merge_sets(frozenset(base), frozenset(ours), frozenset(theirs))
     by_code = {allowed.code: allowed for allowed in sorted(merged, key=lambda allowed: (allowed.code, allowed.reason))}
     return tuple(by_code.values())

@@ -1,4 +1,4 @@
-"""The three schemas of a merge in the same numbering, and how a column is named in their merge."""
+"""The three schemas of a merge with common ids, and lookups of names in them."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from .slots import ColumnReference, SchemaSlots
 
 @record
 class MergeSides:
-    """The three schemas of a merge, with the same ids."""
+    """The three schemas of a merge, with common ids."""
 
     base: SchemaSlots
     ours: SchemaSlots
@@ -22,7 +22,7 @@ class MergeSides:
         return self.ours if side == "ours" else self.theirs
 
     def with_side(self, side: Side, schema: SchemaSlots) -> "MergeSides":
-        """Return the same merge with another schema on one side."""
+        """Return the merge sides with one side's schema replaced."""
         return replace(self, ours=schema) if side == "ours" else replace(self, theirs=schema)
 
 
@@ -30,7 +30,7 @@ SIDES: tuple[Side, Side] = ("ours", "theirs")
 
 
 def other_side(side: Side) -> Side:
-    """Return the opposite side."""
+    """Return the other side of the merge."""
     return "theirs" if side == "ours" else "ours"
 
 

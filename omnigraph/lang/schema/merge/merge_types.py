@@ -1,7 +1,7 @@
-"""Merge whole schemas, type by type: what exists, then each slot of each type.
+"""Merge whole schemas type by type: first which types exist, then each slot of each type.
 
-Types and properties that one side dropped are absent from the result. A drop that contradicts a change of the other
-side is settled before (see `drops`), so this module never sees one.
+Types and properties that one side dropped are absent from the result. Conflicts between a drop and a change are
+resolved earlier (see `drop_conflicts`), so they do not occur in this module.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _UNDECLARED: tuple[int, int | None] = (-1, None)  # the cardinality of an edge t
 
 
 def merge_types(log: ConflictLog, base: SchemaSlots, ours: SchemaSlots, theirs: SchemaSlots) -> SchemaSlots:
-    """Return the merged schema; both sides use the same ids."""
+    """Return the merged schema of two sides that use the same ids."""
     merged: SchemaSlots = {}
     for type_id in sorted({*ours, *theirs}):
         our_type, their_type = ours.get(type_id), theirs.get(type_id)
@@ -71,7 +71,7 @@ class _TypeMerger:
         return "added_differently" if self._base is None else "changed_differently"
 
     def _merge_endpoint(self, attribute: str, preposition: str) -> int | None:
-        """Merge one endpoint; its description uses the names of the side that has it."""
+        """Merge one endpoint; each side's endpoint is described with that side's type name."""
         states = tuple(
             None if state is None else getattr(state, attribute) for state in (self._base, self._ours, self._theirs)
         )
@@ -104,7 +104,7 @@ class _TypeMerger:
         return merged
 
     def _is_wanted(self, property_id: int, ours: PropertySlots | None, theirs: PropertySlots | None) -> bool:
-        """Return whether an addition of one side is kept; entities of the other side may lack its value."""
+        """Return whether a property added by one side is kept; entities on the other side may have no value for it."""
         added, other_side = (ours, self._theirs) if ours is not None else (theirs, self._ours)
         if added is None or self._base is not None or self._ours.kind == "interface":
             return True

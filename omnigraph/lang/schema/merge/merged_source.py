@@ -1,8 +1,8 @@
-"""Compose the text of a merged schema from the texts of both sides.
+"""Compose the text of a merged schema from the source text of both sides.
 
-A declaration keeps the text and comments of a side whose meaning it has. Any other declaration is printed anew, and
-the same rule applies to each of its members. New declarations come last. Rename hints are left out, because the
-renames have already happened.
+A declaration keeps the text and comments of a side that has the same meaning. Otherwise, the declaration is
+regenerated, and the same rule applies to each of its members. New declarations come last. Rename hints are omitted,
+because the renames have already happened.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ from .source_parts import SourceDeclaration, SourceItem, SourceParts, remove_ren
 
 @record
 class WrittenSchema:
-    """A schema as one side wrote it: its slots, and the parts of its text."""
+    """A schema as written on one side: its slots and the parts of its text."""
 
     source: str
     slots: SchemaSlots
@@ -30,7 +30,7 @@ class WrittenSchema:
         return None if type_slots is None else self.parts.declarations.get((type_slots.kind, type_slots.name))
 
     def printed(self, type_id: int) -> PrintedDeclaration | None:
-        """Return a type in canonical text with the names of this side."""
+        """Return the canonical text of a type, with the names of this side."""
         type_slots = self.slots.get(type_id)
         return None if type_slots is None else print_declaration(type_slots, self.slots, column_names(type_slots))
 
@@ -41,7 +41,7 @@ class WrittenSchema:
 
 
 def column_names(type_slots: TypeSlots) -> Callable[[ColumnReference], str]:
-    """Return a function that names the columns of a type as its own schema does."""
+    """Return a function that maps the columns of a type to their names in its own schema."""
 
     def column_name(reference: ColumnReference) -> str:
         known_name = type_slots.property_name(reference) if isinstance(reference, int) else None
@@ -53,7 +53,7 @@ def column_names(type_slots: TypeSlots) -> Callable[[ColumnReference], str]:
 def compose_source(
     base: WrittenSchema, ours: WrittenSchema, theirs: WrittenSchema, merged: Mapping[int, PrintedDeclaration]
 ) -> str:
-    """Return the formatted text of the merged schema; `merged` is the canonical text of each of its types."""
+    """Return the formatted text of the merged schema; `merged` contains the canonical text of each type."""
     composer = _Composer(base, ours, theirs)
     first, second = (theirs, ours) if ours.source == base.source else (ours, theirs)
     type_order = list(dict.fromkeys([*first.type_order(), *second.type_order(), *merged]))
@@ -109,7 +109,7 @@ def _same_meaning(written: PrintedDeclaration | None, merged: PrintedDeclaration
 
 
 def choose_item(candidates: list[SourceItem], base_item: SourceItem | None) -> SourceItem:
-    """Return the text of an item whose meaning both sides share: the one that differs from the base, or ours."""
+    """Return the text of an item with the same meaning on both sides: the text that differs from the base, or ours."""
     return next((candidate for candidate in candidates if candidate != base_item), candidates[0])
 
 

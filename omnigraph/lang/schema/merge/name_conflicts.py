@@ -1,7 +1,7 @@
-"""Find names that the two sides use differently: for different things, or for additions with unlike definitions.
+"""Find names that both sides use for different items, or for additions with different definitions.
 
-The decision of such a conflict edits one side, and the slots are then merged again. This module finds one conflict at
-a time; `settle` applies its decision.
+The decision about such a conflict edits one side, and then the slots are merged again. This module finds one conflict
+at a time; `settle` applies its decision.
 """
 
 from omnigraph.lang.schema.migrate.properties import can_hold_values
@@ -16,12 +16,12 @@ from .slots import SchemaSlots
 
 @record
 class AdditionConflict:
-    """Both sides added a property with the same name and owner, but with another definition."""
+    """A property that both sides added with the same name and owner but different definitions."""
 
     entity: EntityReference
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Return the sides after the decision: the losing side has the definition of the winning one."""
+        """Return the sides after the decision: the losing side adopts the definition of the winning side."""
         type_id, property_id = self.entity.type_id, self.entity.property_id or 0
         ours, theirs = (schema[type_id].properties[property_id] for schema in (sides.ours, sides.theirs))
         subject = describe_entity(sides.ours, self.entity)
@@ -38,7 +38,7 @@ class AdditionConflict:
 
 @record
 class NameConflict:
-    """Both sides use one name for different things."""
+    """A name that the two sides use for different types or properties."""
 
     our_entity: EntityReference
     their_entity: EntityReference
@@ -66,7 +66,7 @@ class NameConflict:
         return log.choose(conflict, structural=True)
 
     def _follows_from_open_conflict(self, log: ConflictLog, sides: MergeSides) -> bool:
-        """Return whether the name results from a provisional decision, so that there is nothing to decide yet."""
+        """Return whether the name results from a provisional decision, so the conflict cannot be decided yet."""
         for own_schema, entity in ((sides.ours, self.our_entity), (sides.theirs, self.their_entity)):
             base_name = entity_name(sides.base, entity)
             if base_name == entity_name(own_schema, entity) and log.has_open_structural():
@@ -78,7 +78,7 @@ class NameConflict:
 
 
 def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
-    """Return a property that both sides added with another type, default or embedding."""
+    """Return a property that both sides added with a different type, default or embedding."""
     for type_id in sorted(sides.ours.keys() & sides.theirs.keys()):
         our_properties, their_properties = sides.ours[type_id].properties, sides.theirs[type_id].properties
         base_type = sides.base.get(type_id)
@@ -90,7 +90,7 @@ def find_unlike_addition(sides: MergeSides) -> AdditionConflict | None:
 
 
 def find_name_conflict(sides: MergeSides, merged: SchemaSlots) -> NameConflict | None:
-    """Return two entities of the merged schema that the two sides give the same name."""
+    """Return two types or properties of the merged schema that have the same name."""
     owners: dict[tuple[str, str], EntityReference] = {}
     for type_id, merged_type in merged.items():
         shown_name = merged_type.name.lower() if merged_type.kind == "edge" else merged_type.name

@@ -1,8 +1,8 @@
-"""Numbers of their additions: which of our additions each one equals, or which new id it gets.
+"""Renumber their additions: each one gets the id of our equal addition, or a new id.
 
-Derived ids mean the same thing on every branch. Earlier releases assigned new ids from a counter that every branch had,
-so such ids mean different things on the two sides: this module pairs additions with the same owner and name, and moves
-all others above every id in use.
+Derived ids identify the same type or property on every branch. Earlier releases assigned ids from a per-branch counter,
+so the same id can belong to different additions on the two sides. This module pairs additions with the same owner and
+name, and assigns all others ids above every id in use.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from omnigraph.values import PropertyType
 
 
 def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: int) -> SchemaIR:
-    """Return the same schema with some ids replaced; ids without a new number stay."""
+    """Return the schema with ids replaced; ids that are not in `new_numbers` stay the same."""
 
     def renumber(identity: TypeIdentity) -> TypeIdentity:
         table_id = identity.table_incarnation_id
@@ -35,7 +35,7 @@ def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: 
 
 @record
 class CommonNumbering:
-    """The base and their schema with the ids of ours; `their_numbers` maps each of their ids to its new number."""
+    """The base and their schema with our ids; `their_numbers` maps each of their ids to its new id."""
 
     base: SchemaIR
     theirs: SchemaIR
@@ -43,10 +43,10 @@ class CommonNumbering:
 
 
 def number_like_ours(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> CommonNumbering:
-    """Return the base and their schema in our numbering.
+    """Return the base and their schema with our ids.
 
-    Ids of the base and derived ids stay. An addition with a counted id gets our number if we added the same kind and
-    name. Other additions keep their numbers if all of these are free, and get new ones otherwise.
+    Base ids and derived ids do not change. An addition with a sequential id gets our id if our side added the same kind
+    and name. Other additions keep their ids if all of these ids are free, and get new ids otherwise.
     """
     numbers = {number: number for number in (*assigned_ids(base), *filter(is_derived, assigned_ids(theirs)))}
     numbers |= _pair_additions(frozenset(assigned_ids(base)), ours, theirs, numbers)
@@ -94,16 +94,16 @@ def _pair_identities(
 
 @record
 class SeparatedNumbers:
-    """New numbers for paired additions that turned out to be different: in the merged schema, and in theirs."""
+    """New ids for paired additions that turned out to be different, in the merged schema and in theirs."""
 
     merged: Mapping[int, int]
     theirs: Mapping[int, int]
 
 
 def separate_numbers(merged: SchemaIR, base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SeparatedNumbers:
-    """Return new numbers for properties that both sides added with types of which only one was kept.
+    """Return new ids for properties that both sides added with incompatible types.
 
-    Values of the other type cannot be stored in the merged property, so the two must not share a number.
+    The merged property cannot store values of the type that was not kept, so the two properties must not share an id.
     """
     base_types, our_types, their_types = _types_by_id(base), _types_by_id(ours), _types_by_id(theirs)
     next_id = max(merged.next_identity_id, theirs.next_identity_id)

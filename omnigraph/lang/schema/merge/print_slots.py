@@ -1,7 +1,7 @@
 """Print slots as schema text: a header, and one line per member.
 
 The text depends only on the slots and on the names passed in, so declarations with the same meaning have the same
-text. Order, comments and layout are decided elsewhere.
+text. Other modules decide order, comments and layout.
 """
 
 import re
@@ -32,7 +32,7 @@ _ESCAPES = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 @record
 class PrintedDeclaration:
-    """A declaration as text: its header, and its members by what they declare."""
+    """The text of a declaration: its header, and its members keyed by what they declare."""
 
     header: str
     members: Mapping[MemberKey, str]
@@ -43,7 +43,7 @@ class PrintedDeclaration:
 
 
 def print_declaration(type_slots: TypeSlots, schema: SchemaSlots, column_names: ColumnNames) -> PrintedDeclaration:
-    """Return a type as text, with the names that `schema` and `column_names` give to references."""
+    """Return a type as text; `schema` and `column_names` supply the names of references."""
     members: dict[MemberKey, str] = {}
     for property_id, property_slots in sorted(type_slots.properties.items(), key=lambda item: item[1].name):
         inline_names = [
@@ -84,13 +84,13 @@ def _print_header(type_slots: TypeSlots, schema: SchemaSlots) -> str:
 
 
 def print_cardinality(cardinality: tuple[int, int | None]) -> str:
-    """Return `@card(0..1)`."""
+    """Return a cardinality such as `@card(0..1)`."""
     low, high = cardinality
     return f"@card({low}..{'' if high is None else high})"
 
 
 def print_property(property_slots: PropertySlots, inline_names: Iterable[str], column_names: ColumnNames) -> str:
-    """Return a property with everything written after it."""
+    """Return a property with its annotations and inline constraints."""
     words = [f"{property_slots.name}:", property_slots.type.display()]
     words += [f"@{constraint_name}" for constraint_name in inline_names]
     if property_slots.default is not None:
@@ -102,7 +102,7 @@ def print_property(property_slots: PropertySlots, inline_names: Iterable[str], c
 
 
 def print_default(property_slots: PropertySlots) -> str:
-    """Return `@default(3)`; text, dates and unusual enum values are quoted."""
+    """Return a default such as `@default(3)`; strings, dates and unusual enum values are quoted."""
     text = property_slots.default or ""
     property_type = property_slots.type
     is_bare = property_type.is_numeric or property_type.scalar.value == "Bool"
@@ -112,7 +112,7 @@ def print_default(property_slots: PropertySlots) -> str:
 
 
 def print_embed(embed: EmbedSlot, source_name: str) -> str:
-    """Return `@embed("title", model="demo/e1")`."""
+    """Return an embedding such as `@embed("title", model="demo/e1")`."""
     model_text = "" if embed.model is None else f", model={quote(embed.model)}"
     return f"@embed({quote(source_name)}{model_text})"
 
@@ -123,7 +123,7 @@ def print_annotations(annotations: Annotations) -> list[str]:
 
 
 def print_annotation(annotation: StoredAnnotation) -> str:
-    """Return `@ui("red", size="3")`."""
+    """Return an annotation such as `@ui("red", size="3")`."""
     if annotation.value is None:
         return f"@{annotation.name}"
     options = "".join(f", {name}={quote(value)}" for name, value in annotation.options)
@@ -135,7 +135,7 @@ def _print_allowed(allowed_findings: Iterable[AllowedFinding]) -> list[str]:
 
 
 def print_constraint(group: ConstraintGroup, detail: ConstraintDetail, column_names: ColumnNames) -> str:
-    """Return a constraint in the form that a body uses."""
+    """Return a constraint in the form in which it is written in a body."""
     kind, references = group
     if kind == "key":
         references = tuple(column for column in detail if isinstance(column, int | str))
@@ -165,7 +165,7 @@ def _is_bare_word(text: str) -> bool:
 
 
 def quote(text: str) -> str:
-    r"""Return a string literal of the schema language.
+    r"""Return a string literal in the schema language.
 
     >>> print(quote('say "hi"'))
     "say \"hi\""

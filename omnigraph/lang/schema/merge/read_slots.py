@@ -1,7 +1,7 @@
 """Read the slots of a schema: from its accepted form, and from its source text.
 
-The accepted form has the ids and the meaning. Only the source text knows which constraints are written in a body and
-which findings are allowed. If the text does not match the accepted form, it is replaced by a printed one.
+The accepted form defines the ids and the meaning. Only the source text shows which constraints are written in a body
+and which findings are suppressed. If the text does not match the accepted form, it is replaced by generated text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -66,7 +66,7 @@ def declared_body_constraints(declarations: Iterable[model.Declaration]) -> Body
 
 
 def implied_body_constraints(catalog: Catalog) -> BodyConstraints:
-    """Return the constraints that no inline annotation implies, for a catalog without source text."""
+    """Return the constraints that no inline annotation implies, for a catalog that has no source text."""
     table_types: tuple[NodeType | EdgeType, ...] = (*catalog.nodes, *catalog.edges)
     return {
         (declared_type.kind, declared_type.name): tuple(
@@ -89,7 +89,7 @@ def declaration_reference(declaration: model.Declaration) -> TypeReference:
 
 
 def read_constraint(declared: model.Constraint) -> Constraint:
-    """Return the meaning of a body constraint of a valid schema."""
+    """Return the resolved form of a body constraint in a valid schema."""
     words = [argument.text for argument in declared.arguments if isinstance(argument, model.Literal)]
     if declared.kind == "range":
         bounds = next(argument for argument in declared.arguments if isinstance(argument, model.Bounds))
@@ -147,7 +147,7 @@ def group_annotations(annotations: Iterable[StoredAnnotation]) -> Annotations:
 
 
 class _TypeReader:
-    """Reads one type; names are resolved with the ids of its own schema."""
+    """Reads one type and resolves names to the ids in its own schema."""
 
     def __init__(self, ir: SchemaIR, declared_type: CatalogType, source_type: CatalogType | None) -> None:
         self._ir = ir

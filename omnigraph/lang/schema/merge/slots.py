@@ -1,8 +1,8 @@
 """The declared parts of a schema as slots, keyed by identity.
 
-A slot is the smallest part that a merge decides on its own: a name, a type, an annotation, a constraint. Only what a
-declaration itself states is a slot; properties that a node inherits are derived from its interfaces. References to
-types and properties are ids, so a rename changes one slot and nothing else.
+A slot is the smallest unit that is merged independently, such as a name, a type, an annotation or a constraint. Only
+parts written in a declaration are slots; inherited properties are derived from the node's interfaces. References to
+types and properties are ids, so a rename changes only one slot.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ INLINE, BODY = "inline", "body"
 
 @record
 class EmbedSlot:
-    """`@embed`: the id of its source property (or a name that each implementing node resolves), and the model."""
+    """`@embed`: the id of the source property (or a name that each implementing node resolves) and the model."""
 
     source: ColumnReference
     model: str | None
@@ -32,7 +32,7 @@ class EmbedSlot:
 
 @record
 class PropertySlots:
-    """A property as declared; constraints written after it are in the constraints of its type."""
+    """A property as declared; its inline constraints are stored with the constraints of its type."""
 
     name: str
     type: PropertyType
@@ -46,9 +46,9 @@ class PropertySlots:
 class TypeSlots:
     """A type as declared.
 
-    A constraint group is a kind and the columns (none for `@key`, which a type has once). Its content maps each
-    detail, such as the bounds of a range, to the forms in which it is written: inline, body or both.
-    `property_ids` also lists inherited properties, and `satisfied_ids` the interface properties that each
+    A constraint group consists of a kind and its columns (no columns for `@key`, because a type has only one key). The
+    content of a group maps each detail, such as the bounds of a range, to where it is written: inline, in the body or
+    both. `property_ids` also lists inherited properties, and `satisfied_ids` lists the interface properties that each
     property satisfies.
     """
 
@@ -69,7 +69,7 @@ class TypeSlots:
 
     @property
     def label(self) -> str:
-        """The label in conflicts: `node:Person`."""
+        """The label of the type in conflicts: `node:Person`."""
         return f"{self.kind}:{self.name}"
 
     def property_name(self, property_id: int) -> str | None:
@@ -87,7 +87,7 @@ SchemaSlots = dict[int, TypeSlots]
 
 
 def group_columns(group: ConstraintGroup, content: GroupContent) -> frozenset[ColumnReference]:
-    """Return every column that the constraints of a group name."""
+    """Return every column that the constraints of a group refer to."""
     if group[0] != "key":
         return frozenset(group[1])
     return frozenset(column for columns in content for column in columns if isinstance(column, int | str))

@@ -1,7 +1,7 @@
 """The parts of a schema file as written: declarations and members, each with its comments.
 
-A comment belongs to the item that follows it, or to the item before it on the same line. A comment that a blank line
-separates from the next declaration stands alone. This module only cuts text; it never changes it.
+A comment belongs to the item that follows it, or to the item before it on the same line. A comment that is followed by
+a blank line does not belong to the next declaration. This module splits text but never changes it.
 """
 
 import re
@@ -23,7 +23,7 @@ _BLANK_LINE_ABOVE = re.compile(r"\n[ \t\r]*\n[ \t\r\n]*\Z")
 
 @record
 class SourceItem:
-    """A declaration or member as written, with the comments above it and behind it."""
+    """A declaration or member as written, with the comments above it and at the end of its line."""
 
     text: str
     comments_above: tuple[str, ...] = ()
@@ -37,9 +37,10 @@ class SourceItem:
 
 @record
 class SourceDeclaration:
-    """A declaration: the whole text, its members in order, and comments before its closing brace.
+    """A declaration: its whole text, its members in order, and the comments before its closing brace.
 
-    `free_comments` are the blocks of comments above it that stand alone; `joined` means no blank line is above it.
+    `free_comments` are comment blocks above the declaration that do not belong to it; `joined` means that no blank line
+    precedes it.
     """
 
     item: SourceItem
@@ -51,14 +52,14 @@ class SourceDeclaration:
 
 @record
 class SourceParts:
-    """A schema file: its declarations in order, and comments after the last one."""
+    """A schema file: its declarations in order, and the comments after the last declaration."""
 
     declarations: dict[TypeReference, SourceDeclaration]
     closing_comments: tuple[str, ...]
 
 
 def read_source_parts(source_text: str, declarations: Sequence[model.Declaration]) -> SourceParts:
-    """Cut a valid schema file into its parts; `declarations` are its syntax trees in order."""
+    """Split a valid schema file into its parts; `declarations` are its syntax trees in order."""
     comments = _CommentReader(source_text)
     spans = [declaration.span for declaration in declarations]
     items, closing_spans = comments.attach(spans, Span(0, len(source_text)))
@@ -92,7 +93,7 @@ def declared_members(declaration: model.Declaration) -> tuple[model.DeclarationM
 
 
 def remove_rename_hints(source_text: str) -> str:
-    """Return a valid schema without `@rename_from`: after a merge, the renames have already happened."""
+    """Return a valid schema without `@rename_from`, because after a merge the renames have already happened."""
     if "rename_from" not in source_text:
         return source_text
     parsed_schema = parse(SourceText("merged.pg", source_text))
@@ -129,7 +130,7 @@ class _CommentReader:
         return items, loose
 
     def _comments_between(self, spans: Sequence[Span], region: Span) -> list[Span]:
-        """Return the comments of a region that are not inside one of the items."""
+        """Return the comments in a region that are outside all items."""
         first, last = (bisect_left(self._starts, offset) for offset in (region.start, region.end))
         between = []
         for comment in self._comments[first:last]:
@@ -139,7 +140,7 @@ class _CommentReader:
         return between
 
     def split_free(self, spans: list[Span], item_start: int) -> tuple[list[Span], list[Span]]:
-        """Split the comments above an item into those that stand alone and those that belong to it."""
+        """Split the comments above an item into free comments and comments that belong to the item."""
         following_start = item_start
         for position in reversed(range(len(spans))):
             if _BLANK_LINE.search(self._text, spans[position].end - 1, following_start):
@@ -148,7 +149,7 @@ class _CommentReader:
         return [], spans
 
     def read_blocks(self, spans: Sequence[Span]) -> tuple[str, ...]:
-        """Return comments as text; those without a blank line between them form one block."""
+        """Return comments as text; comments without a blank line between them form one block."""
         blocks: list[str] = []
         previous_end = 0
         for span in spans:

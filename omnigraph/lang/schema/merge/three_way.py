@@ -1,7 +1,7 @@
-"""The rule for one slot: take the side that changed it, or report a conflict.
+"""Merge one slot: take the value of the side that changed it, or report a conflict.
 
-If only one side changed a slot, its value wins; if both made the same change, so does that change. Everything else is
-a conflict, and the log says which side wins.
+If only one side changed a slot, or both sides made the same change, the changed value wins. Otherwise, there is a
+conflict, and the log determines which side wins.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Describe = Callable[[Value], str | None]
 def merge_slot(
     log: ConflictLog, kind: ConflictKind, subject: str, states: tuple[Value, Value, Value], describe: Describe[Value]
 ) -> Value:
-    """Return the merged value of a slot; `states` are its values in base, ours and theirs."""
+    """Return the merged value of a slot; `states` contains its values in base, ours and theirs."""
     base, ours, theirs = states
     if theirs in (ours, base):
         return ours
@@ -27,7 +27,7 @@ def merge_slot(
 
 
 def merge_sets(base: frozenset[Value], ours: frozenset[Value], theirs: frozenset[Value]) -> frozenset[Value]:
-    """Return a set with the additions of both sides and without the removals of either.
+    """Return the base set with the additions and removals of both sides applied.
 
     >>> sorted(merge_sets(frozenset("ab"), frozenset("abc"), frozenset("bd")))
     ['b', 'c', 'd']

@@ -1,4 +1,4 @@
-"""Migration planning: compares two schemas and returns ordered steps, without reading or changing data."""
+"""Migration planning, which compares two schemas and returns ordered steps without reading or changing data."""
 
 from .describe_steps import describe_step
 from .plan import MigrationPlan, plan_migration

@@ -1,4 +1,4 @@
-"""Compare annotations: descriptions and instructions may change at any time, but all other annotations may not."""
+"""Compare annotations: descriptions and instructions may change at any time, but no other annotation may change."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from omnigraph.lang.schema.catalog import StoredAnnotation
 
 from .steps import MigrationStep, make_unsupported_change
 
-# Only people read these annotations; any other annotation may have a meaning for programs.
+# These annotations are only for people; any other annotation may have a meaning for programs.
 READER_ANNOTATIONS = frozenset({"description", "instruction"})
 
 
@@ -20,7 +20,7 @@ def reader_texts_differ(
 def refuse_annotation_changes(
     entity_label: str, old_annotations: tuple[StoredAnnotation, ...], new_annotations: tuple[StoredAnnotation, ...]
 ) -> Iterator[MigrationStep]:
-    """Refuse changes to any other annotations, and name all that differ."""
+    """Refuse changes to all other annotations, and list every annotation that differs."""
     old_opaque = _opaque_annotations(old_annotations)
     new_opaque = _opaque_annotations(new_annotations)
     if old_opaque != new_opaque:

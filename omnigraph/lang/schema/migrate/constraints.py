@@ -1,6 +1,6 @@
-"""Compare the constraints of one type before and after, regardless of where they are written.
+"""Compare the constraints of one type before and after a migration, regardless of where they are written.
 
-A constraint that existing data cannot violate is safe to add; any other needs a scan. A
+A constraint that existing data cannot violate is safe to add; any other constraint requires a scan. A
 key never changes, because it determines the id of every node.
 """
 
@@ -24,7 +24,7 @@ _VALIDATION_CODES = {"unique": "OG-MF-107", "range": "OG-MF-108", "check": "OG-M
 
 
 def constraint_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Return the steps for body constraints: drops, changed options, additions."""
+    """Return the steps for body constraints: drops, changed options and additions."""
     if type_pair.has_rows:
         yield from _key_change_steps(type_pair)
     dropped, option_changes, added = _compare_constraints(type_pair)
@@ -58,7 +58,7 @@ def inline_constraint_steps(type_pair: TypePair) -> dict[str, list[MigrationStep
 
 
 def dropped_column_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
-    """Return the drops of constraints that use dropped columns, by their first dropped column."""
+    """Return the drop steps of constraints that use dropped columns, keyed by the first dropped column."""
     steps_by_column: dict[str, list[MigrationStep]] = {}
     for constraint in type_pair.old_constraints.values():
         dropped_columns = type_pair.dropped_names.intersection(constraint_columns(constraint))
@@ -68,7 +68,7 @@ def dropped_column_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
 
 
 def restate_steps(type_pair: TypePair, property_name: str) -> Iterator[MigrationStep]:
-    """Return the steps for constraints of one property that only moved between inline and body."""
+    """Return the steps for the constraints of one property that only moved between the property and the body."""
     if not type_pair.has_rows:
         return  # an interface has no body constraints
     old_inline = type_pair.surviving_properties[property_name].inline_constraints
@@ -99,7 +99,7 @@ _OptionChanges = list[tuple[Index, Index]]
 
 
 def _compare_constraints(type_pair: TypePair) -> tuple[list[Constraint], _OptionChanges, list[Constraint]]:
-    """Return dropped, changed and added constraints, excluding keys and constraints on dropped columns."""
+    """Return the dropped, changed and added constraints, excluding keys and constraints on dropped columns."""
     old_constraints, new_constraints = type_pair.old_constraints, type_pair.new_constraints
     dropped = [
         constraint
@@ -136,7 +136,7 @@ def _pair_changed_indexes(dropped: list[Constraint], added: list[Constraint]) ->
 
 
 def _find_inline_property(properties: Mapping[str, PropertyDefinition], constraint: Constraint) -> str | None:
-    """Return the property on which a constraint is written inline, or None for the body."""
+    """Return the property on which a constraint is written inline, or None if it is written in the body."""
     column_name, *other_columns = constraint_columns(constraint)
     definition = properties.get(column_name)
     if other_columns or definition is None or (isinstance(constraint, Index) and constraint.options):
@@ -186,7 +186,7 @@ def _add_step(type_pair: TypePair, constraint: Constraint) -> AddConstraint:
 
 
 def _holds_for_existing_data(type_pair: TypePair, constraint: Constraint) -> bool:
-    """Return whether existing entities cannot violate the constraint: none exist, all are null, or it is implied."""
+    """Return whether existing data cannot violate the constraint: no rows, only nulls, or an implied constraint."""
     if not type_pair.has_rows or any(
         _is_null_everywhere(type_pair, column) for column in constraint_columns(constraint)
     ):

@@ -1,4 +1,4 @@
-"""Describe migration steps for people, in one line each."""
+"""Describe migration steps for people, one line per step."""
 
 from omnigraph.lang.schema.canonical_shape import compact_json
 from omnigraph.lang.schema.catalog import Check, Constraint, Range
@@ -32,7 +32,7 @@ from .steps import (
 
 
 def describe_step(step: MigrationStep) -> str:
-    """Return one line about a step: what changes, what it risks, and its code.
+    """Return a one-line description of a step: the change, its risk and its code.
 
     >>> describe_step(RenameType(type_kind="node", old="Lamp", new="Light"))
     'rename node type Lamp to Light'
@@ -107,7 +107,7 @@ def _describe_property_change(step: PropertyStep, property_label: str) -> str:
 
 
 def _format_fill_value(property_type: PropertyType, default: str) -> str:
-    """Return the default as spelled in a schema: only strings are quoted."""
+    """Return the default as written in a schema; only strings are quoted."""
     is_unquoted = property_type.is_numeric or property_type.scalar is ScalarType.BOOL or property_type.is_enum
     return default if is_unquoted else compact_json(default)
 

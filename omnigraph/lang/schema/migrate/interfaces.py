@@ -1,4 +1,4 @@
-"""Compare the interfaces of nodes before and after.
+"""Compare the interfaces of nodes before and after a migration.
 
 The interfaces that a node implements and the origin of its properties cannot change yet; an
 interface that no remaining node implements may be dropped.

@@ -16,7 +16,7 @@ PLACEHOLDER_DOMAIN = "0" * 26  # for comparing two schemas outside any graph
 
 @record
 class MigrationPlan:
-    """Ordered steps to a new schema, `ir`, in which everything that remains keeps its identity.
+    """Ordered steps to a new schema, `ir`, in which all remaining types and properties keep their ids.
 
     `supported` is false if any step is an `unsupported_change`; in that case, nothing may be applied.
     """
@@ -36,7 +36,7 @@ class MigrationPlan:
         }
 
     def refusal(self) -> SchemaUnsupported | None:
-        """Return the error for an unsupported plan, with the first refused step, or None."""
+        """Return the error for the first refused step of an unsupported plan, or None if the plan is supported."""
         refused_steps = [step for step in self.steps if isinstance(step, UnsupportedChange)]
         if not refused_steps:
             return None
@@ -56,9 +56,9 @@ def plan_migration(
 ) -> MigrationPlan:
     """Plan the migration from an accepted schema to a desired one.
 
-    `allow_data_loss` makes every drop also remove history. `retired_ids` belonged to what was dropped
-    earlier and are not assigned again. Raise `IdentityError` if a rename hint
-    cannot be followed; an unsupported change is a step, not an error.
+    With `allow_data_loss`, every drop also removes history. `retired_ids` are the ids of dropped types and properties
+    and are not assigned again. Raise `IdentityError` if a rename hint cannot be applied; an unsupported change is a
+    step, not an error.
 
     >>> from ..catalog import NodeType
     >>> plan = plan_migration(Catalog(), Catalog(nodes=(NodeType("Lamp", ()),)))
@@ -76,7 +76,7 @@ def plan_migration(
 
 
 def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[MigrationStep, ...]:
-    """Refuse a difference that no comparison detected, because it must never count as "nothing to do"."""
+    """Refuse a difference that no comparison detected, because it must not be treated as "nothing to do"."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
     reason = "the schemas differ in a way that no migration step covers"

@@ -1,4 +1,4 @@
-"""Compare the properties of one type before and after.
+"""Compare the properties of one type before and after a migration.
 
 The steps for one property have a fixed order: rename, type (widen, relax, extend, narrow, tighten),
 embedding, default, inline constraints, origin, annotations. Dropped properties come last.
@@ -40,7 +40,7 @@ _WIDER_TYPES = {
 
 
 def property_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Return the steps for all properties: first remaining and new ones by name, then dropped ones."""
+    """Return the steps for all properties: remaining and new properties by name, then dropped properties."""
     inline_steps = inline_constraint_steps(type_pair)
     for definition in type_pair.new_type.properties:
         old_definition = type_pair.surviving_properties.get(definition.name)
@@ -64,7 +64,7 @@ def _add_property_steps(type_pair: TypePair, definition: PropertyDefinition) -> 
         advice = "make the property nullable or give it a @default"
         yield make_unsupported_change("OG-MF-103", type_pair.entity_label(definition.name), f"{reason}; {advice}")
         return
-    # A new nullable property is null in existing entities; its default applies only to new entities.
+    # A new nullable property is null in existing entities, and its default applies only to new entities.
     fill_value = default_text if type_pair.has_rows and not definition.type.nullable else None
     yield AddProperty(
         **type_pair.step_members, property_name=definition.name, property_type=definition.type, default=fill_value
@@ -138,7 +138,7 @@ def _rate_if_stored(type_pair: TypePair, code: str) -> dict[str, Any]:
 
 
 def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
-    """Return whether the type stays the same, or widens without changing any id."""
+    """Return whether the type stays the same or is widened without changing any id."""
     new_type = new_definition.type
     if not can_hold_values(new_type, old_type):
         return False
@@ -146,7 +146,7 @@ def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: Pro
 
 
 def can_hold_values(new_type: PropertyType, old_type: PropertyType) -> bool:
-    """Return whether values of `old_type` can be stored as `new_type`: it is the same type, or a wider number type.
+    """Return whether values of `old_type` can be stored as `new_type`, which is the same type or a wider number type.
 
     Nulls and enum values are not considered; they are checked against the data.
     """
@@ -158,7 +158,7 @@ def can_hold_values(new_type: PropertyType, old_type: PropertyType) -> bool:
 
 
 def _changes_key_spelling(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
-    """Return whether ids would change, because a float32 key is printed shorter than the equal float64 key."""
+    """Return whether ids would change, because a float32 key is formatted differently from the equal float64 key."""
     return old_type.scalar is ScalarType.F32 and new_definition.name in key_columns(type_pair)
 
 
@@ -199,6 +199,6 @@ def _translate_embedding(
         and not type_pair.has_rows
         and property_names.isdisjoint((old_embedding.source, new_embedding.source))
     ):
-        # The source of an interface's vector belongs to the nodes, which are compared separately.
+        # The source property of an interface's vector belongs to the nodes, which are compared separately.
         return replace(old_embedding, source=new_embedding.source)
     return replace(old_embedding, source=type_pair.new_names.get(old_embedding.source, old_embedding.source))

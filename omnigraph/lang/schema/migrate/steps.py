@@ -1,7 +1,7 @@
 """The steps of a migration: one frozen record per kind, and their JSON form.
 
-This module contains only the step definitions. `types`, `properties` and `constraints` decide which change needs which
-step, and `evolve` executes the steps. Field names of steps are JSON member names.
+This module contains only the step definitions. `types`, `properties` and `constraints` decide which steps a change
+needs, and `evolve` executes the steps. Field names of steps are JSON member names.
 """
 
 from dataclasses import dataclass, fields
@@ -23,7 +23,7 @@ _OPTIONAL_FIELDS = ("default", "code", "severity")
 
 @record
 class CardinalityBounds:
-    """How many edges of a type a source node may have; a `high` of None means unbounded."""
+    """The number of edges of a type that a source node may have; if `high` is None, the number is unbounded."""
 
     low: int
     high: int | None
@@ -60,7 +60,7 @@ class EndpointTypes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationStep:
-    """One change. `tier` states what the step risks; `code` names a finding in the catalogue.
+    """A migration step. `tier` classifies the risk of the step; `code` refers to a finding in the catalogue.
 
     `safe` steps always succeed, `validated` steps succeed only if a scan finds no entity that violates the new
     rule, and `destructive` steps lose data.
@@ -96,7 +96,7 @@ class TypeStep(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddType(TypeStep):
-    """A new interface, node or edge type; its table starts empty."""
+    """A new interface, node or edge type is added; its table is empty."""
 
     kind: ClassVar[str] = "add_type"
 
@@ -113,7 +113,7 @@ class RenameType(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateTypeMetadata(TypeStep):
-    """Descriptions or instructions change; `annotations` contains all annotations that the type has now."""
+    """The description or instruction changes; `annotations` contains all annotations of the new type."""
 
     kind: ClassVar[str] = "update_type_metadata"
     annotations: tuple[StoredAnnotation, ...]
@@ -138,7 +138,7 @@ class PropertyStep(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddProperty(PropertyStep):
-    """A new property: null in existing entities, or `default` if it is required."""
+    """A new property is added; in existing entities it is null, or `default` if it is required."""
 
     kind: ClassVar[str] = "add_property"
     property_type: PropertyType
@@ -189,7 +189,7 @@ class TightenProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendEnum(PropertyStep):
-    """An enum gets additional values."""
+    """Values are added to an enum."""
 
     kind: ClassVar[str] = "extend_enum"
     added_values: tuple[str, ...]
@@ -197,7 +197,7 @@ class ExtendEnum(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NarrowEnum(PropertyStep):
-    """An enum loses values."""
+    """Values are removed from an enum."""
 
     kind: ClassVar[str] = "narrow_enum"
     removed_values: tuple[str, ...]
@@ -205,7 +205,7 @@ class NarrowEnum(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeDefault(PropertyStep):
-    """Entities written from now on get a different default; None means no default."""
+    """The default for new entities changes; None means no default."""
 
     kind: ClassVar[str] = "change_default"
     old: str | None
@@ -223,7 +223,7 @@ class RestateConstraint(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePropertyMetadata(PropertyStep):
-    """The description changes; `annotations` contains all annotations that the property has now."""
+    """The description changes; `annotations` contains all annotations of the new property."""
 
     kind: ClassVar[str] = "update_property_metadata"
     annotations: tuple[StoredAnnotation, ...]
@@ -247,7 +247,7 @@ class AddConstraint(ConstraintStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropConstraint(ConstraintStep):
-    """A constraint or index is dropped; its columns have the names valid at this step."""
+    """A constraint or index is dropped; its columns are listed under their names at this step."""
 
     kind: ClassVar[str] = "drop_constraint"
 
@@ -276,7 +276,7 @@ class ChangeCardinality(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeEndpoints(MigrationStep):
-    """An edge type gets different endpoint types, which must contain the endpoints of all existing edges."""
+    """An edge type gets different endpoint types, which must match the endpoints of all existing edges."""
 
     kind: ClassVar[str] = "change_endpoints"
     type_kind: TypeKind = "edge"
@@ -295,7 +295,7 @@ class UnsupportedChange(MigrationStep):
 
 
 def rating_members(code: str | None) -> dict[str, Any]:
-    """Return the step members that its code determines; the result is empty for a step without a finding.
+    """Return the step members that follow from the finding's code, or no members if the step has no finding.
 
     >>> rating_members("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}
@@ -306,7 +306,7 @@ def rating_members(code: str | None) -> dict[str, Any]:
 
 
 def make_unsupported_change(code: str, entity: str, reason: str) -> UnsupportedChange:
-    """Return a refusal, with tier and severity from the catalogue."""
+    """Return a refused change, with its tier and severity from the catalogue."""
     return UnsupportedChange(entity=entity, reason=reason, **rating_members(code))
 
 

@@ -1,6 +1,6 @@
-"""One type before and after a migration: the input of every comparison.
+"""A type before and after a migration, which is the input of every comparison.
 
-This module translates old names to new ones, so that a rename never counts as a change.
+This module translates old names to new names, so a rename never appears as a change to anything else.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ INLINE_CONSTRAINT_CLASSES: dict[str, type[Key | Unique | Index]] = {"index": Ind
 
 @record(slots=False)
 class TypePair:
-    """A type of the accepted schema (`old_ir`) and its successor in the new one (`new_ir`)."""
+    """A type of the accepted schema (`old_ir`) and its successor in the new schema (`new_ir`)."""
 
     old_ir: SchemaIR
     new_ir: SchemaIR
@@ -43,27 +43,27 @@ class TypePair:
 
     @property
     def kind(self) -> TypeKind:
-        """Return interface, node or edge; a type never changes its kind."""
+        """Return `interface`, `node` or `edge`; the kind of a type never changes."""
         return self.new_type.kind
 
     @property
     def has_rows(self) -> bool:
-        """Return whether entities of this type can exist; an interface has no rows."""
+        """Return whether entities of this type can exist, which is not the case for an interface."""
         return self.kind != "interface"
 
     @property
     def step_members(self) -> dict[str, Any]:
-        """Return the members by which a step names the type."""
+        """Return the members of a step that identify the type."""
         return {"type_kind": self.kind, "type_name": self.new_type.name}
 
     def entity_label(self, property_name: str | None = None) -> str:
-        """Return the label for the type or one of its properties in refusals: `node:Paper.title`."""
+        """Return the label of the type or one of its properties, for refused changes: `node:Paper.title`."""
         property_suffix = "" if property_name is None else f".{property_name}"
         return f"{self.kind}:{self.new_type.name}{property_suffix}"
 
     @cached_property
     def new_names(self) -> dict[str, str]:
-        """Return the new name of each old property that remains."""
+        """Return the new name of each remaining property, by its old name."""
         new_ids = dict(self.new_ir.identity(self.kind, self.new_type.name).property_ids)
         name_by_id = {property_id: property_name for property_name, property_id in new_ids.items()}
         old_ids = self.old_ir.identity(self.kind, self.old_type.name).property_ids
@@ -110,7 +110,7 @@ class TypePair:
         return _sort_constraints(_declared_constraints(self.new_type))
 
     def _with_new_columns(self, constraint: Constraint) -> Constraint:
-        """Return an old constraint with new column names; dropped columns keep theirs."""
+        """Return an old constraint with new column names; dropped columns keep their old names."""
         if isinstance(constraint, Range | Check):
             return replace(constraint, column=self._new_column_name(constraint.column))
         return replace(constraint, columns=tuple(sorted(map(self._new_column_name, constraint.columns))))

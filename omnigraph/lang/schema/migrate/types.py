@@ -1,7 +1,7 @@
 """Compare entire types, kind by kind, and order the steps for each.
 
-Interfaces come first, then nodes, then edges. Within a kind, types are in name order of the new schema, with dropped
-types last. The order within a type is: rename, interfaces or endpoints, annotations, properties, constraints,
+Interfaces come first, then nodes, then edges. Within a kind, types are ordered by their names in the new schema, with
+dropped types last. The order within a type is: rename, interfaces or endpoints, annotations, properties, constraints,
 cardinality.
 """
 
@@ -55,7 +55,7 @@ def all_steps(old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode) -> Iterat
 
 
 def type_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Return the steps for one type that remains."""
+    """Return the steps for a type that exists in both schemas."""
     for generate_steps in _STEP_GENERATORS:
         yield from generate_steps(type_pair)
 
@@ -100,7 +100,7 @@ def _cardinality_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
         yield ChangeCardinality(type_name=new_edge.name, old=old_bounds, new=new_bounds, **rating)
 
 
-# The order of the steps of a type.
+# The order of a type's steps.
 _STEP_GENERATORS: tuple[Callable[[TypePair], Iterator[MigrationStep]], ...] = (
     _rename_steps,
     implements_steps,
