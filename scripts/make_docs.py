@@ -131,7 +131,7 @@ def codes_page() -> str:
 
     plans = [(_code(c), one.tier, one.severity, one.meaning) for c, one in CODES.items()]
     return (
-        f"# Codes of findings\n\n{NOTICE}\n"
+        f"# Diagnostic codes\n\n{NOTICE}\n"
         "The meaning of a code never changes; the wording of a message may. A code marked\n"
         "*reserved* is defined, but nothing reports it yet.\n\n"
         "## Schemas and migration plans\n\n"

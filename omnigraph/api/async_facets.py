@@ -40,7 +40,7 @@ AsyncWait = Callable[[float], Awaitable[object]]
 
 
 class AsyncBranches(AsyncFacet[Branches]):
-    """The branches; use `async for name in graph.branches` and `await graph.branches["main"]`."""
+    """The branches of a graph, as in `async for name in graph.branches` or `await graph.branches["main"]`."""
 
     names = in_thread(Branches.names)
     get = in_thread(Branches.get)
@@ -91,7 +91,7 @@ class AsyncBranches(AsyncFacet[Branches]):
 
 
 class AsyncTags(AsyncFacet[Tags]):
-    """The tags; use `async for name in graph.tags` and `await graph.tags["v1"]`."""
+    """The tags of a graph, as in `async for name in graph.tags` or `await graph.tags["v1"]`."""
 
     values = in_thread(Tags.values)
     names = in_thread(Tags.names)

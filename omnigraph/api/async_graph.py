@@ -92,7 +92,7 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def actor(self) -> str | None:
-        """The author of writes that do not specify one."""
+        """The author of writes that do not specify one, or None."""
         return self.sync.actor
 
     @property
@@ -220,7 +220,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         return AsyncNodeSet(lambda: self.sync.nodes(type_name))
 
     def edges(self, type_name: str, /) -> AsyncEdgeSet:
-        """Return the edges of a type, with id, from, to and properties."""
+        """Return the edges of a type, with their ids, endpoints and properties."""
         return AsyncEdgeSet(lambda: self.sync.edges(type_name))
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Coroutine[Any, Any, Node]:
@@ -275,7 +275,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         kinds: DiffFilterNames = None,
         ops: DiffFilterNames = None,
     ) -> Diff:
-        """Return the changes from `a` to `b`, all read before the call returns; see `Graph.diff`."""
+        """Return the changes from `a` to `b`, which are all read before the call returns; see `Graph.diff`."""
         old = a.sync if isinstance(a, AsyncGraph) else a
         new = b.sync if isinstance(b, AsyncGraph) else b
         diff = await run(self.sync.diff, old, new, types=types, kinds=kinds, ops=ops)

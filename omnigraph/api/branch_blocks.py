@@ -1,7 +1,7 @@
 """`with graph.branch(..)`: work on a branch for the duration of a block.
 
-This module owns what happens at both ends of the block: which branch is created or opened, and when it
-is deleted. It never deletes a branch that has unmerged commits, nor after an exception.
+This module creates or opens the branch before the block, and decides whether to delete it afterwards. A branch is never
+deleted if it has unmerged commits, nor after an exception.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from omnigraph.values.name_rules import strip_name
 def branch_block(
     handle: Handle, name: str, *, from_: Revision | None, exist_ok: bool, delete: bool
 ) -> Iterator[Handle]:
-    """Provide a handle on a branch; delete the branch after the block if requested and merged."""
+    """Provide a handle on a branch; with `delete`, the branch is deleted after the block if it has been merged."""
     branch_handle = _open_or_create(handle, name, from_, exist_ok=exist_ok)
     yield branch_handle
     if delete:
@@ -39,7 +39,7 @@ def _open_or_create(handle: Handle, name: str, from_: Revision | None, *, exist_
 
 
 def _delete_if_merged(handle: Handle, branch_handle: Handle) -> None:
-    """Delete a branch if its parent or the branch of the outer handle contains its head."""
+    """Delete a branch if its head is contained in its parent or in the branch of the outer handle."""
     parent_name = find_ref(handle.store, branch_handle.branch_name).parent
     target_names = dict.fromkeys(filter(None, (handle.branch_name, parent_name)))
     branch_head = branch_handle.latest_snapshot()

@@ -45,7 +45,7 @@ class Branches(Facet):
         self._make_graph = make_graph
 
     def names(self) -> list[str]:
-        """Return all names in sorted order, with a single list request."""
+        """Return all names in sorted order; this takes a single list request."""
         self._handle.require_open()
         return branches.list_branches(self._handle.store)
 
@@ -106,9 +106,8 @@ class Branches(Facet):
 
         `to` is a commit, a tag, a branch, a point in time, or `HEAD~3`, where `HEAD` is the head of
         the branch that is reset. The new commit references the table versions of that revision, so
-        no data is copied. Merges and the change feed treat a reset as ordinary changes, and a
-        second reset can undo it. A dry run returns the changes in `delta` and their counts in
-        `stats`.
+        no data is copied. Merges and the change feed treat a reset like any other change, and a second reset can undo
+        it. A dry run returns the changes in `delta` and their counts in `stats`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:

@@ -16,9 +16,9 @@ _ASCII_TRANSLATION = str.maketrans("●│├─╯╮┼┴┤", "*||-'.+'|")
 class PositionedCommit:
     """A commit and its lane.
 
-    `lanes_above` are the lanes in use when the commit is reached, and `joined_lanes` are those that
-    end in it. `parent_lanes` are the commit's parents, each with the lane that leads to it.
-    `opened_lanes` are the lanes that start at this commit.
+    `lanes_above` are the lanes in use when the commit is reached, and `joined_lanes` are the lanes that end at the
+    commit. `parent_lanes` are the commit's parents, each with the lane that leads to it. `opened_lanes` are the lanes
+    that start at this commit.
     """
 
     commit: Commit

@@ -29,7 +29,7 @@ def check_engine(engine: str) -> None:
 
 
 def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> Any | None:
-    """Return the session to use, or None for this process; `is_large` is called only for "auto"."""
+    """Return the Spark session to use, or None to use this process; `is_large` is called only for "auto"."""
     check_engine(engine)
     if engine == "local" or (engine == "auto" and not is_large()):
         return None
@@ -43,7 +43,7 @@ def choose_session(engine: Engine, spark: Any, is_large: Callable[[], bool]) -> 
 def choose_optimize_executor(
     branch_state: "BranchState", types: Collection[str] | None, engine: EngineChoice
 ) -> "Executor | None":
-    """Return the executor for `optimize`; None means this process."""
+    """Return the executor that runs `optimize`, or None to run it in this process."""
     from omnigraph.maintenance.optimize import estimate_read_bytes
 
     session = choose_session(*engine, lambda: estimate_read_bytes(branch_state, types) >= OPTIMIZE_MIN_BYTES)
@@ -51,7 +51,7 @@ def choose_optimize_executor(
 
 
 def choose_check_executor(store: "Store", engine: EngineChoice) -> "Executor | None":
-    """Return the executor that compares files with their checksums; None means this process."""
+    """Return the executor that compares files with their checksums, or None to compare them in this process."""
     from omnigraph.maintenance.check import measure_table_files
 
     session = choose_session(*engine, lambda: measure_table_files(store) >= CHECK_MIN_BYTES)

@@ -28,9 +28,8 @@ def upgrade(
 ) -> "UpgradeReport":
     """Upgrade a graph to the storage format of this release, with all data, branches and history.
 
-    This function does nothing if the format is current; a dry run only reports the upgrade. An
-    interrupted upgrade is resumed by the next one. Stop all writers of the older release first:
-    they cannot use the graph afterwards.
+    This function does nothing if the format is current; a dry run only reports the upgrade. The next upgrade resumes an
+    interrupted upgrade. Stop all writers of the older release first: they cannot use the graph afterwards.
 
     >>> import omnigraph
     >>> from omnigraph import testing

@@ -109,7 +109,7 @@ class Graph(Guarded):
 
     @property
     def actor(self) -> str | None:
-        """The author of writes that do not specify one."""
+        """The author of writes that do not specify one, or None."""
         return self._handle.actor
 
     @property
@@ -264,13 +264,12 @@ class Graph(Guarded):
         at: Revision | None = None,
         iso_dates: bool = False,
     ) -> Iterator[bytes] | int:
-        """Write one snapshot as NDJSON that can be loaded again: nodes first, ordered by id.
+        """Export one snapshot as NDJSON that can be loaded again, with nodes before edges.
 
-        With a path (.gz and .zst are compressed), the file appears once it is complete, and the
-        number of entities is returned; without a path, the lines are returned. A Date is exported
-        as the number of days and a DateTime as the number of milliseconds since 1970; with
-        `iso_dates` they are strings, which can be loaded as well. Cleanup never removes data that a
-        running export is reading.
+        If a path is given, the export is written to that file, which appears once it is complete, and the number of
+        entities is returned. A path that ends in .gz or .zst is compressed. Without a path, the lines are returned. A
+        Date is exported as the number of days and a DateTime as the number of milliseconds since 1970; with `iso_dates`
+        they are strings, which can be loaded as well. Cleanup never removes data that a running export is reading.
         """
         handle = self._handle.for_read(branch, at)
         return queries.export_graph(handle, path, types, iso_dates=iso_dates)
@@ -311,8 +310,8 @@ class Graph(Guarded):
 
         The branch is created as by `graph.branches.create`; with `exist_ok`, a branch of that name is
         opened instead if there is one. With `delete`, the branch is deleted after the block if all its
-        commits have been merged into this graph's branch or into the branch's parent. It is kept if it
-        has unmerged commits, and always after an exception, so that its state can be inspected.
+        commits have been merged into this graph's branch or into the branch's parent. A branch with unmerged commits is
+        kept. After an exception, the branch is always kept, so that its state can be inspected.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -328,10 +327,10 @@ class Graph(Guarded):
     def at(self, point: Revision) -> "Graph":
         """Return a read-only graph on a revision.
 
-        A revision is a commit id, a manifest version, a point in time with its time zone (also as
-        an ISO string), a duration before now, a tag, a branch, or an expression such as `HEAD~3` or `main~2`, which
-        counts back from the commit that this graph or the branch shows. A tag takes precedence over a branch of the
-        same name.
+        A revision is a commit id, a manifest version, a point in time with its time zone (also as an ISO string), a
+        duration before now, a tag, a branch, or an expression. The expressions `HEAD~3` and `main~2` count back from
+        the commit that this graph shows and from the head of the branch, respectively. A tag takes precedence over a
+        branch of the same name.
         """
         return type(self)(self._handle.at(point))
 

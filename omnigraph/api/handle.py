@@ -1,9 +1,8 @@
 """The state of an open graph: its store, its branch, its snapshot, and the caller's read set.
 
-`Graph` and every facet hold one `Handle`. The handle owns freshness (a read uses the newest
-snapshot unless the handle is pinned), the read set behind strict writes, and the checks before a
-call. A handle can be pickled, without secrets, and raises an error if used after a fork. The handle
-itself reads no tables.
+`Graph` and every facet hold one `Handle`. The handle provides each read with the newest snapshot, unless it is pinned,
+records what the caller has read for strict writes, and runs the checks before each call. A handle can be pickled,
+without secrets, and raises an error if used after a fork. The handle itself reads no tables.
 """
 
 import os
@@ -164,11 +163,11 @@ class Handle:
         self._read_set.record_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
 
     def require_unchanged(self, keys: Iterable[TableKey] | Mapping[TableKey, RowFilter | None]) -> UnchangedReads:
-        """Return the condition of a strict write: the tables, or the given rows, are as the caller read them."""
+        """Return the requirement that the tables, or the given rows, have not changed since the caller read them."""
         return self._read_set.require_unchanged(keys)
 
     def record_write(self, commit: Commit | None, requirement: UnchangedReads) -> Commit | None:
-        """Move to a commit that this handle published, and return it."""
+        """Move to a commit that this handle published, and return the commit; do nothing if it is None."""
         if commit is None:
             return None
         self._read_set.record_write(commit, requirement)

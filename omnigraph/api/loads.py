@@ -90,8 +90,8 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     A mapping assigns a type to tables, records, or CSV, Parquet and NDJSON files, whose records
     then have no envelope. A list combines untyped paths with such mappings into one commit, as in
     `load([{"Person": "people.csv"}, "rest.ndjson"], mode="append")`. `mapping` renames columns, and
-    `csv` specifies how to read CSV files; unspecified settings are detected for each file. The
-    endpoints of an edge are named `from` and `to`, or `src` and `dst`.
+    `csv` specifies how to read CSV files; unspecified settings are detected for each file. Both `from`/`to` and
+    `src`/`dst` are accepted as the names of an edge's endpoints.
 
     With `on_error="report"`, invalid input produces a `LoadReport` of all errors, or of the first
     `max_errors`; `rejects` is a folder to which all of them are written. `dry_run` only checks the

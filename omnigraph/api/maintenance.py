@@ -242,6 +242,7 @@ class Maintenance(Facet):
     ) -> CopySummary:
         """Copy the whole graph, with all branches and history, to an empty location.
 
-        Every file that has a checksum is verified; `verify=False` also copies damaged files, to save the intact ones.
+        Every file that has a checksum is verified; with `verify=False`, damaged files are copied too, so that the
+        intact files can be saved.
         """
         return runs.copy_graph_to(self._handle, uri, progress, storage_options, verify=verify)

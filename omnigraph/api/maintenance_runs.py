@@ -199,7 +199,7 @@ def _log_optimized_tables(event: OperationEvent, optimized: "OptimizeReport") ->
 
 
 def _drop_stale_caches(handle: Handle) -> None:
-    """Drop the cached neighbour lists of removed versions, in memory and on disk."""
+    """Drop the cached neighbour lists of removed versions from memory and from disk."""
     from omnigraph.engine.adjacency.topology_cache import drop_root
     from omnigraph.engine.query_caches import shared_caches
 

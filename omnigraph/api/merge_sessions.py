@@ -53,9 +53,10 @@ class MergeResult(Guarded):
     """The actual or previewed effect of a merge; truthy if the target now contains everything in the source.
 
     `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with
-    conflicts. `base`, `source` and `target` are the merged commits. `discarded` lists the changes dropped when
-    conflicts were resolved: each property value, whole entity or deletion, with its side. `lost_edges` are edges that
-    one side deleted together with a node that the merge keeps; these edges are not restored.
+    conflicts. `base` is the merge base, and `source` and `target` are the commits that were merged. `discarded` lists
+    the changes dropped when conflicts were resolved; each is a property value, a whole entity or a deletion, with the
+    side that made it. `lost_edges` are edges that one side deleted together with a node that the merge keeps; these
+    edges are not restored.
     """
 
     outcome: MergeOutcome
@@ -158,7 +159,8 @@ def build_merge_result(merge_report: MergeReport) -> MergeResult:
 class MergeSession(Guarded):
     """A merge whose conflicts are resolved one by one with `resolve`, then published with `commit`.
 
-    Conflict numbers never change. Resolving a conflict may reveal new conflicts, which are appended to the list.
+    The number of a conflict never changes. Resolving a conflict may reveal new conflicts, which are appended to the
+    list.
     """
 
     def __init__(
@@ -212,7 +214,7 @@ class MergeSession(Guarded):
                 all_conflicts.index(which) if isinstance(which, EntityConflict) else range(len(all_conflicts))[which]
             )
         except (IndexError, ValueError):
-            message = f"unknown conflict {which}; number of conflicts: {len(all_conflicts)}"
+            message = f"unknown conflict {which}; the number of conflicts is {len(all_conflicts)}"
             raise InputError(message, reason="unknown conflict") from None
         self._record_decisions([self._detected_conflicts[conflict_index]], choice)
         return self
@@ -275,7 +277,7 @@ class MergeSession(Guarded):
         """Return a planner; conflicts between schemas cannot be resolved one by one, so they are raised as errors."""
         planner = open_planner(self._merge_inputs, self._request)
         if planner.merged_schema is not None and planner.merged_schema.conflicts:
-            hint = "merge with a strategy for schema_conflict, or change one of the schemas"
+            hint = "merge with a strategy for `schema_conflict`, or change one of the schemas"
             raise MergeConflict(conflicts=planner.merged_schema.conflicts, hint=hint)
         return planner
 

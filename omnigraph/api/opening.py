@@ -45,7 +45,7 @@ def init(  # noqa: PLR0913 - all but two are keywords
     """Create a graph and open it.
 
     `schema` is `.pg` text, or the path of a `.pg` file. `exist_ok` opens an existing graph if its schema is
-    equivalent. `force` takes over the claim of an interrupted `init`, but never an existing graph.
+    equivalent. `force` takes over the location from an interrupted `init`, but never replaces an existing graph.
     `storage_options` configure an object store; they override the `AWS_*` variables.
     """
     from omnigraph.lang.schema import compile_schema
@@ -135,7 +135,7 @@ def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
     if plan.steps:
         count = len(plan.steps)
         raise SchemaUnsupported(
-            f"the graph at {graph.uri} has a different schema: {count} change{'s'[: count > 1]}",
+            f"the graph at {graph.uri} already has a different schema ({count} change{'s'[: count > 1]})",
             steps=plan.steps,
             hint="open the graph and change its schema, or choose a different location",
         )

@@ -1,4 +1,4 @@
-"""Import optional libraries by name, with an installation hint if one is missing."""
+"""Import optional libraries by name; the error for a missing library says how to install it."""
 
 from importlib import import_module
 from typing import Any

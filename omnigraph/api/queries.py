@@ -1,7 +1,7 @@
 """Queries, streams, plans, node and edge sets, and exports.
 
-Each function takes one snapshot of a handle, compiles the query text (or reuses the compiled query)
-and passes both to the engine. No function opens a table itself.
+Each function takes one snapshot of a handle, compiles the query text (or reuses the compiled query) and passes the
+snapshot and the query to the engine. No function opens a table itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +115,7 @@ def nodes(handle: Handle, type_name: str, /) -> NodeSet:
 
 
 def edges(handle: Handle, type_name: str, /) -> EdgeSet:
-    """Return the edges of a type, with id, from, to and properties."""
+    """Return the edges of a type, with their ids, endpoints and properties."""
     catalog = handle.latest_snapshot().schema.ir.catalog
     return edge_set(partial(_run_text, handle), catalog, type_name)
 

@@ -85,8 +85,8 @@ class Revisions(Facet):
     ) -> MergeResult:
         """Undo the changes of a commit, or of a range, in a new commit; later changes are kept.
 
-        A range `A..B` is undone as a whole, as the net effect of the commits after A up to and
-        including B; B defaults to the head. A must be an ancestor of B.
+        For a range `A..B`, the net effect of the commits after A, up to and including B, is undone; B defaults to the
+        head. A must be an ancestor of B.
 
         Properties that have changed again since then are conflicts, as in a merge; `ours` keeps the
         current values, and `theirs` restores the values from before the commit. Other properties of

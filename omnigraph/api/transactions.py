@@ -1,8 +1,8 @@
 """Transactions: several writes that are published as one commit.
 
-This module manages the list of operations. Each operation runs immediately on an overlay of the
-first snapshot, so that reads inside the transaction see it, and again on the newest state when the
-transaction ends. Nothing is visible outside the transaction before it ends.
+This module keeps the list of a transaction's operations. Each operation runs immediately on an overlay of the first
+snapshot, so that reads inside the transaction see its changes, and runs again on the newest state when the transaction
+ends. Nothing is visible outside the transaction before it ends.
 """
 
 import threading
@@ -257,7 +257,7 @@ def _add_note_on_failure(error: BaseException) -> Iterator[None]:
     try:
         yield
     except Exception as other:
-        error.add_note(f"the transaction's earlier steps could not be reapplied: {other}")
+        error.add_note(f"the transaction's earlier changes could not be reapplied: {other}")
         raise error from other
 
 

@@ -65,7 +65,7 @@ class AttemptCounter:
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def to_json(self) -> list[Any]:
-        """Return an empty requirement, because other processes cannot check this requirement."""
+        """Return an empty stored form, because only the process that runs the write can check this requirement."""
         return ["watch", []]
 
     def check(self, txn: WriteTxn) -> None:
@@ -81,7 +81,7 @@ class AttemptCounter:
 
 
 def resolve_actor(explicit_actor: str | None) -> str | None:
-    """Return the explicit actor or the value of `OMNIGRAPH_ACTOR`; reject names reserved for the system."""
+    """Return the explicit actor, the value of `OMNIGRAPH_ACTOR`, or None; reject names reserved for the system."""
     actor = explicit_actor or os.environ.get("OMNIGRAPH_ACTOR") or None
     if actor is not None and actor.startswith(_RESERVED_PREFIX):
         message = f"'{actor}' cannot be an actor: the prefix '{_RESERVED_PREFIX}' is reserved"
@@ -116,6 +116,6 @@ def describe_plain_value(value: object) -> object:
         return [describe_plain_value(item) for item in value]
     if value is None or isinstance(value, _PLAIN_TYPES):
         return repr(value)
-    # The repr of a long array omits the middle elements.
+    # Convert arrays to lists, because the repr of a long array omits the middle elements.
     to_list = getattr(value, "tolist", None)
     return describe_plain_value(to_list()) if to_list is not None else ""

@@ -72,9 +72,9 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
 
     Every write accepts `branch`, `if_commit` (write only if the branch is at this commit),
     `message`, `actor`, and `idempotency_key` (a repeated write returns the first commit again).
-    Updates and deletes are strict: they fail with a conflict if a node or an edge that they match
-    has changed since this graph last showed it, in values that they read or write, or if they no
-    longer match the same entities. All other conflicts are retried internally.
+    An update or delete is strict: it fails with a conflict if a value that it reads or writes has changed since this
+    graph last showed the entity, or if it no longer matches the same entities. All other conflicts are retried
+    internally.
 
     Raises a language error if the query is invalid, and `ConstraintViolation`, `UniqueViolation`,
     `KeyConflict`, `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit` or `ReadOnlyError`.

@@ -47,11 +47,10 @@ direct_only = click.option("--server", hidden=True, expose_value=False, callback
 def resolve_root(
     uri: str | None, store: str | None, *, argument_name: str = "URI", option_value: str | None = None
 ) -> "GraphRoot":
-    """Return the graph's root, which must be a storage location that is given in at most one way.
+    """Return the root of the graph that a command names; raise an error if the command names it in several ways.
 
-    Without a name, the environment variable `OMNIGRAPH_STORE` names the graph.
-    `argument_name` is the name of `uri` in the command's usage message; `option_value` is the value
-    of a separate `--uri`.
+    If the command names no graph, the environment variable `OMNIGRAPH_STORE` is used. `argument_name` is the name of
+    `uri` in the command's usage message; `option_value` is the value of a separate `--uri`.
     """
     spellings = ((argument_name, uri), ("--uri", option_value), ("--store", store))
     named = {spelling: value for spelling, value in spellings if value is not None}

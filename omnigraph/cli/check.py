@@ -56,7 +56,7 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
 ) -> None:
     """Verify graph integrity: names, logs, files, schema rules and indexes.
 
-    Every file that has a recorded checksum is read and compared with it.
+    Every file that has a recorded checksum is read and verified.
 
     Exits with code 1 if there are errors, or 5 if there are only warnings. With --absent, verifies
     instead that an entity is completely erased, and exits with code 5 if traces of it remain.

@@ -98,8 +98,8 @@ def _report_notes(report: "Cleanup", options: dict[str, Any]) -> Iterator[str]:
     for unnamed_ref in report.unnamed:
         subject = f"{unnamed_ref['kind'] or 'branch or tag'} {unnamed_ref['name'] or ''}".strip()
         yield (
-            f"{subject} ({unnamed_ref['manifest']}) lost its ref object; its data is kept:"
-            " run `omnigraph repair` to restore it"
+            f"{subject} ({unnamed_ref['manifest']}) lost its ref object, but the data is kept;"
+            " run `omnigraph repair` to restore the name"
         )
     if report.held_by:
         holders = ", ".join(report.held_by[:_MAX_HOLDERS_SHOWN]) + (

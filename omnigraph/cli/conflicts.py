@@ -103,7 +103,7 @@ def conflict_options(command: Command) -> Command:
 
 
 def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
-    """Return one side for all conflicts, or a side per type or conflict kind; mixing the two is an error.
+    """Return one side for all conflicts, a side per type or conflict kind, or None; mixing the forms is an error.
 
     >>> parse_strategies(["ours"]), parse_strategies(["Person=theirs", "orphan_edge=ours"])
     ('ours', {'Person': 'theirs', 'orphan_edge': 'ours'})
@@ -114,7 +114,9 @@ def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
     if not sides_by_name and len(strategies) == 1:
         return strategies[0]
     if len(sides_by_name) != len(strategies):
-        raise click.UsageError("--strategy takes either one side, or a side for each name, such as Person=theirs")
+        raise click.UsageError(
+            "--strategy: pass ours or theirs once, or one NAME=SIDE for each name, such as Person=theirs"
+        )
     return sides_by_name
 
 
@@ -133,7 +135,7 @@ def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> Non
     if not merge_result.lost_edges:
         return
     edge_count = show.count(len(merge_result.lost_edges), "edge")
-    lines = [f"{edge_count} deleted together with nodes that the merge keeps; such edges are not restored:"]
+    lines = [f"{edge_count} deleted together with nodes that the merge keeps; the merge does not restore them:"]
     lines += [
         f"  {lost_edge} on {sides[lost_edge.side == 'theirs']}" for lost_edge in merge_result.lost_edges[:_MAX_SHOWN]
     ]

@@ -45,8 +45,8 @@ def _select_queries(queries: tuple[Any, ...], query_names: tuple[str, ...]) -> l
     queries_by_name = {query.name: query for query in queries}
     missing = [query_name for query_name in query_names if query_name not in queries_by_name]
     if missing:
-        available = ", ".join(queries_by_name) or "none"
-        raise InputError(f"no query is named '{missing[0]}'; the queries are: {available}", reason="unknown query")
+        available = f"the queries are {', '.join(queries_by_name)}" if queries_by_name else "the file has no queries"
+        raise InputError(f"no query is named '{missing[0]}'; {available}", reason="unknown query")
     return [queries_by_name[query_name] for query_name in query_names] if query_names else list(queries)
 
 

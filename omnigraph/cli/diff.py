@@ -37,7 +37,7 @@ def diff(
 ) -> None:
     """Show the changes from revision A to B; B defaults to the head of main.
 
-    A revision is a branch, tag, commit, version or timestamp, optionally with steps back, as in
+    A revision is a branch, tag, commit, version or timestamp, optionally followed by ~N, as in
     main~3. A..B is the same as A B; A...B shows what B changed since it diverged from A.
     """
     root = resolve_root(uri, store, argument_name="--uri")

@@ -124,7 +124,7 @@ def _history_lines(versions: "EntityHistory") -> Iterator[str]:
 
 def _describe_commit(commit: "Commit | None", op: str | None = None) -> str:
     if commit is None:
-        return "before the oldest commit kept by cleanup"
+        return "before the oldest retained commit"
     published, author = f"{commit.published:%Y-%m-%d %H:%M:%S}", commit.actor or "-"
     columns = [click.style(commit.id, fg="yellow"), published, author, *([op] if op else [])]
     return "  ".join([*columns, *([commit.message] if commit.message else [])])

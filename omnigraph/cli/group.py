@@ -56,7 +56,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Resolve a command as click does, with a suggestion for a misspelt one."""
+        """Resolve a command as click does; the error for an unknown command suggests a similar one."""
         is_unknown = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy_commands
         if is_unknown and not ctx.resilient_parsing:
             ctx.fail(f"no such command '{args[0]}'{self._suggest_command(args[0])}")

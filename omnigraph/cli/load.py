@@ -47,7 +47,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--branch", default="main", show_default=True, help="Branch to load into")
 @click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it does not exist")
 @click.option("--format", type=click.Choice(_FORMATS), help="Format of all files; overrides file name suffixes")
-@click.option("--mapping", metavar="PATH", help="JSON file that maps columns to properties by type")
+@click.option("--mapping", metavar="PATH", help="JSON file that maps the columns of each type to properties")
 @click.option("--csv-delimiter", metavar="CHAR", help="Delimiter of CSV files, or tab; detected by default")
 @click.option("--csv-quote", metavar="CHAR", help="Quote character of CSV files, or none; detected by default")
 @click.option("--csv-null", metavar="TEXT", multiple=True, help="Unquoted CSV cell that means null; may be repeated")
@@ -88,8 +88,8 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
 
     One load is one commit. If a single line is invalid, nothing is written. Files of several
     formats and types may be combined. Records in TYPE=PATH have that type; NDJSON records then have
-    no envelope. Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of
-    an edge are called from and to, or src and dst.
+    no envelope. Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of an edge may be named
+    from and to, or src and dst.
 
     An edge without an id gets a new id in every load, even with merge, so repeating a load
     duplicates such edges. To prevent this, give edges an "id" in their "data", pass
@@ -141,7 +141,7 @@ def _choose_source(data: tuple[str, ...]) -> Any:
     parts = [_read_part(argument) for argument in data]
     stdin_count = sum(isinstance(part, Mapping) and sys.stdin.buffer in part.values() for part in parts)
     if files.STDIN in data or stdin_count > 1:
-        raise click.UsageError("--data - reads standard input; to combine it with other files, pass it once, as TYPE=-")
+        raise click.UsageError("--data - reads standard input; to combine standard input with files, pass TYPE=- once")
     return parts[0] if len(parts) == 1 else parts
 
 
@@ -172,7 +172,9 @@ def _read_columns(arguments: tuple[str, ...]) -> Any:
         type_name, _, names = argument.rpartition("=")
         columns_by_type[type_name] = [name.strip() for name in names.split(",")]
     if "" in columns_by_type and len(arguments) > 1:
-        raise click.UsageError("--csv-columns: pass one list of names for all files, or one list for each TYPE=")
+        raise click.UsageError(
+            "--csv-columns: pass one list of names for all files, or one TYPE=NAMES list for each type"
+        )
     return columns_by_type.get("", columns_by_type or None)
 
 
@@ -215,14 +217,16 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
         for counts_by_type in (receipt.nodes, receipt.edges)
         for type_name, entity_count in counts_by_type.items()
     ]
-    details = f": {', '.join(loaded_counts)}" if loaded_counts else ", nothing to load"
-    if loaded_counts and receipt.commit is None and not is_dry_run:
+    verb = "would load" if is_dry_run else "loaded"
+    details = f": {', '.join(loaded_counts)}"
+    if not loaded_counts:
+        verb, details = "nothing to load", ""
+    elif receipt.commit is None and not is_dry_run:
         details += "; all of these entities already existed, so nothing changed"
-    elif receipt.replayed:
-        details = f": nothing, because this key was already used by commit {receipt.commit_id}"
-    branch_note = " (new branch)" if receipt.branch_created else ""
-    verb = "checked for" if is_dry_run else "loaded"
-    show.result(f"{verb} {receipt.branch}{branch_note} by {mode}{details}")
+    if receipt.replayed:
+        verb, details = "loaded nothing", f": commit {receipt.commit_id} already used this idempotency key"
+    branch_note = "new branch " if receipt.branch_created else ""
+    show.result(f"{verb} into {branch_note}{receipt.branch} (mode: {mode}){details}")
     if receipt.steps:
         show.note(_describe_timing(receipt))
 

@@ -1,4 +1,4 @@
-"""`omnigraph recovery`: interrupted operations, and decisions about those set aside."""
+"""`omnigraph recovery`: list interrupted operations, and retry or drop those that were set aside."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,10 @@ def list_(uri: str | None, store: str | None) -> None:
     if pending:
         show.note("pending operations are still running or will be recovered by the next write")
     if set_aside:
-        show.note("to resolve a set-aside operation, run `omnigraph recovery retry ID` or `recovery drop ID --confirm`")
+        show.note(
+            "to resolve a set-aside operation, run `omnigraph recovery retry ID`"
+            " or `omnigraph recovery drop ID --confirm`"
+        )
     if not outcomes and not pending and not set_aside:
         show.note("there are no recovered, pending or set-aside operations")
 
@@ -104,7 +107,7 @@ def retry(operation_id: str, uri: str | None, store: str | None, actor: str | No
 
 @click.command()
 @_id_argument
-@click.option("--confirm", is_flag=True, help="Drop the operation; the default is to only show it")
+@click.option("--confirm", is_flag=True, help="Drop the operation; the default is a preview")
 @uri_option
 @store_option
 @actor_option

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @uri_argument
 @click.option("--branch", default="main", show_default=True, help="Branch to repair")
-@click.option("--confirm", is_flag=True, help="Repair; the default is a preview")
+@click.option("--confirm", is_flag=True, help="Repair the graph; the default is a preview")
 @click.option("--force", is_flag=True, help="Adopt appended rows; needs --confirm")
 @click.option("--restore", metavar="ULID", help="Restore only the branch or tag with this manifest")
 @click.option("--name", metavar="NAME", help="New name for --restore, if the old name is unknown or taken")

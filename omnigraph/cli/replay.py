@@ -60,7 +60,7 @@ def revert(commit: str, branch: str, **options: Any) -> None:
 def cherry_pick(commit: str, branch: str, **options: Any) -> None:
     """Apply the changes of one commit to a branch.
 
-    COMMIT is an id, a tag, or a branch, optionally with steps back, as in review~1.
+    COMMIT is an id, a tag, or a branch, optionally followed by ~N, as in review~1.
     """
     _replay_commit("cherry-pick", commit, branch, options)
 

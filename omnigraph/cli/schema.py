@@ -150,7 +150,7 @@ _MARKS = {"add": "+", "drop": "-", "unsupported": "✗"}
 
 
 def print_plan(plan: Any) -> None:
-    """Print a plan step by step, and whether it can be applied."""
+    """Print the steps of a plan, and say whether the plan can be applied."""
     from omnigraph.lang.schema.migrate import describe_step
 
     for step in plan.steps:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @direct_only
 @shared_options
 def status(uri: str | None, store: str | None, branch: str) -> None:
-    """Show fragments, versions, bytes and index coverage, and recommend commands."""
+    """Show the fragments, versions, bytes and index coverage of each table, and recommend commands."""
     root = resolve_root(uri, store)
     from omnigraph.api.opening import open as open_graph
 

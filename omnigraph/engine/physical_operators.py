@@ -43,7 +43,7 @@ class NoNeighbour:
 
 @record
 class WeightByDegree:
-    """An expansion whose target is never read: it only multiplies row weights by the degree."""
+    """An expansion whose target is never read; it multiplies the weight of each row by its number of neighbours."""
 
     expansion: plan.Expand
 
@@ -64,7 +64,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan of which only the listed columns are read, and only by aggregates."""
+    """A scan whose rows are read only by aggregates, and only in the listed columns."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Caches shared by all queries of a process: parsed tables in memory and neighbour lists on disk.
+"""Caches shared by all queries of a process: neighbour lists and columns in memory, and neighbour lists on disk.
 
 This module manages cache budgets and eviction. Keys identify exact table versions, so entries are
 never stale. A missing, damaged or unwritable entry costs time but must never change a result.

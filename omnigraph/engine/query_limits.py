@@ -84,7 +84,7 @@ class QueryMeter:
             self.enter_gate()
 
     def release_bytes(self, byte_count: int) -> None:
-        """Release bytes that were charged and have since been freed."""
+        """Release bytes that were reserved and have since been freed."""
         self.used_bytes = max(0, self.used_bytes - byte_count)
 
     def enter_gate(self) -> None:

@@ -186,14 +186,14 @@ def ungrouped_table(
 
 
 def row_bounds(context: ExecutionContext, read_plan: AnyReadPlan) -> tuple[int, int | None]:
-    """Return the number of rows to skip and the maximum number of rows needed, including skipped ones."""
+    """Return the number of rows to skip, and the row to stop after, or None if there is no limit."""
     offset = count_argument(context, read_plan.offset, "offset") or 0
     limit = count_argument(context, read_plan.limit, "limit")
     return offset, None if limit is None else offset + limit
 
 
 def count_argument(context: ExecutionContext, value: plan.Value | None, clause: str) -> int | None:
-    """Evaluate the argument of `limit` or `offset`."""
+    """Return the value of a `limit` or `offset` clause, or None if the query has no such clause."""
     if value is None:
         return None
     row_count: int = context.constant(value)

@@ -1,4 +1,4 @@
-"""Union: combine the results of several reads into one ordered table, without duplicates unless they are kept.
+"""Union: combine the results of several reads into one ordered table; `union all` keeps duplicate rows.
 
 Every part runs on the same snapshot and within the same limits. Rows that tie keep the order of the parts and of the
 rows within each part.
@@ -41,7 +41,7 @@ def union_table(
 def _part_table(
     context: ExecutionContext, part: plan.ReadPlan, schema: pa.Schema, execute_part: PartFunction
 ) -> pa.Table:
-    """Return the rows of one part with the common types; their bytes are charged until the query ends."""
+    """Return the rows of one part, cast to the common types; they count towards the query's memory limit."""
     table = execute_part(context, part)
     context.meter.charge_bytes(table.nbytes)
     columns: Sequence[pa.ChunkedArray] = table.columns

@@ -1,5 +1,5 @@
 """Errors for authentication, authorization and missing objects."""
-# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
+# ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 from typing import ClassVar
 
@@ -47,7 +47,7 @@ class TooManyRequests(ClientError, Transient):
 
     status = 429
     http_code = "too_many_requests"
-    sentence = "too many requests[, try again in {retry_after} s]"
+    sentence = "too many requests[; try again in {retry_after} s]"
     hint = "wait, then send the same request again"
     retry_after: float | None = None
 
@@ -104,7 +104,7 @@ class GraphNotInitialized(NotFound):
     """No initialised graph exists at this location."""
 
     sentence = "no initialised graph at '{uri}'[: {reason}]"
-    hint = "create the graph with init"
+    hint = "create the graph with `init`"
     uri: str | None = None
     reason: str | None = None
 

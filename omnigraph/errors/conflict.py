@@ -1,5 +1,5 @@
 """Errors for requests that conflict with the state or the history of a graph."""
-# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
+# ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class KeyConflict(Conflict):
     )
     wire_member = "key_conflict"
     wire_facts = ("entity_kind", "type_name", "entity_id")
-    hint = "use mode merge to update existing entities"
+    hint = "use mode `merge` to update existing entities"
     entity_kind: str | None = None
     type_name: str | None = None
     entity_id: str | None = None
@@ -39,7 +39,9 @@ _CHANGES_SENTENCE = (
     "[; changed since the read: {changed_ids}][ and {more_changes} more]"
     "[; last change in commit {commit_id}][ by {actor}]"
 )
-_RETRY_HINT = "read the current state, then decide again; `graph.retry` refreshes the graph and repeats a call"
+_RETRY_HINT = (
+    "read the current state, then decide whether to retry; `graph.retry` refreshes the graph and repeats a call"
+)
 
 
 class VersionConflict(Conflict):
@@ -100,7 +102,7 @@ class ReadSetConflict(Conflict):
     code = "ReadSetChanged"
     retryable = "fresh"
     sentence = (
-        "the branch changed while the write was being prepared[: {member}][ was {expected}][, is now {actual}]"
+        "the branch changed while the write was being prepared[: {member}][ was {expected}][ and is now {actual}]"
         + _CHANGES_SENTENCE
     )
     wire_member = "read_set_conflict"
@@ -138,7 +140,7 @@ class InitializationClaimed(Conflict):
     """Another process is initialising the graph."""
 
     sentence = "another process is initialising '{uri}'"
-    hint = "wait for the other init to finish; if it crashed, run init with force to take over the claim"
+    hint = "wait for the other init to finish; if it crashed, run `init` with `force` to take over"
     extended_exit_code = 1
     uri: str | None = None
 
@@ -230,7 +232,7 @@ class PreconditionFailed(ClientError):
     status = 412
     http_code = None
     retryable = "fresh"
-    sentence = "precondition failed[ on branch '{branch}']: expected commit '{expected}'[, the head is '{actual}']"
+    sentence = "precondition failed[ on branch '{branch}']: expected commit '{expected}'[, but the head is '{actual}']"
     wire_member = "precondition_failure"
     wire_facts = ("expected", "actual")
     hint = "read the current state, then decide whether to retry"

@@ -1,5 +1,5 @@
 """Errors for storage, serving, initialisation and cancelled operations."""
-# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
+# ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 from typing import Any, Literal
 
@@ -12,8 +12,8 @@ StorageKind = Literal["transient", "configuration", "not_found", "precondition",
 class StorageError(ServerError):
     """The store failed.
 
-    A failure of kind `transient` is a `TransientStorageError`. Even then, only retry an operation
-    whose effects are known.
+    A failure of kind `transient` is a `TransientStorageError`. Even after a transient failure, retry an operation only
+    if its effects are known.
 
     >>> isinstance(StorageError(kind="transient"), Transient)
     True
@@ -49,7 +49,7 @@ class BlobIntegrityError(ServerError):
     """A stored blob does not match its metadata."""
 
     effect = "none"
-    hint = "restore the blob from a copy; run check to find other damaged blobs"
+    hint = "restore the blob from a copy; run `check` to find other damaged blobs"
 
 
 class InternalError(ServerError):
@@ -74,7 +74,7 @@ class InitializationIndeterminate(ServerError):
     """It is unknown whether the graph was initialised."""
 
     sentence = "it is unknown whether the graph at '{uri}' was initialised[: {reason}]"
-    hint = "do not delete anything; open the graph to find out, and run init again if it is missing"
+    hint = "do not delete anything; try to open the graph, and run `init` again if the graph does not exist"
     uri: str | None = None
     reason: str | None = None
     probe: Any = None

@@ -1,5 +1,5 @@
 """Errors in caller input: invalid values, records, parameters or sizes, and plans that cannot run."""
-# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
+# ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -192,7 +192,7 @@ class QueryExecutionError(ClientError):
 
     prefix = "query: "
     sentence = "query: {reason}"
-    hint = "run optimize if the query needs an index; otherwise change the query or its parameters"
+    hint = "run `optimize` if the query needs an index; otherwise change the query or its parameters"
     reason: str | None = None
 
 
@@ -210,7 +210,7 @@ class ExpressionError(LanguageError, QueryExecutionError):
     """
 
     prefix = "query: "
-    hint = "change the expression, or the parameter or rows that it cannot handle"
+    hint = "change the expression, or the parameter or row values that cause the error"
 
 
 class AmbiguousAssignment(ClientError):

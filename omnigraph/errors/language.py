@@ -3,7 +3,7 @@
 An error carries every diagnostic for a file, each with its position; `str()` draws the carets. This
 module never reads files.
 """
-# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
+# ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 from collections.abc import Iterable, Sequence
 from typing import Any

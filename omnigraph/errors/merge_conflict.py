@@ -19,8 +19,8 @@ _PREVIEW_COUNT = 3  # conflicts listed in the message; the rest are only counted
 class EntityConflict:
     """An entity with a conflict that a merge cannot resolve.
 
-    `base`, `ours` and `theirs` are its values in the merge base, on the target branch and on the
-    source branch; a value is None where the entity is absent. `changed` lists the conflicting properties.
+    `base`, `ours` and `theirs` are the values of the entity in the merge base, on the target branch and on the source
+    branch, or None where the entity is absent. `changed` lists the conflicting properties.
     """
 
     entity_kind: str

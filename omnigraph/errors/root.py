@@ -4,7 +4,7 @@ An error carries its details as facts. The error class defines the status, effec
 hint, and the constructor fills the facts into a message. Errors never hold secrets, because every
 `uri` fact is redacted on entry.
 """
-# ruff: noqa: N818 - the class name states what happened, as in the service's documentation
+# ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 import re
 from typing import Any, ClassVar, Literal

@@ -75,7 +75,7 @@ def _plan_transitions(schema_plan: SchemaPlan) -> Iterator[TypeTransition]:
 
 
 def _validated_steps(schema_plan: SchemaPlan, type_transition: TypeTransition) -> list[MigrationStep]:
-    """Return the steps for a type that may fail on existing rows."""
+    """Return the migration steps of a type that may fail on existing rows."""
     return [
         step
         for step in schema_plan.steps

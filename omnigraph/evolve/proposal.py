@@ -18,7 +18,7 @@ from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, describe
 
 @dataclass(frozen=True, slots=True)
 class SchemaPlan:
-    """The steps from a branch's current schema to a new one.
+    """The migration steps from a branch's current schema to a new schema.
 
     The plan can be applied as long as the branch still has the schema that it was made for.
     """
@@ -37,7 +37,7 @@ class SchemaPlan:
 
     @property
     def steps(self) -> tuple[MigrationStep, ...]:
-        """The steps in order."""
+        """The migration steps, in order."""
         return self.migration.steps
 
     @property
@@ -96,7 +96,7 @@ class SchemaApplied:
 
     @property
     def steps(self) -> tuple[MigrationStep, ...]:
-        """The applied steps in order."""
+        """The migration steps that were applied, in order."""
         return self.plan.steps
 
     @property

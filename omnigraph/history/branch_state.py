@@ -36,7 +36,7 @@ class GraphReplacedError(ReadSetConflict):
 
 
 def _reset_after_fork() -> None:
-    # The child must not use the parent's connections, and the lock may be held by a thread that was not forked.
+    # The child process must not use the parent's connections, and the lock may be held by a thread that was not forked.
     global _registry_lock  # noqa: PLW0603
     _registry_lock = threading.Lock()
     _branch_states.clear()
@@ -151,7 +151,7 @@ class BranchState:
 
     @staticmethod
     def back_off(conflict_count: int) -> None:
-        """Back off after a swap conflict, longer each time, with jitter."""
+        """Wait after a swap conflict, for a random time that grows with each conflict."""
         threading.Event().wait(min(0.5, 0.002 * 2**conflict_count) * clock_and_ids.random_fraction())
 
 

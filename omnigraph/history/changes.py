@@ -1,8 +1,8 @@
 """The changes on a branch, commit by commit, as blocks in order of publication.
 
 This module defines what a block is (the difference between a commit and its first parent, in a fixed
-order), which part of it a filter keeps, and how a branch is walked. A block is returned in full or not
-at all: data that a cleanup removed is reported as a gap, never as an empty block.
+order), which changes a filter keeps, and in which order the commits of a branch are visited. A block is returned in
+full or not at all: data that a cleanup removed is reported as a gap, never as an empty block.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -45,7 +45,7 @@ class ChangeFilter:
 
     @property
     def digest(self) -> str:
-        """Return the hash of the filter; cursors are bound to it."""
+        """Return the hash of the filter, which a cursor contains so that it works only with this filter."""
         filter_facts = {"kinds": self.kinds, "types": self.type_ids, "ops": self.ops}
         return hash_facts(
             {member_name: None if members is None else sorted(members) for member_name, members in filter_facts.items()}
@@ -109,7 +109,7 @@ def _resolve_type_ids(schemas: list[SchemaIR], requested_names: Collection[str])
 
 @dataclass(frozen=True, slots=True)
 class TypeChanges:
-    """The changes to one type in a block, with its type id."""
+    """The changes to one type in a block, with the id of the type."""
 
     type_id: int
     changes: TableChanges

@@ -57,8 +57,7 @@ def check_intact(store: Store, state: GraphState, file_names: Iterable[str]) -> 
 def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]], bool]:
     """Return a function that tests whether files may be rewritten, that is, whether they match their checksums.
 
-    Files without a checksum pass. On anything but a local disk, every file passes, because reading it
-    would cost a request.
+    Files without a checksum pass. On an object store, every file passes, because reading it would cost a request.
     """
 
     def files_are_intact(file_names: Iterable[str]) -> bool:

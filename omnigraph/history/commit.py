@@ -15,7 +15,7 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A table as recorded in a state.
+    """The entry of a table in a branch state.
 
     `version` is a counter for display only. Two entries have the same content if their `content_id`,
     the commit that last changed the table logically, is equal. `lance_version` is the exact detached version.
@@ -65,11 +65,11 @@ class SchemaRow:
 class Commit:
     """One publish. `tables` holds the changed tables; None marks a dropped table.
 
-    `streams` holds the tokens of the stream batches that the commit loaded, `note` records what was detected about the
-    store, `details` records how merge conflicts were resolved, and `files` holds the checksums of the files that the
-    commit adds, as packed by `file_checksums`. Times are microseconds since 1970; `created_at` is taken before the
-    write changes anything and is kept across retries, and `published_at` belongs to the attempt that succeeded. No
-    decision depends on these times.
+    `streams` holds the tokens of the stream batches that the commit loaded, and `note` records what a probe of the
+    store found when the graph was created. `details` records how merge conflicts were resolved. `files` holds the
+    checksums of the files that the commit adds, as packed by `file_checksums`. Times are microseconds since 1970.
+    `created_at` is taken before the write changes anything and is kept across retries; `published_at` is the time of
+    the attempt that succeeded. No decision depends on these times.
     """
 
     id: str

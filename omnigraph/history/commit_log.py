@@ -282,7 +282,7 @@ def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
 
 
 def _chunk_digest(body: bytes) -> str:
-    """Return the part of a chunk's name that is derived from its content and verifies it."""
+    """Return the part of a chunk's name that is derived from the chunk's content and is used to verify the content."""
     return sha256(body).hexdigest()[:24]
 
 

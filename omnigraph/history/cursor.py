@@ -64,7 +64,7 @@ def hash_facts(facts: Mapping[str, Any]) -> str:
 
 
 def encode_token(kind: TokenKind, binding: CursorBinding, **position: Any) -> str:
-    """Return a token: base64url of JSON and its hash, without padding.
+    """Return a token: JSON and its hash, encoded as base64url without padding.
 
     >>> bound = CursorBinding("g", "c", "f")
     >>> decode_token(encode_token("feed-cursor", bound, commit="x"), "feed-cursor", bound)

@@ -1,8 +1,8 @@
 """Determine from the rows of an entity whether a merge made a decision about a property.
 
 A merge made a decision about a property if one side changed it and the merge result does not
-contain this change, or if both sides changed it differently. Rows have the same columns, and are
-None where the entity is absent. This module reads no tables.
+contain this change, or if both sides changed it differently. All rows have the same columns; a row is None if the
+entity is absent. This module reads no tables.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Row: TypeAlias = pa.Table | None
 
 
 def is_decided(property_name: str, merged_row: Row, parent_rows: Sequence[Row], base_rows: Sequence[Row]) -> bool:
-    """Return whether a merge made a decision about a property; `parent_rows` are the rows of its two sides."""
+    """Return whether a merge made a decision about a property; `parent_rows` are the rows of the two merged sides."""
     our_row, their_row = parent_rows
     return _is_contested(property_name, our_row, their_row, merged_row, base_rows) or _is_contested(
         property_name, their_row, our_row, merged_row, base_rows
@@ -31,7 +31,7 @@ def same_property(property_name: str, row: Row, other_row: Row) -> bool:
 
 
 def _is_contested(property_name: str, side_row: Row, other_row: Row, merged_row: Row, base_rows: Sequence[Row]) -> bool:
-    """Return whether one side changed a property, and the merge or a change of the other side has a different value."""
+    """Return whether one side changed a property, but the merge or the other side changed it differently."""
     if side_row is None or not _is_changed(property_name, side_row, base_rows):
         return False
     if not same_property(property_name, side_row, merged_row):

@@ -1,9 +1,10 @@
-"""The delete queue: the names that collectors are about to remove, visible to other processes.
+"""The delete queue: the names of objects that a cleanup is about to remove, visible to other processes.
 
-This module implements the writers' side of the handshake and removes nothing. An operation that makes old data
-reachable by a new name first arms an intent and then checks the queues. If everything that the operation needs still
-exists and none of it is queued, the operation may proceed, because the mark phase that follows any later queueing sees
-the intent. Checking before arming would leave a gap in which neither side sees the other.
+This module implements the checks that writers make before they reuse old data; it removes nothing. An operation that
+makes old data reachable by a new name first writes an intent and then checks the queues. If everything that the
+operation needs still exists and none of it is queued, the operation may proceed, because the mark phase that follows
+any later queueing sees the intent. If the operation checked the queues before writing its intent, a cleanup could start
+in between, and neither would detect the other.
 """
 
 import logging
@@ -24,7 +25,7 @@ _log = logging.getLogger("omnigraph")
 
 
 class DamagedListError(StorageError):
-    """A collector's list is damaged, so the run that wrote it cannot continue."""
+    """A list that a cleanup wrote is damaged, so that cleanup cannot continue."""
 
     code = "StorageError"
     kind = "permanent"
@@ -33,15 +34,15 @@ class DamagedListError(StorageError):
 
 
 def list_runs(store: Store) -> list[str]:
-    """Return the collector runs that have not ended, with one list request."""
+    """Return the ids of the cleanups that have not ended; this takes one list request."""
     name_parts = (listed_file.name.rpartition("/")[2].partition(".") for listed_file in store.objects.list(layout.GC))
     return sorted({run_id for run_id, _, part in name_parts if part in (QUEUE_PART, SWEEP_PART)})
 
 
 def read_listed_names(store: Store, run_id: str, list_part: str) -> list[str] | None:
-    """Return the names in one of a run's lists, or None if the list does not exist.
+    """Return the names in one of a cleanup's lists, or None if the list does not exist.
 
-    Raises `DamagedListError` for a list that no collector could have written.
+    Raises `DamagedListError` for a list that no cleanup could have written.
     """
     object_name = layout.gc_name(run_id, list_part)
     try:
@@ -59,7 +60,7 @@ def _damaged_list_error(object_name: str) -> DamagedListError:
 
 
 def list_queued_names(store: Store) -> list[str]:
-    """Return every name that a run may still remove.
+    """Return every name that a running cleanup may still remove.
 
     Once the sweep list exists, it replaces the queue, because the names that it omits turned out to be needed.
     """
@@ -67,7 +68,7 @@ def list_queued_names(store: Store) -> list[str]:
 
 
 def _names_queued_by(store: Store, run_id: str) -> list[str]:
-    """Return the names queued by one run; a damaged list yields no names, since no collector acts on it."""
+    """Return the names queued by one cleanup; a damaged list yields no names, because no cleanup acts on it."""
     try:
         sweep_names = read_listed_names(store, run_id, SWEEP_PART)
         return (read_listed_names(store, run_id, QUEUE_PART) or []) if sweep_names is None else sweep_names
@@ -77,10 +78,10 @@ def _names_queued_by(store: Store, run_id: str) -> list[str]:
 
 
 def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> None:
-    """Reject a reference to a branch's head while a collector may be removing part of it.
+    """Reject a reference to a branch's head while a cleanup may be removing part of its state.
 
-    Being a branch's head does not make a state safe, because a branch that was created and deleted during a single mark
-    phase was not seen by any mark phase. This takes one list request if no collector is running.
+    Even the head of a branch may be queued, because no mark phase sees a branch that is created and deleted during a
+    single mark phase. The check takes one list request if no cleanup is running.
     """
     queued_names = list_queued_names(store)
     if queued_names:
@@ -88,9 +89,9 @@ def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> No
 
 
 def check_state_retained(store: Store, state: GraphState, commit_id: str) -> None:
-    """Reject a reference to a past state that was removed or that a collector may be removing.
+    """Reject a reference to a past state that was removed or that a cleanup may be removing.
 
-    The caller's intent must already be armed, so that every later mark phase sees it.
+    The caller must already have written its intent, so that every later mark phase sees it.
     """
     check_versions_retained(store, state.tables.values(), commit_id, state.schema.location)
 
@@ -129,7 +130,7 @@ def _refuse_queued(
     if any(needed_files.contains(queued_name) for queued_name in queued_names):
         raise ConcurrentCommit(
             f"a cleanup is about to remove data that commit {commit_id} needs",
-            hint="try again in a moment; if the cleanup crashed, run it again first",
+            hint="try again in a moment; if the cleanup crashed, run the cleanup again first",
         )
 
 

@@ -89,10 +89,10 @@ def diff_table(
 ) -> TableChanges:
     """Return the changes to one table.
 
-    `compare_all_rows` compares every row by id instead of using shortcuts, as a check. Nullable
-    properties that the type gained are null in the old rows; any other difference between its
-    properties raises `ChangeSchemaBoundary`. With `column_defaults`, the old rows instead get the
-    new columns, filled with these values where a row had no value.
+    With `compare_all_rows`, every row is compared by id; tests use this option to verify the usual shortcuts. Nullable
+    properties that the type gained are null in the old rows; any other difference between its properties raises
+    `ChangeSchemaBoundary`. With `column_defaults`, the old rows instead get the new columns, filled with these values
+    where a row had no value.
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
         return _diff_table(
@@ -136,7 +136,7 @@ def _diff_table(
 def _diff_around_maintenance(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
-    """Diff a table step by step, skipping maintenance steps; return None if this would not read fewer rows."""
+    """Compare a table version by version, skipping maintenance; return None if this would not read fewer rows."""
     old_table, new_table = table_pair
     if old_table.location != new_table.location or old_table.schema.names != new_table.schema.names:
         return None
@@ -245,7 +245,7 @@ def empty_changes(table_key: TableKey, table: Table) -> TableChanges:
 
 
 def _find_differing_rows(old_table: Table, new_table: Table, *, same_columns: bool) -> tuple[_RowIds, _RowIds]:
-    """Match all rows of both tables by entity id and return the row ids of those that differ."""
+    """Match all rows of both tables by entity id and return the row ids of the rows that differ."""
     old_ids, new_ids = (read_rows(table, ["id"], with_row_ids=True) for table in (old_table, new_table))
     old_row_ids, new_row_ids = old_ids[ROW_ID].to_numpy(), new_ids[ROW_ID].to_numpy()
     new_positions = pc.index_in(old_ids["id"].combine_chunks(), value_set=new_ids["id"].combine_chunks())
@@ -287,7 +287,7 @@ def snapshot_at(context_snapshot: Snapshot, log: HistoryLog, commit_id: str) -> 
 
 
 def _can_express_rows(new_snapshot: Snapshot, table_key: TableKey, old_table: Table, new_table: Table) -> bool:
-    """Return whether old rows fit the new columns, that is, only nullable properties were added; names may differ."""
+    """Return whether old rows fit the new columns: properties may be renamed, and nullable properties may be added."""
     old_types, new_types = _property_types(old_table.schema), _property_types(new_table.schema)
     if len(old_types) == len(new_types):
         return old_types == new_types

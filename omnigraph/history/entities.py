@@ -40,7 +40,7 @@ class EntityChange:
 
     @property
     def endpoints(self) -> dict[str, str] | None:
-        """The endpoints of an edge, or its last endpoints if it was deleted."""
+        """The endpoints of an edge, or its last endpoints if it was deleted; None for a node."""
         return self.endpoints_after or self.endpoints_before
 
 

@@ -74,7 +74,7 @@ class Blamed:
 
     @property
     def actor(self) -> str | None:
-        """The actor that set the value."""
+        """The actor that set the value, or None if the actor is unknown."""
         return self.commit.actor if self.commit is not None else None
 
 
@@ -184,7 +184,7 @@ class EntityTracer:
         }
 
     def _may_have_decided(self, differing_ids: Sequence[str], base_ids: Sequence[str]) -> bool:
-        """Return whether a parent that differs from its merge had changed the table, comparing only content ids."""
+        """Return whether a parent that differs from the merge had changed the table, comparing only content ids."""
         return any(
             all(self._content_id(base_id) != self._content_id(parent_id) for base_id in base_ids)
             for parent_id in differing_ids

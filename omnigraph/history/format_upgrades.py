@@ -1,8 +1,8 @@
-"""The registry of storage format upgrades: how the manifest rows of one format become those of the next.
+"""The registry of storage format upgrades, which convert manifest rows from one format to the next.
 
-This module defines which formats can be upgraded in place. A step converts rows and may create new
-objects, but never changes or removes an existing one, because the upgrade may be interrupted and
-readers of the older format may still be active.
+This module defines which formats can be upgraded in place. An upgrade step converts rows and may create new objects,
+but never changes or removes an existing object, because the upgrade may be interrupted and readers of the older format
+may still be active.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ ManifestRows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class FormatUpgrade:
-    """One step between two formats; `convert_rows` converts all rows of one manifest version.
+    """An upgrade step from one format to the next; `convert_rows` converts all rows of one manifest version.
 
-    The checksum row is verified before the first step and written again after the last one, so no
-    step sees it. If a step raises an error, the manifest is left unchanged.
+    The checksum row is verified before the first upgrade step and written again after the last step, so no step sees
+    it. If an upgrade step raises an error, the manifest is left unchanged.
     """
 
     from_stamp: int
@@ -35,7 +35,7 @@ UPGRADES: tuple[FormatUpgrade, ...] = ()
 
 
 def find_upgrades(stamp: int) -> tuple[FormatUpgrade, ...] | None:
-    """Return the steps from a format to the current format, in order, or None if there is no such path.
+    """Return the upgrade steps from a format to the current format, in order, or None if steps are missing.
 
     >>> find_upgrades(layout.STAMP), find_upgrades(3)
     ((), None)

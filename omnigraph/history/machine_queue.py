@@ -67,7 +67,7 @@ class MachineQueue:
 
 
 def _open_lock_file() -> int | None:
-    """Return the descriptor of the lock file, which stays open, because closing it would release all locks."""
+    """Return the descriptor of the lock file, which stays open to keep its locks, or None if it cannot be locked."""
     global _lock_file  # noqa: PLW0603
     if not _HAS_LOCKS:
         return None

@@ -39,14 +39,14 @@ def create_manifest(store: Store, branch_ulid: str, state: GraphState) -> Loaded
 
 
 def manifest_exists(store: Store, branch_ulid: str = layout.MAIN) -> bool:
-    """Return whether a branch has a manifest, with one list request."""
+    """Return whether a branch has a manifest; this takes one list request."""
     return bool(store.objects.list(f"{layout.manifest_directory(branch_ulid)}/_versions"))
 
 
 def read_manifest(
     store: Store, branch_ulid: str = layout.MAIN, version: int | None = None, *, unreadable_version: int | None = None
 ) -> LoadedManifest:
-    """Load a branch's newest state, or its state at a manifest version, with one list request and two reads.
+    """Load a branch's newest state, or its state at a manifest version; this takes one list request and two reads.
 
     `unreadable_version` is a version that failed to load before; if it is still the newest, an error is raised.
     """
@@ -103,7 +103,7 @@ def _damaged_error(location: str, error: StorageError | None = None) -> StorageE
 
 
 def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphState) -> LoadedManifest:
-    """Swap in the next state if its base is still the newest; see `manifest_cell.swap` for failures."""
+    """Swap in the next state if the state it is based on is still the newest; see `manifest_cell.swap` for failures."""
     return LoadedManifest(
         next_state, cells.swap(store, base_manifest.cell, to_rows(next_state, base_manifest.version + 1))
     )
@@ -132,12 +132,12 @@ def change_token(manifest: LoadedManifest) -> object | None:
 
 
 def is_from_replaced_graph(manifest: LoadedManifest) -> bool:
-    """Return whether a different graph now exists where a state was read, with one list request."""
+    """Return whether a different graph has replaced the one that a state was read from; this takes one list request."""
     return cells.newest_version(manifest.cell) == 0 and not _all_files_exist(manifest)
 
 
 def _all_files_exist(manifest: LoadedManifest) -> bool:
-    """Return whether all files of a state exist; a cleanup never removes those of the newest state."""
+    """Return whether all files of a state exist; a cleanup never removes files of the newest state."""
     state, read_object = manifest.state, manifest.cell.store.objects.read
     required_files = [{state.schema.location}, *({chunk.name} for chunk in state.chunks)]
     required_files += [version_file_names(entry.location, entry.lance_version) for entry in state.tables.values()]
@@ -172,8 +172,9 @@ def _unsupported_format_error(graph_format: int, root_uri: str) -> InputError:
         " that wrote the graph cannot open it afterwards"
     )
     export_hint = (
-        "export the graph with the release that wrote it, then run init and load --mode overwrite with"
-        " this release; data, vectors and blobs are kept, but history and branches are not"
+        "export the graph with the release that wrote it, then run `omnigraph init` and"
+        " `omnigraph load --mode overwrite` with this release; data, vectors and blobs are"
+        " kept, but history and branches are not"
     )
     message = f"the graph has the older storage format {graph_format}, but this release reads format {supported_format}"
     hint = export_hint if find_upgrades(graph_format) is None else upgrade_hint

@@ -1,7 +1,7 @@
-"""The inputs of a merge: both sides as captured, their best common ancestors, and the outcome.
+"""The inputs of a merge: a snapshot of each branch, their best common ancestors, and the outcome.
 
-This module captures both sides. Ancestry is determined over the whole commit graph, never from version numbers. Changes
-made to a branch after the capture do not affect what is merged.
+This module takes the snapshots of both branches. Ancestry is determined over the whole commit graph, never from version
+numbers. Later changes to a branch do not affect what is merged.
 """
 
 from dataclasses import dataclass
@@ -44,13 +44,13 @@ class MergeInputs:
 
 
 def capture_merge_inputs(source_branch: BranchState, target_branch: BranchState) -> MergeInputs:
-    """Capture both branches as they are now, and determine how they are related."""
+    """Take a snapshot of both branches, and determine how the two commits are related."""
     source_snapshot = manifest_snapshot(source_branch.store, source_branch, source_branch.refresh())
     return _relate_sides(source_branch, target_branch, source_snapshot)
 
 
 def recapture_target(merge_inputs: MergeInputs) -> MergeInputs:
-    """Capture the target again at its newest state; the source stays as captured."""
+    """Take a new snapshot of the target; the snapshot of the source is kept."""
     return _relate_sides(merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot)
 
 

@@ -42,7 +42,7 @@ MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 
 
 def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict[str, int]:
-    """Return the highest number of every name ever used, with one list request."""
+    """Return the highest number of every name that was ever used; this takes one list request."""
     highest: dict[str, int] = {}
     for name, number in _list_ref_objects(store, ref_directory, ref_directory):
         highest[name] = max(number, highest.get(name, 0))
@@ -55,7 +55,7 @@ def open_names_with_main(highest_numbers: Mapping[str, int]) -> list[str]:
 
 
 def find_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref:
-    """Return the ref of a name, with one list request and one read; raise `NotFound` if the name is not in use."""
+    """Return the ref of a name, using one list request and one read; raise `NotFound` if the name is not in use."""
     open_ref = find_open_ref(store, name, ref_directory)
     if open_ref is None:
         raise name_not_found_error(store, name, ref_directory)
@@ -114,7 +114,7 @@ def is_ref_visible(store: Store, ref: Ref) -> bool:
 
 
 def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[str]:
-    """Return the names in use, for suggestions, or an empty list if the store does not respond."""
+    """Return the names in use, so that an error can suggest one, or an empty list if the store does not respond."""
     with suppress(StorageError):
         open_names = open_names_with_main(list_highest_numbers(store, ref_directory))
         return open_names if ref_directory == layout.REFS else [name for name in open_names if name != layout.MAIN]
@@ -122,7 +122,7 @@ def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[
 
 
 def name_not_found_error(store: Store, name: str, ref_directory: str = layout.REFS) -> NotFound:
-    """Return the error for a name that is not in use, with a suggestion from the names in use."""
+    """Return the error for a name that is not in use; the error suggests a similar name that is in use."""
     open_names = try_list_open_names(store, ref_directory)
     hint = did_you_mean(name, open_names, f"run `omnigraph {ref_kind_of(ref_directory)} list` to list existing names")
     if ref_directory == layout.REFS:

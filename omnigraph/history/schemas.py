@@ -1,7 +1,7 @@
 """Schema objects: source text and type identities, written once under a new name.
 
-A schema is part of the state. The schema changes together with the tables and may differ between branches,
-and a past commit is read with the schema that it was written with.
+A schema is part of the branch state. The schema changes together with the tables and may differ between branches, and a
+past commit is read with the schema that it was written with.
 """
 
 import json
@@ -39,7 +39,7 @@ class StoredSchema:
     retired_ids: frozenset[int] = frozenset()
 
     def replaced_by(self, source: str, ir: SchemaIR, erased_directories: Iterable[str] = ()) -> "StoredSchema":
-        """Return the schema that replaces this one, with the ids of everything that it drops."""
+        """Return the schema that replaces this one, including the ids of all types and properties that were dropped."""
         dropped_ids = {*assigned_ids(self.ir)} - {*assigned_ids(ir)}
         all_erased = tuple(sorted({*self.erased_directories, *erased_directories}))
         return StoredSchema(source, ir, all_erased, self.retired_ids | dropped_ids)
@@ -136,8 +136,8 @@ def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bo
 
 
 COPY_DATA_HINT = (
-    "create a new branch from '{target}', and copy the data of '{source}' to it:"
-    " omnigraph export, then load --mode merge"
+    "create a new branch from '{target}' and copy the data from '{source}' into it with"
+    " `omnigraph export` and `omnigraph load --mode merge`"
 )
 
 

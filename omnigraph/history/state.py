@@ -42,7 +42,7 @@ _ROW_END = "\x1e"
 
 
 class StateMismatch(ValueError):  # noqa: N818 - callers convert it into a typed error
-    """The rows of a manifest were not written for its version."""
+    """The rows of a manifest version were written for a different version."""
 
 
 @dataclass(frozen=True, slots=True)

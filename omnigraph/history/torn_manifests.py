@@ -14,7 +14,7 @@ _log = logging.getLogger("omnigraph")
 
 
 def set_aside_torn_versions(store: Store, branch_name: str, branch_ulid: str) -> None:
-    """Set aside the torn versions above the newest readable one, if there are any.
+    """Set aside any torn versions that are newer than the newest readable version.
 
     The newest version is set aside first, so a crash in between leaves a shorter run of torn versions.
     """

@@ -40,7 +40,7 @@ def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key:
 def _versions_since_content(new_snapshot: Snapshot, table_key: TableKey, content_id: str) -> list[TableEntry] | None:
     """Return a table's versions since it last had a given content, oldest first, or None.
 
-    The search follows first parents, so a merge is a step like any other.
+    The search follows first parents, so a merge counts as a single change.
     """
     versions = [new_snapshot.tables[table_key]]
     try:

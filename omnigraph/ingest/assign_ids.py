@@ -123,7 +123,7 @@ def _given_or_new_id(position: int, supplied_id: object, report_fault: FaultCall
             report_fault(position, InputError(reason="id is not valid Unicode"))
             return None
         return supplied_id
-    complaint = "is empty" if supplied_id == "" else f"must be a string, got {type(supplied_id).__name__}"
+    complaint = "must not be empty" if supplied_id == "" else f"must be a string, got {type(supplied_id).__name__}"
     report_fault(position, InputError(reason=f"id {complaint}"))
     return None
 

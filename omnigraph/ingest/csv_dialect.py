@@ -94,7 +94,7 @@ def _has_quotes(records: Sequence[Cells]) -> bool:
 
 
 def _score(records: Sequence[Cells], options: CsvOptions, names: ColumnNames) -> tuple[int, ...]:
-    """Return how well a dialect fits: by known columns, records of equal length, and quoted columns."""
+    """Return how well a dialect fits, measured by known columns, records of equal length, and quoted columns."""
     type_name = names.entity_type.name
     given_columns = options.columns_of(type_name)
     column_count = len(records[0]) if given_columns is None else len(given_columns)
@@ -141,7 +141,7 @@ def _unknown_column_error(column_name: str, names: ColumnNames) -> InputError:
 def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOptions, names: ColumnNames) -> InputError:
     first_line = sample.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip()
     shown_line = first_line[:_MAX_SHOWN_CHARACTERS]
-    reason = f"the first line names no column of {names.entity_type.name}: {shown_line!r}"
+    reason = f"the first line {shown_line!r} names no column of {names.entity_type.name}"
     guess = _choose_dialect(sample, CsvOptions(quote=options.quote), names)
     if names.count_known([text.strip() for text, _ in _read_sample(sample, guess)[0]]):
         delimiter = _DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)

@@ -112,7 +112,7 @@ def _check_record_size(record_bytes: int, line_number: int, limits: LoadLimits) 
             limit=limits.line_bytes,
             actual=record_bytes,
             line=line_number,
-            hint="check for a quote that is not closed",
+            hint="check for an unclosed quote",
         )
 
 

@@ -29,18 +29,18 @@ def default_value(prop: PropertyDefinition) -> Any:
 
 
 def defaults_of(entity_type: NodeType | EdgeType) -> dict[str, Any]:
-    """Return the defaults of a type by property, with None where there is no default."""
+    """Return the default of each property of a type, or None for a property without a default."""
     return {prop.name: default_value(prop) for prop in entity_type.properties}
 
 
 def backfill_value(prop: PropertyDefinition) -> pa.Scalar | None:
-    """Return the value of a new property for existing entities, or None (null) unless the property is required."""
+    """Return the default of a new required property, which existing entities get, or None if they get null."""
     if prop.type.nullable or prop.default is None:
         return None
     return stored_column(prop.type, [default_value(prop)])[0]
 
 
 def backfill_values(entity_type: NodeType | EdgeType) -> dict[str, pa.Scalar]:
-    """Return property values for entities that predate the properties; nulls are omitted."""
+    """Return the values that existing entities get for new properties; nulls are omitted."""
     backfills = {prop.name: backfill_value(prop) for prop in entity_type.properties}
     return {property_name: value for property_name, value in backfills.items() if value is not None}

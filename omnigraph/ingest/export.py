@@ -69,7 +69,7 @@ def _export_type(entity_type: NodeType | EdgeType, table: Table, iso_dates: bool
 
 
 def lines_of_rows(entity_type: NodeType | EdgeType, rows: pa.Table, *, iso_dates: bool = False) -> Iterator[bytes]:
-    """Yield the lines of some rows of a type, in row order, with newlines."""
+    """Yield one line for each of the given rows of a type, in row order; each line ends in a newline."""
     values_by_column = {
         prop.name: _json_values(prop.type, rows[prop.name], iso_dates) for prop in entity_type.properties
     }

@@ -36,7 +36,7 @@ class UnusualBlockError(Exception):
 
 
 def take_block(intake: Intake, block: bytes, first_number: int, entity_type: NodeType | EdgeType | None = None) -> bool:
-    """Add all records of a block (numbered from `first_number`) to the intake, or none; return whether they were added.
+    """Add all or none of a block's records, numbered from `first_number`, to `intake`; return whether they were added.
 
     With `entity_type`, the records have no envelope: they are properties and endpoints of this type.
     """
@@ -162,7 +162,7 @@ def _endpoint_names(buffer: TypeBuffer, json_text: bytes) -> tuple[str, ...]:
 
 
 def _buffer_for_type(intake: Intake, type_member: bytes, type_name: str) -> TypeBuffer:
-    """Return the buffer of a type; a new buffer joins the intake only when its records are added."""
+    """Return the buffer of a type; a new buffer becomes part of `intake` only when its records are added."""
     catalog = intake.ir.catalog
     entity_type: NodeType | EdgeType | None = (
         catalog.node(type_name) if type_member == b"type" else catalog.edge_ignoring_case(type_name)
@@ -294,7 +294,7 @@ def _positions_among_non_nulls(input_lists: pa.Array) -> pa.Array:
 
 
 def _replace_items(input_lists: pa.Array, new_items: pa.Array) -> pa.Array:
-    """Return lists of the same lengths, with the given items."""
+    """Return lists of the same lengths that contain the given items."""
     list_lengths = pc.fill_null(input_lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
     list_offsets = pa.array(np.append(0, np.cumsum(list_lengths)).astype(np.int32))
     is_null = pc.is_null(input_lists) if input_lists.null_count else None

@@ -1,4 +1,4 @@
-"""Text sources of a load: paths, file objects or bytes, which may be plain, gzip or zstd.
+"""Text sources of a load: paths, file objects or bytes, optionally compressed with gzip or zstd.
 
 This module reads a source in pieces and splits it into lines. Compression is detected from the
 first bytes, never from the name. Only a piece and a line are held in memory, never the whole file.

@@ -38,7 +38,7 @@ class RecordType:
         object.__setattr__(self, "envelope_members", frozenset({"type", "edge"} - own_names))
 
     def is_envelope(self, record: Mapping[str, Any]) -> bool:
-        """Return whether a record names its own type, although its type has no such property."""
+        """Return whether a record has an envelope, that is, a `type` or `edge` member that is not a property."""
         return not self.envelope_members.isdisjoint(record)
 
     def with_stored_names(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -54,12 +54,12 @@ def is_text_source(source: Any) -> bool:
 
 
 def take_table(intake: Intake, entity_type: NodeType | EdgeType, table: pa.Table, first_row_number: int = 1) -> None:
-    """Add a table, whose rows are numbered from `first_row_number`, to the intake."""
+    """Add a table, whose rows are numbered from `first_row_number`, to `intake`."""
     _take_table_columns(intake.buffer_for(entity_type), table, first_row_number)
 
 
 def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
-    """Add tables by type name, or an iterable of records that name their types, to the intake."""
+    """Add tables by type name, or an iterable of records that name their types, to `intake`."""
     if isinstance(data, Mapping):
         for type_name, type_data in data.items():
             entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
@@ -167,7 +167,7 @@ def take_columns(
     faults: RecordFaults,
     row_numbers: Positions,
 ) -> None:
-    """Add converted property columns, with the endpoints and ids among the given columns."""
+    """Add converted property columns, together with the endpoints and ids found among the given columns."""
     columns, row_count = dict(property_columns), len(row_numbers)
     if isinstance(buffer.entity_type, EdgeType):
         for member_name, stored_name in ENDPOINT_COLUMNS.items():

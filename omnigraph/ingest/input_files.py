@@ -67,7 +67,7 @@ def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iter
     matched_files = list(_list_files(path, options.file_format))
     if not matched_files:
         is_pattern = bool(_GLOB_CHARACTERS & set(path))
-        reason = "no file matches the pattern" if is_pattern else "No such file or directory"
+        reason = "no file matches the pattern" if is_pattern else "no such file or directory"
         raise InputError(f"cannot read {path}: {reason}", reason="unreadable")
     for file_path, size in matched_files:
         file_format = options.file_format or format_of_name(file_path) or ("ndjson" if type_name is None else None)

@@ -115,7 +115,7 @@ def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def read_piece(intake: Intake, piece: InputPiece, *, allow_truncate: bool, report_all: bool) -> Iterator[int]:
-    """Add the records of a piece to the intake in blocks; yield the position after each block."""
+    """Add the records of a piece to `intake` in blocks; yield the position after each block."""
     input_file, first_number = piece.input_file, first_position(piece.number)
     if input_file.file_format == "ndjson":
         yield from read_blocks(
@@ -185,7 +185,7 @@ class RecordPositions:
         )
 
     def file_path(self, position: int | None) -> str | None:
-        """Return the path of a record's file."""
+        """Return the path of a record's file, or None if the record is not from a file."""
         return None if position is None else self.path_by_piece.get(position >> RECORD_BITS)
 
     def locate_problems(self, problems: Iterable[LoadProblem]) -> list[LoadProblem]:
@@ -195,7 +195,7 @@ class RecordPositions:
 
 
 def map_record_positions(pieces: Sequence[InputPiece], lines_by_piece: Mapping[int, int]) -> RecordPositions:
-    """Combine the line counts that pieces reported."""
+    """Compute the positions of records from the line counts that the pieces reported."""
     lines_before: dict[int, int] = {}
     current_path, line_count = None, 0
     for piece in pieces:
@@ -226,7 +226,7 @@ class InputFiles:
         return None if None in names else frozenset(name for name in names if name is not None)
 
     def take_into(self, intake: Intake, *, truncating: bool, report: bool) -> None:
-        """Pass all records to an intake."""
+        """Add all records to `intake`."""
         for piece in self.pieces:
             for _ in read_piece(intake, piece, allow_truncate=truncating, report_all=report):
                 pass

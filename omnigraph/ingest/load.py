@@ -42,7 +42,7 @@ LOAD_MODES = ("append", "merge", "overwrite")
 
 @dataclass(frozen=True, slots=True)
 class LoadSummary:
-    """The cost of a load: seconds per step, and bytes written, if known."""
+    """The cost of a load: the duration of each step in seconds, and the number of bytes written, if known."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     bytes: int = 0
@@ -101,8 +101,8 @@ def load(
     """Load NDJSON (a path, a file, bytes), records, or tables and frames by type, as one commit.
 
     An input without records makes no commit. `conditions` are the caller's requirements; without
-    them, an overwrite requires its tables to be unchanged since the start. With `on_error`
-    "report", all problems are collected and returned; if there are any, nothing is written.
+    them, an overwrite requires its tables to be unchanged since the load started. With `on_error` "report", all
+    problems are collected and returned; if there are any, nothing is written.
     """
     if mode not in LOAD_MODES:
         raise UsageError(reason=f"mode must be one of {', '.join(LOAD_MODES)}, not '{mode}'")

@@ -1,4 +1,4 @@
-"""Limits on the input of a load; each can be configured, and is named in the error that it causes."""
+"""Limits on the input of a load; each limit can be configured, and the error for an exceeded limit names it."""
 
 from dataclasses import dataclass
 

@@ -38,7 +38,7 @@ def read_blocks(
     first_number: int = 1,
     record_type: RecordType | None = None,
 ) -> Iterator[int]:
-    """Add blocks of lines, numbered from `first_number`, to the intake; yield the next number after each block.
+    """Add blocks of lines, numbered from `first_number`, to `intake`; yield the next number after each block.
 
     A block of ordinary records is processed as a whole, and any other block line by line. Without
     `report_all`, the first problem is raised. Records of a given type have no envelope.
@@ -69,7 +69,7 @@ def read_lines(  # noqa: PLR0913 - the last three are keywords
     report_all: bool,
     record_type: RecordType | None = None,
 ) -> None:
-    """Add lines, numbered from `first_number`, to the intake; `opening_number` is the input's first line."""
+    """Add lines, numbered from `first_number`, to `intake`; the input's first line has the number `opening_number`."""
     for line_number, line in enumerate(lines, first_number):
         try:
             record = parse_line(line, intake.limits)

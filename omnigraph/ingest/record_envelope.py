@@ -131,7 +131,7 @@ def _string_member(record: dict[str, Any], member_name: str) -> str:
 
 
 def string_id_hint(value: Any) -> str | None:
-    """Return a hint on how to write a number that is intended as an id.
+    """Return a hint on how to write a number that is intended as an id, or None for any other value.
 
     >>> string_id_hint(5)
     'ids are strings: write "5"'

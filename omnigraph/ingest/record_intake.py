@@ -78,7 +78,7 @@ class TypeBuffer:
         endpoint_ids: tuple[str, str] | None = None,
         known_faults: Iterable[ClientError] = (),
     ) -> None:
-        """Add one record with its properties and optional id; `known_faults` were found earlier."""
+        """Add one record with its properties and optional id; `known_faults` were found while parsing it."""
         if known_faults:
             self.pending_faults[len(self.pending_records)] = list(known_faults)
         self.record_count += 1

@@ -1,4 +1,4 @@
-"""Rejects: every record that a load rejected, as Parquet and NDJSON in a folder chosen by the caller.
+"""Rejects: write every record that a load rejected to Parquet and NDJSON files in a folder chosen by the caller.
 
 This module defines the columns of a reject. Only the id of a record is written, never its values; a
 reject names the record's file and line.

@@ -1,7 +1,7 @@
 """Read tables from Parquet files in batches, with columns renamed.
 
-This is the only module that reads a load's Parquet input. The column types of the file are kept;
-`frames` casts them to those of the schema. Callers add the file name to errors.
+This is the only module that reads a load's Parquet input. The column types of the file are kept; `frames` casts the
+columns to the types of the schema. Callers add the file name to errors.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """Detect merge rows that equal their stored version, so that they are not written again.
 
-The equality of these rows is part of what the load has read, so it becomes a requirement like any other.
+The load depends on this equality, so it becomes a requirement that is checked again before the load is published.
 """
 
 from dataclasses import replace

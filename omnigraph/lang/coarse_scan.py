@@ -1,7 +1,7 @@
 """Scan text coarsely, in linear time, for words, strings, comments and brackets.
 
-This module splits a file into declarations, so that a broken declaration does not hide the next, and limits nesting.
-The scan does not depend on the grammar: the parser decides what a declaration means.
+This module limits nesting, and splits a file into declarations, so that a broken declaration does not hide the next
+one. The scan does not depend on the grammar: the parser decides what a declaration means.
 """
 
 import re
@@ -30,7 +30,7 @@ _RECOVERY_LEXEMES = re.compile(_ONE_LINE_PATTERN + r'| (?P<broken>"[^\n]* | /\*(
 
 
 class Lexeme(NamedTuple):
-    """A lexeme found by the coarse scan: its kind and position."""
+    """The kind and position of a lexeme found by the coarse scan."""
 
     kind: str
     start: int
@@ -39,7 +39,7 @@ class Lexeme(NamedTuple):
 
 @record
 class DeclarationOpening:
-    """The beginning of a declaration: one of `keywords`, then lexemes of the `following_kinds`."""
+    """The pattern that begins a declaration: one of `keywords`, followed by lexemes of the `following_kinds`."""
 
     keywords: frozenset[str]
     following_kinds: tuple[str, ...]
@@ -63,7 +63,7 @@ def split_declarations(
     r"""Split a range of text where declarations begin, and return the (start, end) of each piece.
 
     The first piece may contain text before the first declaration. A declaration cannot begin inside
-    brackets, except when `recovering`, because brackets cannot be trusted then.
+    brackets, but if `recovering` is true, brackets are ignored, because they may be unbalanced.
 
     >>> opening = DeclarationOpening(frozenset({"node"}), ("word",))
     >>> split_declarations("// x\nnode A {} node B {}", opening, 0, 24)

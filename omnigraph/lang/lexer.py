@@ -2,8 +2,8 @@
 
 Lark compiles one large pattern for every set of terminals that a parser state accepts. For our grammars, this means
 more than a hundred patterns, and compiling them takes most of the start-up time. This lexer compiles each terminal
-once, when it is first tried, and tries a keyword only where its word occurs. Order and meaning must be the same as in
-lark: of the matching terminals, the one with the highest rank wins.
+once, when it is first tried, and tries a keyword only where its word occurs. The result must be the same as in lark: of
+the matching terminals, the one with the highest rank wins.
 """
 
 import re
@@ -50,7 +50,7 @@ class TerminalMatcher:
 
 
 class QuickLexer(BasicLexer):
-    """The lexer of one parser state. Tokens have offsets; line numbers are not needed."""
+    """The lexer of one parser state. Tokens record only their offsets, because line numbers are not needed."""
 
     def __init__(self, conf: Any, comparator: Any = None) -> None:
         self.terminals = conf.terminals
@@ -96,7 +96,7 @@ class QuickLexer(BasicLexer):
 
 
 class QuickContextualLexer(ContextualLexer):
-    """Lark's contextual lexer, built from `QuickLexer`s."""
+    """Lark's contextual lexer, with a `QuickLexer` for each parser state."""
 
     BasicLexer = QuickLexer
 

@@ -1,7 +1,7 @@
 """Parse text into trees, for both languages: split it into declarations, parse each, and collect diagnostics.
 
-This module decodes source bytes, recovers at the next declaration, and words the syntax errors. The shared code must
-not depend on any grammar rule: each language passes in its builder and its names.
+This module decodes source bytes, recovers at the next declaration, and writes the messages of syntax errors. The shared
+code must not depend on any grammar rule: each language passes in its own builder and terminal names.
 """
 
 import re
@@ -34,10 +34,10 @@ class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
 class Language:
     """The language-specific inputs of the shared parsing code.
 
-    `build_declaration` converts the parser's tree of one declaration into a syntax tree node; its second argument is
-    the offset of the declaration in the file, which it adds to every position. `terminal_names` maps terminals to the
-    words used in messages. `terminal_groups` maps a set of terminals that are allowed together to one phrase (the first
-    matching group wins). `suggest_hint` returns a hint for the unexpected text at a span.
+    `build_declaration` converts the parser's tree of one declaration into a syntax tree node. Its second argument is
+    the declaration's offset in the file, which the function adds to every position. `terminal_names` maps terminals to
+    the words used in messages. `terminal_groups` maps a set of terminals that are allowed together to one phrase (the
+    first matching group wins). `suggest_hint` returns a hint for the unexpected text at a span.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Language:
 
 @record
 class ParsedDeclarations:
-    """The declarations that could be parsed, and the diagnostics for the others.
+    """The declarations that could be parsed, and the diagnostics for all other declarations.
 
     `broken_spans` are the spans of declarations that could not be parsed.
     """
@@ -195,7 +195,7 @@ def _describe_syntax_error(
 
 
 def _hint_unclosed_bracket(source: SourceText, declaration_span: Span, error_span: Span) -> str | None:
-    """Return which bracket is still open if the text ends too early."""
+    """Return a hint about the bracket that is still open at the end of the text, or None if there is none."""
     if error_span.start < declaration_span.end:
         return None
     open_brackets: list[int] = []
@@ -225,7 +225,7 @@ def _quote_found(found_text: str) -> str:
 
 def _expected_terminals(parser_error: Any) -> frozenset[str]:
     """Return the terminals that are allowed at the position of an error."""
-    # The parser state is exact; the lexer also lists terminals that only other contexts allow.
+    # The parser state lists exactly the allowed terminals, whereas the lexer also lists those of other contexts.
     parser_state = getattr(parser_error, "interactive_parser", None)
     terminal_names = parser_state.accepts() if parser_state is not None else getattr(parser_error, "expected", ())
     return frozenset(terminal_names)

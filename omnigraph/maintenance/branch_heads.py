@@ -42,7 +42,7 @@ def ref_label(ref: Ref) -> str:
 
 
 def is_tag_label(label: str) -> bool:
-    """Return whether a label names a tag; the name of a branch contains no space."""
+    """Return whether a label names a tag; branch names contain no spaces."""
     return label.startswith(_TAG_PREFIX)
 
 

@@ -1,6 +1,6 @@
 """Check that a branch's log is consistent, and determine how far back its history is readable.
 
-This module owns the rules of a log: every commit occurs once, every parent exists, every chunk
+This module checks the rules for logs: every commit occurs once, every parent exists, every chunk
 matches the digest in its name, and the state contains the tables of the head commit.
 """
 
@@ -97,10 +97,10 @@ def _check_head(store: Store, branch_log: BranchLog) -> Iterator[IntegrityFindin
     logged_tables, logged_schema = HistoryLog(store, state).tables_and_schema_at(state.head.commit_id)
     for type_key in sorted({*logged_tables, *state.tables}):
         if _version_of(logged_tables.get(type_key)) != _version_of(state.tables.get(type_key)):
-            reason = f"the state and the log disagree on {type_key}"
+            reason = f"the branch state and the log disagree on {type_key}"
             yield _record_log_fault(branch_log, reason)
     if logged_schema != state.schema:
-        yield _record_log_fault(branch_log, "the state and the log disagree on the schema")
+        yield _record_log_fault(branch_log, "the branch state and the log disagree on the schema")
 
 
 def _version_of(entry: TableEntry | None) -> TableVersion | None:

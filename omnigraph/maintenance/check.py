@@ -185,7 +185,7 @@ def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None
 
 
 def _check_branch(check_run: _CheckRun, branch_log: BranchLog) -> BranchLog:
-    """Run all checks of one branch or tag."""
+    """Run all checks on one branch or tag."""
     branch_label = branch_log.head.label
     check_run.report_progress(branch_label)
     check_run.commit_ids |= branch_log.commits.keys()

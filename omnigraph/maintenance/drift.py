@@ -29,7 +29,7 @@ class Drift:
 
     @property
     def classification(self) -> DriftClassification:
-        """The class of the drift, which is that of its most severe step."""
+        """The classification of the drift, which depends on the most severe external commit."""
         effects = {step.row_effect for step in self.steps}
         if self.head_version < FIRST_VERSION:
             return "unverifiable"
@@ -45,7 +45,7 @@ class Drift:
 
     @property
     def error(self) -> str | None:
-        """The reason why the drift cannot be classified."""
+        """The reason why the drift cannot be classified, or None if it can."""
         if self.head_version < FIRST_VERSION:
             return "the table's files are missing: run `omnigraph check`, then restore them from a backup"
         return next((step.error for step in self.steps if step.error is not None), None)

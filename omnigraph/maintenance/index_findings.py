@@ -62,7 +62,7 @@ def index_finding(
 ) -> IntegrityFinding:
     """Return the finding for a faulty index, with the command that repairs it on a branch.
 
-    `rebuild=False` means that files are missing, which `ensure-indices` detects without being told to rebuild.
+    `rebuild=False` means that files are missing, which `ensure-indices` detects without the `--rebuild` option.
     """
     reason = f"{index} {fault}" if index_directory is None else f"{index} {fault}: {index_directory}"
     return IntegrityFinding(

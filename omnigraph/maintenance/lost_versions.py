@@ -31,7 +31,7 @@ _DIVERGED_HINT = (
     "the branch has changed since then: merge or cherry-pick the commits from the branches that"
     " have them, or restore the files from a backup"
 )
-_UNKNOWN_HINT = "restore the manifest from a backup; do not run cleanup before that"
+_UNKNOWN_HINT = "restore the manifest from a backup; until then, do not run `omnigraph cleanup`"
 _SUSPICION_HINT = (
     "if you know that this commit was acknowledged, run `omnigraph repair --confirm --commit ID`"
     " to publish it again; otherwise this warning disappears after the next write or cleanup"
@@ -57,7 +57,7 @@ class LostVersionEvidence:
     missing_versions: list[int] = field(default_factory=list)
 
     def accept_commit(self, commit_id: str | None) -> bool:
-        """Treat a candidate commit as published, as the caller asserts; return False if it is not a candidate."""
+        """Treat a commit as published because the caller asserts it; return False if the commit is not a candidate."""
         if commit_id is None or commit_id not in self.candidate_commits:
             return False
         self.proved_commits[commit_id] = self.candidate_commits[commit_id]
@@ -260,10 +260,10 @@ def _weigh_claim(evidence: LostVersionEvidence, branch_log: BranchLog, commit_id
 def _weigh_manifest_files(
     evidence: LostVersionEvidence, manifest_files: ManifestFiles, fragments: list[OrphanFragment], log: HistoryLog
 ) -> None:
-    """Evaluate the swaps and fragments above the newest version; a fragment based on another one proves a loss."""
+    """Evaluate the swaps and fragments above the newest version; a fragment based on another fragment proves a loss."""
     highest_base = max(manifest_files.swap_bases, default=0)
     if highest_base > manifest_files.newest_version:
-        evidence.proofs.append(f"a swap was based on version {highest_base}")
+        evidence.proofs.append(f"a later write was based on version {highest_base}")
     for fragment in fragments:
         head = fragment.state.head
         if head.closed or log.find(head.commit_id) is not None:
@@ -277,7 +277,9 @@ def _weigh_manifest_files(
                 evidence.proved_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
         if head.commit_id not in evidence.proved_commits:
             evidence.candidate_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
-            swap_note = ", although its swap was started" if fragment.version - 1 in manifest_files.swap_bases else ""
+            swap_note = (
+                ", although its publication was started" if fragment.version - 1 in manifest_files.swap_bases else ""
+            )
             evidence.suspicions.append(
                 f"the rows of version {fragment.version} with commit {head.commit_id}"
                 f" exist, but the version does not{swap_note}: a write was interrupted or is still"

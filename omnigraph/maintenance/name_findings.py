@@ -16,12 +16,12 @@ from omnigraph.storage.store import Store
 from .branch_heads import RESTORE_HINT, RefHead
 from .finding import FindingSeverity, IntegrityFinding
 
-_RESTORE_HINT = "run `omnigraph repair --confirm` to restore the name; until then cleanup keeps its data"
+_RESTORE_HINT = "run `omnigraph repair --confirm` to restore the name; until then, cleanup keeps the data"
 _CHOOSE_NAME_HINT = (
     "run `omnigraph repair --confirm --restore {ulid} --name NAME` to restore the branch or tag, or"
-    " `omnigraph repair --confirm --drop {ulid}` to drop it; until then cleanup keeps its data"
+    " `omnigraph repair --confirm --drop {ulid}` to drop it; until then, cleanup keeps the data"
 )
-_CLOSE_HINT = "run `omnigraph repair --confirm` to delete the branch or tag again; until then cleanup keeps its data"
+_CLOSE_HINT = "run `omnigraph repair --confirm` to delete the branch or tag again; until then, cleanup keeps the data"
 
 
 def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:

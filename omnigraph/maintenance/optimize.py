@@ -1,9 +1,10 @@
 """Compaction and index builds over whole tables, published as a commit that changes no content.
 
 The expensive work runs on an executor, in this process or on a cluster. All files are prepared
-before the writer slot is taken. If another writer changes a table in the meantime, its prepared
-version is discarded, a bounded number of small fragments is compacted instead, and the indexes are
-built in a separate commit. Writers never wait for this work and never fail because of it.
+before the writer slot is taken. If another writer changes a table in the meantime, the table's
+prepared version is discarded, a bounded number of small fragments is compacted instead, and the
+indexes are built in a separate commit. Writers never wait for this work and never fail because of
+it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -105,7 +106,7 @@ class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, neve
 def _prepare_run(
     branch: BranchState, types: Collection[str] | None, executor: Executor
 ) -> tuple[_OptimizeRun, WriteTxn]:
-    """Prepare a run; return the run, its table versions, and the base they were built from."""
+    """Prepare a run; return the run, its table versions, and the base state they were built from."""
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
         optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch)

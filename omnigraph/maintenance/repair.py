@@ -118,7 +118,7 @@ def repair_manifests(
 
 @dataclass(frozen=True, slots=True)
 class _TableDrift:
-    """A table of this or a different branch, and the drift at its HEAD.
+    """A table of the repaired branch or of another branch, and the drift at the table's HEAD.
 
     `already_reported` means that an earlier repair reported this drift as not repairable.
     """

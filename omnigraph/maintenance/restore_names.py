@@ -186,9 +186,9 @@ class _NameRepairRun:
         target = self.choice.restore or self.choice.drop
         if target is not None and not self.choice_used:
             raise InputError(
-                f"'{target}' does not need a name repair",
+                f"no lost or damaged branch or tag matches '{target}'",
                 reason="unknown manifest",
-                hint="run `omnigraph repair` to list the names that need a repair",
+                hint="run `omnigraph repair` to list the names that need repair",
             )
 
     def _apply_action(self, name_repair: NameRepair, action: NameAction, apply_change: Any) -> NameRepair:
@@ -234,7 +234,7 @@ class _NameRepairRun:
         return Ref(name, manifest.ulid, number, origin.parent if origin is not None else None, fork, ref_directory)
 
     def _check_name_conflicts(self, ref: Ref) -> None:
-        """Withdraw the ref if its name overlaps with another name, or if the manifest was given a second name."""
+        """Withdraw the ref if its name conflicts with another name, or if the manifest already has a different name."""
         current_names = list_refs_consistently(self.store)
         try:
             if ref.directory == layout.REFS:

@@ -45,7 +45,7 @@ class VersionRepair:
     reason: str | None = None
 
     def __str__(self) -> str:
-        description = f"{self.branch} ({self.manifest}): versions above {self.version} lost, {self.action}"
+        description = f"{self.branch} ({self.manifest}): versions above {self.version} are lost; {self.action}"
         return f"{description}: {self.reason}" if self.reason else description
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def repair_versions(
         raise InputError(
             f"commit {acknowledged_commit} is not among the commits that can be republished",
             reason="unknown commit",
-            hint="run `omnigraph check` to list them",
+            hint="run `omnigraph check` to list these commits",
         )
     version_repairs: list[VersionRepair] = []
     for evidence in lost_versions:
@@ -166,7 +166,7 @@ def _republish_commits(store: Store, evidence: LostVersionEvidence, actor: str |
 
 
 def _republish_commit(store: Store, base: LoadedManifest, commit: Commit, state: GraphState) -> LoadedManifest:
-    """Publish a commit as its original version, first repeating any versions without a commit that preceded it."""
+    """Publish a commit under its original version number, filling any gap before it with versions without a commit."""
     commit_state = state_at_commit(store, state, commit.id)
     check_state_retained(store, commit_state, commit.id)
     while base.version + 1 < commit.manifest_version:

@@ -49,7 +49,7 @@ class ManifestFormat:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeReport:
-    """The result of an upgrade or its preview: `outcome` is `current`, `preview` or `upgraded`.
+    """The result of an upgrade or its preview, whose `outcome` is `current`, `preview` or `upgraded`.
 
     `storage_format` is the oldest format that was found; `manifests` are the manifests in an older format.
     """

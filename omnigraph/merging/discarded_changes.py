@@ -88,7 +88,7 @@ def _whole_part(table_sides: TableSides, entity: DecidedEntity, side: Choice) ->
 
 
 def _property_parts(decided_entities: Sequence[DecidedEntity]) -> dict[tuple[str, Choice], list[_Part]]:
-    """Return the discarded property values by entity and side; entities with a base are compared together."""
+    """Return the discarded property values by entity and side; all entities with a base row are compared together."""
     parts: dict[tuple[str, Choice], list[_Part]] = {}
     for side, has_base in product(_SIDES, (True, False)):
         entities = [

@@ -103,7 +103,7 @@ def merge(source_branch: BranchState, target_branch: BranchState, request: Merge
 
 
 def _merge_in_turn(source_branch: BranchState, target_branch: BranchState, request: MergeRequest) -> MergeReport:
-    """Merge one branch into another, and once more if only maintenance has moved the target."""
+    """Merge one branch into another, trying again if only maintenance has moved the target."""
     for attempt in range(MAX_ATTEMPTS):
         merge_inputs = open_merge(source_branch, target_branch, request.if_commit)
         check_strategy(request.strategy, _type_names(merge_inputs))

@@ -1,8 +1,8 @@
 """A table that an external engine compares because too many rows changed for one process.
 
-This process keeps only the ids of the rows taken, the columns that rules need, and the whole rows of conflicting
-entities. Single entities are looked up in the captured snapshots. All other values stay in storage until they are
-written.
+This process keeps only the ids of the rows taken from the other side, the columns that rules need, and the whole rows
+of conflicting entities. Single entities are looked up in the captured snapshots. All other values stay in storage until
+they are written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,10 +52,10 @@ class OffloadEngine(Protocol):
 class OffloadedSides(TableSides):
     """The changes that both sides made to a table; `ours` and `theirs` contain only conflicting entities.
 
-    `inserted_rows` and `updated_rows` are the rows taken, limited to the columns that rules read,
-    plus `SOURCE_ROW_ID`; `deleted_ids` are the ids removed. `invalid_rows` are the whole rows among
-    the rows taken that break a single-row rule. `parallel_candidates` are edges from each side that
-    may be the same edge.
+    `inserted_rows` and `updated_rows` are the rows taken from the other side, limited to the
+    columns that rules read, plus `SOURCE_ROW_ID`; `deleted_ids` are the ids of the rows that the
+    other side removed. `invalid_rows` are the taken rows that break a single-row rule, with all of
+    their columns. `parallel_candidates` are edges from each side that may be the same edge.
     """
 
     merge_inputs: MergeInputs = field(kw_only=True)
@@ -75,7 +75,7 @@ class OffloadedSides(TableSides):
         )
 
     def to_rule_columns(self, rows: pa.Table) -> pa.Table:
-        """Limit whole rows to the columns that the taken rows have."""
+        """Reduce whole rows to the columns that rules read."""
         rule_columns = self.inserted_rows.column_names[:-1]
         local_rows = rows.select(rule_columns).append_column(SOURCE_ROW_ID, pa.nulls(rows.num_rows, pa.int64()))
         return local_rows.cast(self.inserted_rows.schema)

@@ -17,7 +17,7 @@ from .table_merge import TableSides
 
 
 class ParallelEdgePair(NamedTuple):
-    """Two equivalent edges of one type: the id in the target and the id being merged."""
+    """The ids of two equivalent edges of one type: the edge in the target and the edge being merged."""
 
     key: TableKey
     ours: str

@@ -58,7 +58,7 @@ class MergePlan:
     merged_properties: int = 0
     requirements: tuple[Requirement, ...] = ()  # what the rules read from the target
     lost_edges: tuple[LostEdge, ...] = ()
-    # Offloaded tables include adopted tables.
+    # The offloaded tables include the adopted tables.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
     discarded_changes: tuple[DiscardedChange, ...] = ()
     merged_schema: MergedSchema | None = None  # set if the schemas of the sides differ

@@ -37,9 +37,9 @@ from .strategy import check_strategy, resolve_conflicts
 ReplayKind = Literal["revert", "cherry_pick"]
 _CONFLICT_HINTS: dict[ReplayKind, str] = {
     "revert": "entities have changed since then: inspect them with dry_run=True (--dry-run); 'theirs'"
-    " (--strategy) restores the values from before the commit, 'ours' keeps the current values",
+    " (--strategy) restores the values from before the commit, and 'ours' keeps the current values",
     "cherry_pick": "inspect the conflicts with dry_run=True (--dry-run); 'theirs' (--strategy) takes"
-    " the commit's values, 'ours' keeps the branch's values",
+    " the commit's values, and 'ours' keeps the branch's values",
 }
 
 
@@ -77,7 +77,7 @@ def revert_range(
 ) -> MergeReport:
     """Undo the net effect of the commits after `after_snapshot`, up to `last_snapshot`, in one commit.
 
-    The result is the same as that of reverting a single commit that made all of these changes.
+    The result is the same as if a single commit that made all of these changes had been reverted.
     """
     _require_same_schema(after_snapshot, last_snapshot)
     details = {"after": after_snapshot.commit_id, "commit": last_snapshot.commit_id}
@@ -167,8 +167,8 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
         raise InputError(
             f"commit {commit.id} changed the schema: only data changes can be reverted or cherry-picked",
             reason="schema commit",
-            hint="apply the desired schema with `omnigraph schema apply`; dropped data is still"
-            f" readable in the parent commit: --snapshot {parent_snapshot.commit_id}",
+            hint="apply the desired schema with `omnigraph schema apply`; to read dropped data, pass"
+            f" `--snapshot {parent_snapshot.commit_id}`, which selects the parent commit",
         )
     return parent_snapshot
 
@@ -180,7 +180,8 @@ def _require_same_schema(after_snapshot: Snapshot, last_snapshot: Snapshot) -> N
     raise InputError(
         f"a commit between {first} and {last} changed the schema: only data changes can be reverted",
         reason="schema commit",
-        hint="revert the commits before and after that commit as two ranges; `omnigraph log` shows it as schema_apply",
+        hint="revert the commits before and after that commit as two ranges; `omnigraph log` shows that"
+        " commit as `schema_apply`",
     )
 
 
@@ -188,7 +189,7 @@ def _schema_changed_error(kind: ReplayKind, commit_id: str, branch: str) -> Sche
     """Return the error for a commit whose rows do not have the branch's current columns."""
     action = "reverted" if kind == "revert" else "cherry-picked"
     return SchemaMismatch(
-        f"commit {commit_id} cannot be {action} on '{branch}': the schema has changed since",
+        f"commit {commit_id} cannot be {action} on '{branch}': the schema has changed since then",
         source=f"commit {commit_id}",
         target=branch,
         hint=f"list the changes with `omnigraph commit changes {commit_id}` (for a range, use `omnigraph"

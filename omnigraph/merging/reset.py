@@ -2,8 +2,8 @@
 
 The past table versions are referenced again, so no rows are read or written, and tables with equal
 content do not change. An intent protects these versions, because a cleanup may be about to remove
-them. A reset never discards a commit that the caller could not have seen: it is published only on
-the captured head.
+them. A reset never discards a commit that the caller could not have seen, because the reset is
+published only on the captured head.
 """
 
 from collections.abc import Collection, Mapping
@@ -136,9 +136,10 @@ def _file_names(txn: WriteTxn, entry: TableEntry) -> set[str]:
 
 def _schema_changed_error(branch: str, commit_id: str) -> SchemaMismatch:
     return SchemaMismatch(
-        f"branch '{branch}' cannot be reset to commit {commit_id}: the schema has changed since",
+        f"branch '{branch}' cannot be reset to commit {commit_id}: the schema has changed since then",
         source=f"commit {commit_id}",
         target=branch,
-        hint=f"create a branch with the old schema and data: omnigraph branch create NAME --from {commit_id}; or copy"
-        f" the old data into '{branch}': omnigraph export --at {commit_id}, then load --mode overwrite",
+        hint=f"create a branch with the old schema and data with `omnigraph branch create NAME --from {commit_id}`,"
+        f" or copy the old data into '{branch}' with `omnigraph export --at {commit_id}` and"
+        " `omnigraph load --mode overwrite`",
     )

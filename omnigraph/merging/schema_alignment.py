@@ -69,7 +69,7 @@ def aligned_target_rows(
 
 
 def merged_row_schema(merged_ir: SchemaIR, table_key: TableKey) -> pa.Schema:
-    """Return the Arrow schema of a type's rows in changes."""
+    """Return the Arrow schema that a type's rows have in changes."""
     return row_schema(table_schema(merged_ir, type_for_key(merged_ir.catalog, table_key)))
 
 

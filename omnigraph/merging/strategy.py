@@ -162,7 +162,9 @@ def _row_with_values(
     entity_type = type_for_key(planner.catalog, table_key)
     row = planner.table_sides(table_key).merged_row(entity_id, earlier.side_by_column if earlier is not None else None)
     if row is None or detected.conflict.kind == "cardinality_violation":
-        raise InputError(f"a {detected.conflict.kind} cannot be resolved with values", reason="use 'ours' or 'theirs'")
+        raise InputError(
+            f"a {detected.conflict.kind} conflict cannot be resolved with values", reason="use 'ours' or 'theirs'"
+        )
     for property_name, value in property_values.items():
         row = _set_value(row, entity_type, property_name, value)
     return row
@@ -188,5 +190,7 @@ def _set_value(row: pa.Table, entity_type: NodeType | EdgeType, property_name: s
         and property_name in (entity_type.key or ())
         and not same_rows(row, changed_row)[0]
     ):
-        raise InputError(f"{entity_type.name}.{property_name} is part of the key", reason="keys are immutable")
+        raise InputError(
+            f"{entity_type.name}.{property_name} is part of the key and cannot be changed", reason="keys are immutable"
+        )
     return changed_row

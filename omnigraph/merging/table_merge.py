@@ -197,7 +197,7 @@ class TableSides:
         return sorted(edge_ids)
 
     def to_rule_columns(self, rows: pa.Table) -> pa.Table:
-        """Return the rows unchanged, because the rows taken here are also whole rows."""
+        """Return the rows unchanged, because this process has all of their columns."""
         return rows
 
     @cached_property

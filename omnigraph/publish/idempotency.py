@@ -22,7 +22,7 @@ _MAX_EXPIRED_IN_A_ROW = 64  # a publisher with a wrong clock must not end the se
 
 
 def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetadata) -> Commit | None:
-    """Return the commit that was already published under this idempotency key, or None.
+    """Return the commit that was already published under this idempotency key, or None if there is none.
 
     Raises:
         InputError: If the key was used for a different request.

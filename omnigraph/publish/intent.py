@@ -67,7 +67,7 @@ class PendingIntent:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableIntent:
-    """An intent that cannot be read, with the reason.
+    """An unreadable intent, and the reason why it cannot be read.
 
     The error shows whether the intent is damaged, was written by a newer release, or may become
     readable later.
@@ -259,7 +259,7 @@ def set_aside_files(store: Store) -> list[ListedObject]:
 
 
 def _find_marker(intent_ulid: str, file_names: Container[str]) -> str | None:
-    """Return the part that sets an intent aside, or None."""
+    """Return the part that sets an intent aside, or None if the intent is not set aside."""
     marker_parts = (part for part in MARKER_PARTS if layout.intent_name(intent_ulid, part) in file_names)
     return next(marker_parts, None)
 

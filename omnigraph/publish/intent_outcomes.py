@@ -17,6 +17,6 @@ def record_outcome(store: Store, intent: Intent, kind: OutcomeKind, error: str |
 
 
 def build_recovery_record(intent: Intent, kind: OutcomeKind, error: str | None = None) -> RecoveryRecord:
-    """Build the recovery record of an operation, with the current time."""
+    """Build the recovery record of an operation, stamped with the current time."""
     operation_facts = (intent.operation, intent.branch, intent.actor, intent.commit_id, clock_and_ids.now_micros())
     return RecoveryRecord(intent.id, kind, *operation_facts, error=error)

@@ -43,8 +43,9 @@ class NewerReleaseError(StorageError):
 class Intent:
     """A long operation.
 
-    `commit_id` is the commit that the operation will publish (None for a branch creation), `created_ulid` is the ULID
-    of the branch or tag that it will create, and `facts` contains the data that this kind of operation needs to finish.
+    `commit_id` is the commit that the operation will publish (None for a branch creation), and `created_ulid` is the
+    ULID of the branch or tag that it will create. `facts` contains the data that this kind of operation needs to
+    finish.
     """
 
     id: str

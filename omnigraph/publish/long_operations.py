@@ -135,7 +135,7 @@ def _publish_intent(
     load_plan: ConfirmedPlanFactory,
     commit_metadata: CommitMetadata | None = None,
 ) -> Commit | None:
-    """Publish under the intent's identity, unless its commit is already in the base's log."""
+    """Publish with the intent's commit id and creation time, unless the commit is already in the base's log."""
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         if find_intent_commit(txn.store, txn.base.state, intent) is not None:

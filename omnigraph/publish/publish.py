@@ -53,8 +53,8 @@ def publish(
     """Prepare a write on the newest state, and publish all its tables at once.
 
     Return the commit, the earlier commit with the same idempotency key, or None if there is nothing
-    to write. `conditions` are the facts on which the caller based its decision; they are checked on every base, and a
-    failure is final. If a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and
+    to write. `conditions` are the requirements on which the caller based its decision; they are checked on every base,
+    and a failure is final. If a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and
     creation time that an intent recorded earlier. A recovered operation keeps its commit id, so it can be found in the
     log and is never published twice. With `takes_turns`, the processes on this machine take turns, which suits short
     writes that must be planned again after every lost race.
@@ -111,7 +111,7 @@ def _publish_with_retries(
 
 
 def _race() -> AbstractContextManager[bool]:
-    """Return a turn for a write that does not wait for other processes."""
+    """Return a context manager for a write that does not wait for its turn."""
     return nullcontext(False)
 
 

@@ -45,7 +45,7 @@ class UnchangedTable:
         return SameContent(self.table_key, read_entry.content_id, read_entry.version).to_json()
 
     def check(self, txn: WriteTxn) -> tuple[UnreadStep, ...]:
-        """Return the steps from the version that was read to the base; raise `VersionConflict` if a step conflicts."""
+        """Return the unread steps up to the base; raise `VersionConflict` if they affect the write."""
         base_entry = txn.table_entry(self.table_key)
         if base_entry is None:
             self._raise_conflict(txn, None)
@@ -110,7 +110,7 @@ class UnchangedReads:
         )
 
     def check(self, txn: WriteTxn) -> None:
-        """Check every table, and record the base."""
+        """Check every table, and record the base that was checked."""
         self.checked_steps = {content.table_key: content.check(txn) for content in self.contents}
         self.base_entries = txn.base.state.tables
         self.commit_id = txn.commit_id
@@ -157,8 +157,8 @@ class ReadSet:
     def record_write(self, commit: Commit, requirement: UnchangedReads) -> None:
         """Advance past a write by the same caller, but not past the unread changes on top of which it was applied.
 
-        An earlier commit found by its idempotency key is skipped, because it was applied to a base that
-        was not checked against this requirement, and it may be older than data that has been read since.
+        An earlier commit found by its idempotency key is skipped, because it was applied to a base that was not checked
+        against this requirement. The commit may also be older than data that has been read since.
         """
         if not requirement.was_checked_for(commit):
             return

@@ -21,7 +21,7 @@ _TEMPORARY_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.E
 
 
 def judge_failure(error: Exception) -> Prospect:
-    """Predict the result of another attempt.
+    """Classify a failure by whether another attempt can succeed.
 
     An "unclear" failure is permanent only if a second attempt also fails while the store responds.
 

@@ -100,7 +100,7 @@ def finish_rename(store: Store, intent: Intent) -> None:
 
 
 def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
-    """Refuse a new name that has become a conflict, and a branch that has been deleted.
+    """Refuse a new name that now conflicts with another name, and a branch that has been deleted.
 
     Check that the new name leads to the branch, unless the old name is already closed.
     """
@@ -120,7 +120,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
 
 
 def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[str, int]) -> None:
-    """After the new name was closed in the meantime, raise an error unless a third name leads to the branch."""
+    """Raise an error if no third name leads to the branch, whose new name was closed in the meantime."""
     for open_name, number in highest_numbers.items():
         if number % 2 and open_name != old_ref.name:
             ref = refs.read_ref(store, open_name, number)

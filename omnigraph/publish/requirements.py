@@ -64,7 +64,7 @@ class SameVersion:
         return ["same_version", self.table_key, self.content_id, str(self.lance_version), self.version]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare the content id and the Lance version."""
+        """Check that the content id and the Lance version are unchanged."""
         current_entry = txn.table_entry(self.table_key)
         expected_version = (self.content_id, int(self.lance_version))
         if current_entry is None or (current_entry.content_id, current_entry.lance_version) != expected_version:
@@ -83,7 +83,7 @@ class SameHead:
         return ["same_head", self.commit_id]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare the head commit."""
+        """Check that the head commit is unchanged."""
         current_head = txn.base.state.head.commit_id
         if current_head != self.commit_id:
             raise ReadSetConflict(member="graph_head", expected=self.commit_id, actual=current_head)
@@ -100,7 +100,7 @@ class SameSchema:
         return ["same_schema", self.schema_hash]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare the schema hash."""
+        """Check that the schema hash is unchanged."""
         current_hash = txn.base.state.schema.hash
         if current_hash != self.schema_hash:
             raise ReadSetConflict(member="schema", expected=self.schema_hash, actual=current_hash)
@@ -117,7 +117,7 @@ class ExpectedHead:
         return ["head_was", self.commit_id]
 
     def check(self, txn: WriteTxn) -> None:
-        """Compare the head commit. A mismatch is final, because a retry would ignore the condition."""
+        """Check that the head commit is unchanged. A mismatch is final, because a retry would ignore the condition."""
         current_head = txn.base.state.head.commit_id
         if current_head != self.commit_id:
             raise PreconditionFailed(expected=self.commit_id, actual=current_head)

@@ -32,10 +32,10 @@ UnnamedStatus = Literal["never_named", "ref_lost", "closing_lost", "unknown", "u
 class UnnamedManifest:
     """An open manifest that no open ref points to.
 
-    The status `never_named` means garbage, and `ref_lost` means that the manifest had a name.
+    The status `never_named` means that the manifest is garbage, and `ref_lost` means that it had a name.
     `closing_lost` means that the branch or tag was deleted, but the version that closed it is missing.
-    `unknown` means that the manifest was never written to, and it cannot be determined whether it
-    had a name, because an older release created it or the record of its creation is lost.
+    `unknown` means that the manifest was never written to and may or may not have had a name,
+    because an older release created it or the record of its creation is lost.
     """
 
     ulid: str
@@ -73,7 +73,7 @@ class UnnamedManifest:
 
 @dataclass(frozen=True, slots=True)
 class DamagedRef:
-    """The highest-numbered ref object of an open name, if it cannot be parsed."""
+    """A damaged ref object: the highest-numbered one of an open name, which cannot be parsed."""
 
     ref_directory: str
     name: str
@@ -236,7 +236,7 @@ def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str 
 
 
 def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject]) -> bool:
-    """Return whether the last name was closed by a deletion, which closes the manifest before the name.
+    """Return whether a manifest's last name was closed by a deletion, which closes the manifest before the name.
 
     A failed rename closes the new name in the same way, so no other closed name proves a deletion.
     """

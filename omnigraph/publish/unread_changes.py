@@ -1,9 +1,10 @@
 """Find the rows that other writers changed in a table after a caller read it, and the changes that affect a write.
 
-A caller's own writes count as read, so the changes by other writers form steps: from the version
-that was read to the base of the first own write, from that write to the base of the next one, and
-so on. Each step is compared once, reading only the fragments that differ. The `RowFilter` of a
-write, not this module, decides what the write depends on.
+A caller's own writes count as read, so the changes by other writers are divided into steps. The
+first step leads from the version that was read to the base of the caller's first write, the next
+step from that write to the base of the caller's second write, and so on. Each step is compared
+once, reading only the fragments that differ. The `RowFilter` of a write, not this module, decides
+what the write depends on.
 """
 
 from dataclasses import dataclass, replace
@@ -27,8 +28,8 @@ from omnigraph.values.table_key import TableKey
 RowMask = npt.NDArray[np.bool_]
 
 MAX_COMPARED_ROWS = 200_000  # in a larger step, only the rows that a write depends on are kept in memory
-MAX_KEPT_BYTES = 64 << 20  # changed rows that a handle keeps for its next writes; beyond, they are read again
-MAX_STEPS = 256  # steps of one table that a handle keeps apart
+MAX_KEPT_BYTES = 64 << 20  # changed rows that a handle keeps for its next writes; others are read again
+MAX_STEPS = 256  # maximum number of separate steps that a handle keeps per table
 _MAX_CHUNKS = 16  # chunks of the changed rows that a handle keeps
 
 
@@ -63,7 +64,7 @@ class UnreadStep:
 
 @dataclass(frozen=True, slots=True)
 class TableReads:
-    """What a caller has read of a table: a version that includes its own writes, without the unread steps."""
+    """The newest version of a table that a caller has read or written, and the unread steps that lead to it."""
 
     entry: TableEntry
     unread: tuple[UnreadStep, ...] = ()
@@ -74,7 +75,7 @@ class TableReads:
         return self.unread[0].older if self.unread else self.entry
 
     def steps_to(self, base_entry: TableEntry) -> tuple[UnreadStep, ...]:
-        """Return all unread steps up to the base of a write."""
+        """Return the unread steps from the version that was read to the base of a write."""
         if base_entry.content_id == self.entry.content_id:
             return self.unread
         return (*self.unread, UnreadStep(self.entry, base_entry))
@@ -82,10 +83,10 @@ class TableReads:
     def after_own_write(
         self, base_entry: TableEntry, new_entry: TableEntry, steps: tuple[UnreadStep, ...] | None = None
     ) -> "TableReads":
-        """Return what has been read after an own write, which replaced the base entry with the new entry.
+        """Return the state after a write by the caller, which replaced the base entry with the new entry.
 
-        `steps` are the unread steps up to the base, if they have already been read. A write by another thread may be
-        recorded after a later write; it then splits the step that contains it.
+        `steps` are the unread steps up to the base, if they have already been determined. A write by another thread may
+        be recorded after a later write; the step that contains that write is then split.
         """
         if new_entry.version <= self.entry.version:
             divided_steps = (part for step in self.unread for part in _divide_step(step, base_entry, new_entry))
@@ -96,7 +97,7 @@ class TableReads:
 def read_changes(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, row_filter: RowFilter
 ) -> tuple[TableChanges, UnreadStep]:
-    """Return the changes in a step on which a write may depend, and the step to keep for later writes."""
+    """Return the changes in an unread step that may affect a write, and the step to keep for later writes."""
     if step.changes is not None:
         return step.changes, step
     older_table, newer_table = (
@@ -142,10 +143,10 @@ def _matching_rows(txn: WriteTxn, table: Table, row_filter: RowFilter) -> pa.Tab
 
 
 def _divide_step(step: UnreadStep, base_entry: TableEntry, new_entry: TableEntry) -> tuple[UnreadStep, ...]:
-    """Split a step at the caller's own write inside it, or return the step unchanged.
+    """Split an unread step at a write that the caller made within it, or return the step unchanged.
 
-    Regardless of the order of the versions, the parts and the own write together cover the whole step, so no change by
-    another writer is lost.
+    Regardless of the order of the versions, the parts and the caller's write together cover the whole step, so no
+    change by another writer is lost.
     """
     is_inside = step.older.version <= base_entry.version and new_entry.version <= step.newer.version
     if not is_inside or step.own_commits:
@@ -155,7 +156,7 @@ def _divide_step(step: UnreadStep, base_entry: TableEntry, new_entry: TableEntry
 
 
 def _shorten_steps(steps: tuple[UnreadStep, ...]) -> tuple[UnreadStep, ...]:
-    """Join neighbouring steps whose changes have been read, within the memory and step limits."""
+    """Join adjacent steps whose changes are in memory, within the limits on memory and number of steps."""
     kept_steps: list[UnreadStep] = []
     kept_bytes = 0
     for step in steps:
@@ -174,7 +175,7 @@ def _shorten_steps(steps: tuple[UnreadStep, ...]) -> tuple[UnreadStep, ...]:
 
 
 def _join_steps(first: UnreadStep, second: UnreadStep) -> UnreadStep | None:
-    """Join two successive steps that are separated by an own write, or return None if they cannot be joined."""
+    """Join two successive steps that are separated by a write of the caller, or return None if that is impossible."""
     earlier, later = first.changes, second.changes
     if earlier is None or later is None or not earlier.inserted.schema.equals(later.inserted.schema):
         return None

@@ -26,7 +26,7 @@ class WriteTxn:
     is_retry: bool = False
 
     def table_entry(self, table_key: TableKey) -> TableEntry | None:
-        """Return the base's entry for a table, or None."""
+        """Return the table's entry in the base, or None if the base does not have the table."""
         return self.base.state.tables.get(table_key)
 
     def table(self, table_key: TableKey) -> Table:

@@ -1,6 +1,6 @@
 """The changes that an operation wants to make: the rows written to and removed from each table.
 
-This module owns the data structure that the rules check and that staging writes. This module makes no decisions:
+This module owns the data structure that the rules check and that staging writes. This module makes no decisions;
 `existing_rows` determines which rows already exist, and `check_delta` determines what is allowed.
 """
 
@@ -137,7 +137,7 @@ def build_table_delta(
 
 
 def last_positions(ids: pa.ChunkedArray) -> Positions:
-    """Return the last position of each id."""
+    """Return the position of the last version of each id."""
     if len(ids) < 2 or len(ids.unique()) == len(ids):
         return np.arange(len(ids), dtype=np.int64)
     positions_by_id = pa.table({"id": ids, "at": np.arange(len(ids), dtype=np.int64)})

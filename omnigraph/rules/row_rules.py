@@ -1,7 +1,7 @@
 """Rules for single rows: required values, enums, ranges, patterns, vectors and finite numbers.
 
 These rules work on Arrow data without reading a graph, so any process can check any part of the
-data. Arrow already guarantees the types. Null passes every rule except `required`.
+data. Arrow already guarantees that every value has its declared type. Null passes every rule except `required`.
 """
 
 import math

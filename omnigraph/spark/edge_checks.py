@@ -17,7 +17,7 @@ _LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges from which ids are lo
 
 
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:
-    """Return violations for edges with missing nodes, found by index lookups, and the types without repeated ids."""
+    """Return violations for edges with missing nodes, and the node types without repeated ids, using index lookups."""
     edge_types = {
         TableKey.edge(edge_type.name): edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges

@@ -1,9 +1,9 @@
 """The filter of a data source, whose conditions are applied before rows reach Spark.
 
-This module owns the syntax of the conditions, a JSON array of `[column, operator, value]`, and
-their semantics, which are the same as those of `where` in Spark: all conditions must be true, and a
-comparison with null is not true. Values are passed as typed parameters, never inserted into filter
-text. The tasks of a scan apply the conditions.
+This module owns the syntax of the conditions, which is a JSON array of `[column, operator, value]`.
+The conditions have the same meaning as `where` in Spark: all of them must be true, and a comparison
+with null is not true. Values are passed as typed parameters, never inserted into filter text. The
+tasks of a scan apply the conditions.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Tasks write fragments that no manifest references; the driver checks the rules that involve all
 records and passes one plan to `publish`. If the driver crashes before the confirmation, only files
-remain, which retention removes. If it crashes after the confirmation, the intent remains and is
+remain, which retention removes. If the driver crashes after the confirmation, the intent remains and is
 completed when the graph is next opened.
 """
 

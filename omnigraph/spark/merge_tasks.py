@@ -119,10 +119,10 @@ def _candidate_entries(pinned_graph: PinnedGraph, fragment_set: DifferingFragmen
 def make_compare_task(three_way: ThreeWayTable) -> BatchFunction:
     """Return the Spark function that compares matched entries and yields one table per result kind.
 
-    `insert` and `update` contain rows that only the other side changed, `delete` contains the ids
-    of rows that it removed, and `broken` contains rows taken from it that violate a row rule.
-    `clash` contains the row ids, in all versions, of entities that both sides changed differently. `added` contains
-    edges that the target added.
+    `insert` and `update` contain rows that only the other side changed, `delete` contains the ids of rows that the
+    other side removed, and `broken` contains rows taken from the other side that violate a row rule. `clash` contains
+    the row ids, in all versions, of entities that both sides changed differently. `added` contains edges that the
+    target added.
     """
 
     def run(batches: Batches) -> Batches:
@@ -166,7 +166,7 @@ def _compare_entries(three_way: ThreeWayTable, entries: pa.RecordBatch) -> Batch
 
 
 def _taken_rows(three_way: ThreeWayTable, kind: str, row_ids: pa.Array) -> Batches:
-    """Return the rows taken from the other side, after checking each row, because it may never have been validated."""
+    """Return the rows taken from the other side; each row is checked, because it may never have been validated."""
     source_table = three_way.pinned_graph.table(THEIRS)
     source_rows = _read_rows(source_table, row_ids).cast(row_schema(source_table.schema))
     rule_rows = source_rows.select(three_way.rule_columns).append_column(SOURCE_ROW_ID, row_ids)
@@ -183,7 +183,7 @@ def _valid_mask(column: pa.Array) -> BoolMask:
 
 
 def _changed_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array) -> BoolMask:
-    """Return a mask of the entities that a side changed: their row exists in only one version, or its values differ."""
+    """Return a mask of the entities that a side changed: the row exists in only one version, or its values differ."""
     in_base, in_side = _valid_mask(base_row_ids), _valid_mask(side_row_ids)
     in_both = pa.array(np.flatnonzero(in_base & in_side))
     changed = in_base ^ in_side

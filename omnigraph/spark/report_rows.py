@@ -1,7 +1,7 @@
 """Reports with one row per record, stored as Arrow batches with a separate schema for each kind.
 
 Spark joins and counts these rows; the driver never collects them. All reports of a task share one
-DataFrame, which has the columns of all kinds: a batch is padded with null columns before it leaves
+DataFrame, which has the columns of all kinds. A batch is padded with null columns before it leaves
 the task, and reduced to its own columns when rows of its kind are selected.
 """
 

@@ -170,7 +170,7 @@ def can_start_session() -> bool:
 
 
 def spark_session_if_available() -> "SparkSession | None":
-    """Return a session if one can be started; a failure to start is not an error."""
+    """Return a session, or None if no session can be started."""
     if not can_start_session():
         return None
     try:

@@ -1,6 +1,6 @@
 """The data source behind `spark.read.format("omnigraph")` and `df.write.format("omnigraph")`.
 
-Reading pins one commit when the DataFrame is created, with the columns and filter from its options.
+Reading pins one commit when the DataFrame is created; the read options select the columns and the filter.
 `pushFilters` must not be implemented, because Spark 4.3 reuses the filters that one query pushed
 down for every other use of the same DataFrame, and thereby loses rows. A write is one commit and
 follows the same rules as a load.

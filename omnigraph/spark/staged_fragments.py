@@ -91,7 +91,7 @@ def map_staged_fragments(
 def map_fragment_rows(
     pinned_graph: PinnedGraph, select_columns: Callable[[StagedFragment], Sequence[str]], make_rows: MakeRows
 ) -> Callable[[StagedFragment], Batches]:
-    """Return a function that maps the rows of a fragment, batch by batch, with their positions."""
+    """Return a function that converts a fragment's rows, together with their positions, batch by batch."""
 
     def work(fragment: StagedFragment) -> Batches:
         positions, start = fragment.positions, 0

@@ -1,4 +1,4 @@
-"""The progress of a load or an export on Spark: the current step and the share of it that is done.
+"""The progress of a load or an export on Spark: the current step and how much of it is done.
 
 This module measures the duration of each step. If a callback is given, a separate thread polls
 Spark for its tasks; the work itself never waits for this thread.

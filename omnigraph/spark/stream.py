@@ -66,7 +66,7 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
     """Load every batch of a streaming DataFrame; return the query, which Spark runs.
 
     `name` is the name of the stream; two streams into one branch need different names. A batch with
-    rejects stops the stream.
+    rejected records stops the stream.
     """
     require_text(type_name, "type")
     _check_stream_name(branch_state, name)

@@ -1,6 +1,6 @@
 """Hash and compare the Arrow strings of a whole column, eight bytes at a time.
 
-This module owns the hash of an id. A string's hash is the same in every process and on every
+This module defines how ids are hashed. A string's hash is the same in every process and on every
 machine, but strings with equal hashes must still be compared. Only the tasks of a load hash ids,
 for `id_index`.
 """
@@ -33,7 +33,7 @@ class TextArray:
 
     @classmethod
     def from_arrow(cls, column: pa.Array) -> Self:
-        """Convert a column without nulls."""
+        """Convert an Arrow column of strings, which must not contain nulls."""
         offset_type = np.dtype(np.int64 if pa.types.is_large_string(column.type) else np.int32)
         _, offset_buffer, value_buffer = column.buffers()
         if not len(column) or offset_buffer is None:
@@ -91,7 +91,7 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
         if not isinstance(selected, slice):
             selected = selected[is_equal[selected]]
         differing_bits = left_words[left_texts.starts[selected] + byte_offset]
-        # A right-hand string of a different length may end earlier, so its start is read to stay within bounds.
+        # If the strings have different lengths, the right string may end earlier, so its start is read instead.
         right_positions = right_texts.starts[selected] + np.where(is_equal[selected], byte_offset, 0)
         differing_bits ^= right_words[np.minimum(right_positions, len(right_words) - 1)]
         differing_bits &= _WORD_MASKS[np.minimum(left_texts.lengths[selected] - byte_offset, _WORD_BYTES)]

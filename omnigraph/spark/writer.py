@@ -139,7 +139,7 @@ class GraphWriter(api.DataSourceArrowWriter):
 def _gather_fragment_rows(
     type_write: TypeWrite, task_report: WriteTaskReport, tables: Iterable[pa.Table]
 ) -> Iterator[pa.Table]:
-    """Yield rows with the table's columns, enough for one fragment at a time."""
+    """Yield tables of rows with the stored columns, each large enough for one fragment."""
     problems = ProblemCollector()
     intake = Intake(type_write.schema_ir, problems, LoadLimits())
     pending_tables: list[pa.Table] = []

@@ -1,9 +1,9 @@
 """Compute file checksums, and check whether a file still matches its recorded checksum.
 
-All checksums are computed with CRC-32, which detects every flipped bit and every burst of up to 32
-bits, misses other damage once in four billion cases, and takes less time than reading the file. The
-checksum of a control object also covers its name, so swapping two objects of the same kind is
-detected.
+All checksums are computed with CRC-32, which takes less time than reading the file. CRC-32 detects
+every flipped bit and every burst of up to 32 bits, and misses other damage once in four billion
+cases. The checksum of a control object also covers its name, so swapping two objects of the same
+kind is detected.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Write data files with known checksums, in place on a disk and through a local spool for S3.
+"""Write data files and compute their checksums: in place on a disk, and through a local spool directory for S3.
 
 Lance does not report what it wrote to an object store, and reading a file back needs a request.
 Files for an object store are therefore first written to a local directory and uploaded from there.

@@ -1,4 +1,4 @@
-"""The short form of Lance's deletion files, which is an Arrow file with one column.
+"""Lance's format for short deletion files, which is an Arrow file with one column.
 
 This module defines every byte of the format. Apart from the values and a few lengths, the file is
 always the same, so any other difference is damage. Lance trusts the lengths: a damaged length

@@ -1,8 +1,8 @@
-"""The gateway for all durable writes in the package, called effects.
+"""The gateway for all durable writes in the package, which are called effects.
 
-This module owns the order and count of effects. In tests, it also makes them fail: before the k-th
-effect, after it, or by ending the process right after it. Every write to a root must go through
-this gateway.
+This module controls the order of effects and counts them. In tests, this module also injects failures: before
+the k-th effect, after it, or by ending the process right after it. Every write to a root must go
+through this gateway.
 """
 
 import os
@@ -126,7 +126,7 @@ class Effects:
 
     @property
     def publish_count(self) -> int:
-        """The number of swaps so far, which shows whether a failed call may have written."""
+        """The number of swaps so far, which shows whether a failed call may have published something."""
         return self._counts_by_kind["publish"]
 
     def counts_by_kind(self) -> Counter[str]:

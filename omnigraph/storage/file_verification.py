@@ -19,7 +19,7 @@ def verify_files(store: Store, expected_checksums: FileChecksums) -> dict[str, s
 
 
 def _find_file_fault(store: Store, file_name: str, expected: FileChecksum) -> str | None:
-    """Return a description of the fault in a file, or None; a file that cannot be read from disk counts as damaged."""
+    """Return a description of the fault in a file, or None if it is intact; an unreadable file on disk is damaged."""
     try:
         return find_mismatch(store, file_name, expected)
     except StorageError as error:

@@ -82,7 +82,7 @@ def read_fragments(
 
 
 def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None) -> dict[str, Any]:
-    """Write rows as one fragment; with `row_ids`, they keep the row ids of the rows they replace.
+    """Write rows as one fragment; with `row_ids`, the new rows keep the row ids of the rows that they replace.
 
     The returned description contains the checksums of the fragment's files, computed while the files
     are still in the page cache of the machine that wrote them.
@@ -91,7 +91,7 @@ def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence
     write = partial(write_data, store, table.location, table.dataset, stored_rows, _UNLIMITED_ROWS)
     written_data = store.effects.run("stage", table.location, write)
     if len(written_data.fragments) != 1:
-        raise InternalError(f"expected one fragment, Lance wrote {len(written_data.fragments)}")
+        raise InternalError(f"expected one fragment, but Lance wrote {len(written_data.fragments)}")
     fragment = written_data.fragments[0]
     if row_ids is not None:
         fragment.row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()

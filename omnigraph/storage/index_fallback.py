@@ -136,8 +136,8 @@ def warn_unreadable_index(table: Table) -> None:
         del _warned_indexes[next(iter(_warned_indexes))]
     _warned_indexes[warning_key] = None
     message = (
-        f"an index of {table.location} cannot be read; its rows are scanned instead, which is"
-        " slower. Run `omnigraph check` to identify the index, and `omnigraph ensure-indices --rebuild`"
+        f"an index of {table.location} cannot be read; the table's rows are scanned instead, which"
+        " is slower. Run `omnigraph check` to identify the index, and `omnigraph ensure-indices --rebuild`"
         " to rebuild it"
     )
     warnings.warn(message, IndexUnreadable, stacklevel=3)

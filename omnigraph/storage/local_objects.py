@@ -28,7 +28,7 @@ _MAX_TIME_GRANULARITY = 1_000_000_000  # nanoseconds; coarser than the timestamp
 
 @dataclass(frozen=True, slots=True)
 class LocalBackend:
-    """The files below a directory. A file is created by hard-linking a finished file; the first creator wins."""
+    """Objects stored as files below a directory, created by hard-linking finished files; the first creator wins."""
 
     directory: Path
     durable: bool
@@ -72,14 +72,14 @@ class LocalBackend:
                 return None
 
     def write_blocks(self, object_name: str, blocks: Iterator[bytes]) -> None:
-        """Write a file block by block and rename it to its name."""
+        """Write a temporary file block by block and rename it to its final name."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"), self._scratch_file(target_path, blocks) as scratch:
             scratch.replace(target_path)
             self._sync_names(target_path.parent)
 
     def write_data_file(self, object_name: str, object_bytes: bytes) -> None:
-        """Write a file and rename it to its name."""
+        """Write a temporary file and rename it to its final name."""
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
@@ -104,7 +104,7 @@ class LocalBackend:
                         )
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return the subdirectories of one directory, and its files as `list` would yield them."""
+        """Return the subdirectories of one directory, and the files in it that `list` would yield."""
         folder = self.directory / prefix
         with as_storage_errors("none"):
             try:

@@ -56,9 +56,9 @@ class ManifestCell:
     """A cell at one version.
 
     `etag` distinguishes the object of this version from another object that is later created under the same name.
-    `etag` is set at the first check. If `etag` is "", it is taken from the listing; if `etag` is
-    None, it is taken only after the object itself has been read and compared. `base` is the cell
-    that a swap replaced, until a check has found both versions in one listing.
+    `etag` is set at the first check. If the value is "", the etag is taken from the listing; if the
+    value is None, the etag is taken only after the object itself has been read and compared. `base`
+    is the cell that a swap replaced, until a check has found both versions in one listing.
     """
 
     store: Store
@@ -74,7 +74,7 @@ class ManifestCell:
 
     @property
     def stamp(self) -> str | None:
-        """The stored format stamp."""
+        """The format stamp stored in the schema metadata, or None if there is none."""
         stamp_bytes = (self.dataset.schema.metadata or {}).get(STAMP_KEY.encode())
         return None if stamp_bytes is None else stamp_bytes.decode(errors="replace")
 
@@ -125,9 +125,9 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
 def open_cell(store: Store, location: str, version: int | None = None, *, reused: bool = False) -> ManifestCell:
     """Open a cell at its newest version, or at a given version.
 
-    `reused` is true if the location may be deleted and recreated under the same name, like that of the main branch. The
-    first check then rereads the version file instead of trusting a listing, because the file could have been replaced
-    between opening and listing. If the location is not reused, listings are sufficient.
+    `reused` is true if the location may be deleted and recreated under the same name, as is the case for the main
+    branch. The first check then rereads the version file instead of trusting a listing, because the file could have
+    been replaced between opening and listing. If the location is not reused, listings are sufficient.
     """
     dataset = store.open_dataset(location, version)
     if version is None and _has_successor_file(store, location, dataset):
@@ -159,7 +159,7 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = N
     """Replace all rows if and only if `cell` is still the newest version.
 
     With `stamp`, an upgrade also replaces the format stamp and the columns. A successful swap must
-    not be acknowledged yet: if a cleanup has removed the files above an old `cell`, the next number
+    not be acknowledged yet. If a cleanup has removed the files above an old `cell`, the next number
     is free again, and Lance accepts a swap far below the newest version. Before acknowledging the
     swap, call `newest_version` on the result.
 
@@ -375,7 +375,7 @@ def _write_fragments(
 
 def _commit_strictly(store: Store, cell: ManifestCell, transaction: Transaction) -> Any:
     # Only Overwrite without retries is strict, because Lance rebases every other operation on a newer version. With
-    # retries, it would overwrite what another writer has just published.
+    # retries, Overwrite would replace what another writer has just published.
     return lance.LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
 
 

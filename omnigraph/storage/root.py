@@ -59,7 +59,7 @@ class GraphRoot:
 
     @property
     def uri(self) -> str:
-        """The root as a path or URI, as users write it."""
+        """The path or URI of the root, as users write it."""
         return self.path if self.is_local else f"{self.scheme}://{self.path}"
 
     def _compute_identity(self) -> str:

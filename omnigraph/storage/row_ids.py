@@ -1,4 +1,4 @@
-"""Verify that a change reuses row ids only from rows whose old copy it removes.
+"""Verify that a change reuses a row id only if it also removes the row's old copy.
 
 Lance accepts any row id, so a wrong row id could be shared by two rows, or assigned to a later row
 while it is still in use. The verification avoids reading files wherever possible.

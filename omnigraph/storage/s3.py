@@ -149,11 +149,11 @@ class S3Backend:
         return iter(())
 
     def change_token(self, prefix: str) -> object | None:
-        """Return None, because detecting a change requires a request."""
+        """Return None, because S3 cannot report changes without a request."""
         return None
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return None, because reading an object's metadata requires a request."""
+        """Return None, because S3 cannot return an object's metadata without a request."""
         return None
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
@@ -171,7 +171,7 @@ def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
 
 
 def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same blocks, fetching them in another thread, because a client must not read while it sends."""
+    """Yield blocks that are fetched in another thread, because a client must not read while it sends."""
     with ThreadPoolExecutor(1, "fetch") as fetch_pool:
         while (block := fetch_pool.submit(next, blocks, None).result()) is not None:
             yield block

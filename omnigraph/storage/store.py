@@ -95,7 +95,7 @@ class ObjectCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, object_name: str) -> Any | None:
-        """Return the cached object with this name, or None; names are never written twice."""
+        """Return the cached object with this name, or None if it is not cached; names are never written twice."""
         with self._lock:
             if object_name not in self._entries:
                 return None
@@ -127,7 +127,7 @@ class Store:
 
     @property
     def options(self) -> dict[str, str] | None:
-        """The storage options for Lance."""
+        """The storage options to pass to Lance."""
         return dict(self.root.options) or None
 
     def open_dataset(self, location: str, version: int | None = None) -> Any:
@@ -135,7 +135,7 @@ class Store:
 
         Raises `AbsentError` only if a listing proves that the dataset or version does not exist.
         """
-        # The newest version gets its own session, because the name may refer to a different dataset in the meantime.
+        # The newest version gets its own session, because a shared session may cache an earlier dataset of this name.
         if version is None:
             return self._load_dataset(location, session=new_lance_session(_MANIFEST_CACHE_BYTES))
         dataset = self.dataset_cache.get(location, version)

@@ -70,9 +70,9 @@ class StagedChange:
 
     `touched_fragments` are the fragments that the change removes or modifies, and
     `schema_fingerprint` identifies the schema it was made for. Both attributes must still match the
-    version on which the change is committed. `written_files` are root-relative names.
-    `prior_maintenance` is committed just before the change, but the change does not depend on it.
-    `checksums` were computed by the process that wrote the files.
+    version on which the change is committed. `written_files` are the root-relative names of the
+    files written for the change. `prior_maintenance` is committed just before the change, but the
+    change does not depend on it. `checksums` were computed by the process that wrote the files.
     """
 
     location: str

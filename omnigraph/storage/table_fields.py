@@ -68,7 +68,7 @@ def new_column(field: pa.Field, first_id: int) -> LanceColumn:
     """Build a column that no table has yet; it is always stored as nullable, regardless of the schema.
 
     A column that a later schema makes required also stays nullable in storage, because deleted rows
-    stay in their files with their nulls, and Lance refuses to read a null in a column declared
+    with nulls stay in their files. Lance refuses to read a null in a column that is declared
     non-null.
     """
     column = lance_columns(LanceSchema.from_pyarrow(pa.schema([field])))[0]

@@ -80,7 +80,7 @@ def _read_attached_version(store: Store, location: str, version: int) -> Attache
 
 
 def _classify_unnamed_operation(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an operation that Lance does not expose; it reserved fragment ids if nothing else changed."""
+    """Classify an operation that Lance does not expose; if nothing changed, the operation reserved fragment ids."""
     previous_table, current_table = (
         Table(location, store.open_dataset(location, table_version)) for table_version in (version - 1, version)
     )
@@ -99,7 +99,7 @@ def _fragment_fingerprints(table: Table) -> list[Any]:
 
 
 def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an unreadable operation; it was a compaction if the rows are unchanged."""
+    """Classify an unreadable operation; if the rows are unchanged, the operation was a compaction."""
     try:
         previous_rows, current_rows = (
             read_head_rows(store, location, table_version) for table_version in (version - 1, version)

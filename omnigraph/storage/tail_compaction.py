@@ -1,9 +1,9 @@
 """Tail compaction, which is maintenance that a small write performs on its table, including the indexes.
 
 This module decides when tail compaction is due. Single-row inserts create fragments of one row. Four
-such fragments are merged into one, together with preceding fragments that are not much larger, so a
-table of any age has few fragments and each row is moved about fifteen times. A write never depends
-on this maintenance, and work that is too large for a write is left to `optimize`.
+such fragments are merged into one, together with preceding fragments that are not much larger. A
+table of any age therefore has few fragments, and each row is moved about fifteen times. A write
+never depends on this maintenance, and work that is too large for a write is left to `optimize`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -29,7 +29,7 @@ _MAX_DOT_LENGTH = 2.0
 _PARTITION_BYTES = 32 << 20  # bytes read at once by a search
 _MAX_PARTITIONS = 4096
 _BATCH_ROWS = 8192
-NOT_INDEXABLE = "some vectors are too long or too short to index; searches scan the fragments that contain them"
+NOT_INDEXABLE = "the magnitude of some vectors is too large or too small to index; searches scan their fragments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def nearest_candidates(
 
 
 def distance_error_bound(metric: str, dimensions: int, query_vector: Floats, distance: float) -> float:
-    """Return an upper bound on the error of a distance of about this size from an index."""
+    """Return an upper bound on the error of an approximate distance of this size."""
     relative_error = 8 * (dimensions + 16) * _ROUNDING_UNIT
     if metric == "cosine":
         return relative_error

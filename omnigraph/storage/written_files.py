@@ -24,9 +24,8 @@ def checksum_and_sync(
     """Return the checksums of files, computing those that are unknown; sync the files if requested.
 
     If `known_checksums` is None, no checksums are computed. `synced_directories` are directories
-    whose names have already been synced; if it is None, nothing is synced. If a cleanup removed a
-    file, `FileNotFoundError` is raised if the file had to be synced; otherwise, it gets no
-    checksum.
+    whose names have already been synced; if it is None, nothing is synced. A file that a cleanup
+    removed gets no checksum; if the file had to be synced, `FileNotFoundError` is raised instead.
     """
     checksums = dict(known_checksums or {})
     directories: set[str] = set()

@@ -20,7 +20,7 @@ from omnigraph.api.opening import init
 def graph(schema: str | PathLike[str], data: Any = None, *, actor: str | None = None) -> Iterator[Graph]:
     """Create a graph that exists for the duration of the `with` block.
 
-    `data` is any input that `Graph.load` accepts: NDJSON text, a path, records, or tables by type.
+    `data` is any input that `Graph.load` accepts, such as NDJSON text, a path, records, or tables by type.
 
     >>> with graph("node Person { name: String @key }", {"Person": [{"name": "Ada"}]}) as people:
     ...     people.nodes("Person").ids()

@@ -1,4 +1,4 @@
-"""Generate ids, time and randomness; no other module reads the clock or a random source.
+"""Provide ids, the time and random values; no other module reads the clock or a random source.
 
 Tests make all three repeatable with `deterministic_ids`. Ids sort by time, but time is never used
 to decide which of two events came first, because clocks can be wrong.

@@ -119,7 +119,7 @@ def _convert_element(type_text: str, convert_scalar: Converter, position: int, i
 
 
 def _unwrap_value(value: Any) -> Any:
-    """Unwrap Enum, numpy and Arrow values by duck typing, without importing the libraries."""
+    """Unwrap Enum, NumPy and Arrow values by duck typing, without importing the libraries."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (str, int, float, list, tuple, memoryview)):

@@ -24,7 +24,7 @@ _INSTANT_PATTERN = re.compile(
 
 
 def parse_date(date_text: str) -> int | None:
-    """Return the day that a string denotes, or None; a full timestamp yields its day in UTC.
+    """Return the day that a string denotes, or None if it is invalid; a full timestamp yields its day in UTC.
 
     >>> parse_date("2000-03-01"), parse_date("1970-01-01T23:00:00-02:00"), parse_date("soon")
     (11017, 1, None)
@@ -34,7 +34,7 @@ def parse_date(date_text: str) -> int | None:
 
 
 def parse_datetime(datetime_text: str) -> int | None:
-    """Return the instant that an RFC 3339 string denotes, or None; a plain date means midnight UTC.
+    """Return the instant that an RFC 3339 string denotes, or None if it is invalid; a plain date means midnight UTC.
 
     Digits beyond the millisecond are truncated.
 

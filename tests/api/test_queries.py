@@ -345,7 +345,7 @@ query worse( { match }
 
 
 def test_missing_parameter_and_missing_file_are_reported(people: Graph) -> None:
-    with pytest.raises(TypeCheckError, match="give it a value: `n=…`"):
+    with pytest.raises(TypeCheckError, match="is a parameter, pass `n=…`"):
         people.query("match { $p: Person $p.name = $n } return { $p.name }")
     for path in ("x.gqq", "queries/people"):
         with pytest.raises(InputError, match="is not a query") as wrong:

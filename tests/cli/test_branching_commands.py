@@ -277,10 +277,7 @@ def test_reclaimed_history_is_reported(omnigraph: Program, graph: str) -> None:
     assert re.fullmatch(f"a cleanup removed the history before commit {ULID}\n", seen.out)
     told = json.loads(omnigraph("history", "Person", "ada", "--uri", graph, "--json").out)
     assert (told["versions"], told["complete"]) == ([], False)
-    assert (
-        "name  ada   before the oldest commit kept by cleanup\n"
-        in omnigraph("blame", "Person", "ada", "--uri", graph).out
-    )
+    assert "name  ada   before the oldest retained commit\n" in omnigraph("blame", "Person", "ada", "--uri", graph).out
 
 
 def test_discarded_changes_are_listed_up_to_a_limit(omnigraph: Program) -> None:
@@ -317,7 +314,7 @@ def test_lost_edges_of_a_kept_node_are_reported(omnigraph: Program) -> None:
     made.delete("Person", where="name = 'ada'")
     merge = ("branch", "merge", "r", "--uri", "h", "--strategy", "theirs")
     warned = (
-        "warning: 1 edge deleted together with nodes that the merge keeps; such edges are not restored:\n"
+        "warning: 1 edge deleted together with nodes that the merge keeps; the merge does not restore them:\n"
         f"  Knows '{edge}' (ada -> bob) was deleted with 'ada' on main\n"
     )
     assert warned in omnigraph(*merge, "--dry-run").err

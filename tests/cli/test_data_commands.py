@@ -218,7 +218,7 @@ def test_load_reads_files_standard_input_and_compressed_files(omnigraph: Program
     with gzip.open("b.ndjson.gz", "wt") as file:
         file.write(line % "b")
     ended = omnigraph("load", "g", "--data", "a.ndjson", "--mode", "append")
-    assert (ended.code, ended.out) == (0, "loaded main by append: 1 Person\n")
+    assert (ended.code, ended.out) == (0, "loaded into main (mode: append): 1 Person\n")
     assert ended.err == f"load into {Path('g').absolute()} (direct, local)\n"
     assert omnigraph("load", "g", "--data", "b.ndjson.gz", "--mode", "append").code == 0
     fed = omnigraph("load", "--store", "g", "--data", "-", "--mode", "append", stdin=(line % "c").encode())
@@ -367,7 +367,7 @@ def test_load_with_a_repeated_key_runs_once(omnigraph: Program, graph: str) -> N
     for _ in range(2):
         ended = omnigraph(*call, "--idempotency-key", "k")
         assert ended.code == 0
-    assert "this key was already used by commit" in ended.out
+    assert "already used this idempotency key" in ended.out
     head = document(omnigraph("commit", "list", "g", "--json"))["commits"][0]
     assert head["message"] == "why"
     assert library.open("g").edges("Knows").count() == 2
@@ -377,7 +377,7 @@ def test_load_with_a_repeated_key_runs_once(omnigraph: Program, graph: str) -> N
     same = omnigraph("load", "g", "--data", "d.ndjson", "--mode", "append")
     assert same.code == 1
     assert same.err.endswith("nothing was written\n")
-    assert same.err.count("hint: use mode merge") == 1
+    assert same.err.count("hint: use mode `merge`") == 1
     assert "line 1: node type 'Person'" in same.err
 
 

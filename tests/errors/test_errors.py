@@ -165,7 +165,7 @@ def test_builtin_exception_classes_catch_our_errors(error: OmnigraphError, natur
 
 def test_error_text_ends_with_its_hint() -> None:
     assert str(KeyConflict(type_key="node:P", entity_id="a")).endswith(
-        "\nhint: use mode merge to update existing entities"
+        "\nhint: use mode `merge` to update existing entities"
     )
     assert str(InputError(reason="x", hint="write y")) == "x\nhint: write y"
     assert str(InputError(reason="x")) == "x"

@@ -76,7 +76,7 @@ FORGED: list[tuple[Callable[[GraphState], GraphState], str]] = [
     ),
     (
         lambda s: replace(s, tables={**s.tables, PERSON: replace(s.tables[PERSON], lance_version=1, row_count=0)}),
-        "the state and the log disagree on node:Person",
+        "the branch state and the log disagree on node:Person",
     ),
 ]
 

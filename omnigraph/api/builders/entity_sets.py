@@ -177,7 +177,7 @@ class EntitySet(LazyResult):
         return "\n".join([*query_lines, "}", ""])
 
     def _returned_columns(self) -> list[str]:
-        """Return the columns; after a hop, include the id, which keeps entities distinct, and the sort keys."""
+        """Return the columns to select, which include the id and the sort keys after a traversal."""
         column_names = list(self.columns or self._readable_names())
         if self.hops:
             column_names = ["id", *column_names] + [sort_name for sort_name, _ in self.order]

@@ -78,7 +78,7 @@ def suggest_upsert() -> Iterator[None]:
     try:
         yield
     except KeyConflict as error:
-        error.hint = "use upsert to replace existing entities"
+        error.hint = "use `upsert` to replace existing entities"
         raise
 
 

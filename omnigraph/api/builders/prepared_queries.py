@@ -215,9 +215,9 @@ def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuer
     if query.kind == required_kind:
         return query
     if required_kind == "read":
-        message, hint = f"'{query.name}' changes the graph", "use mutate to run this query"
+        message, hint = f"'{query.name}' changes the graph", "use `mutate` to run this query"
     else:
-        message, hint = f"'{query.name}' only reads", "use query to run this query"
+        message, hint = f"'{query.name}' only reads", "use `query` to run this query"
     raise TypeCheckError(message, hint=hint)
 
 
@@ -248,13 +248,13 @@ def _move_diagnostic(diagnostic: Diagnostic, body_source: SourceText, prefix_len
 
 
 def _add_value_hint(diagnostic: Diagnostic) -> str | None:
-    """Return the hint of a diagnostic; in a bare body, an undeclared variable may be a parameter without a value."""
+    """Return a diagnostic's hint or None; for an undeclared variable, the hint also says how to pass a parameter."""
     undeclared_match = _UNDECLARED_MESSAGE.search(diagnostic.message)
     if undeclared_match is None:
         return diagnostic.hint
     variable_name = undeclared_match[1]
     params_option = f"--params '{{\"{variable_name}\": …}}'"
-    parameter_hint = f"if it is a parameter, give it a value: `{variable_name}=…` or {params_option}"
+    parameter_hint = f"if `${variable_name}` is a parameter, pass `{variable_name}=…` or `{params_option}`"
     return parameter_hint if diagnostic.hint is None else f"{diagnostic.hint}; {parameter_hint}"
 
 

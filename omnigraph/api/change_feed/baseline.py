@@ -93,7 +93,7 @@ def _as_name_list(type_names: Any) -> list[str]:
 def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
     """Hold the lock that serializes writes to one baseline file; the lock file stays next to the baseline.
 
-    Pipes and devices are written without a lock, since no lock file belongs beside them.
+    Pipes and devices are written without a lock, because no lock file should be created next to them.
     """
     if is_written_directly(baseline_path):
         yield

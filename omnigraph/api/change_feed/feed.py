@@ -113,7 +113,7 @@ class ChangeBlock(Guarded):
 
     @cached_property
     def changes(self) -> BlockChanges:
-        """The changes, ordered by kind (nodes first), type and id; empty if the commit only moved files."""
+        """The changes, ordered by kind (nodes first), type and id; empty if the commit changed no entities."""
         return BlockChanges(tuple(type_changes.changes for type_changes in self.block.type_changes))
 
     def to_json(self) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
 
 
 def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter) -> CursorBinding:
-    """Return the identity that the cursors of a branch are bound to."""
+    """Return the scope in which the cursors of a branch are valid."""
     domain, first_commit_id = snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id
     return CursorBinding(
         domain, first_commit_id, change_filter.digest, hash_branch_name(branch_state.name), branch_state.ulid
@@ -264,8 +264,8 @@ def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
         raise InputError(
             f"commit '{after_commit_id}' is not in the first-parent history of branch '{snapshot.branch}'",
             reason="not on the branch",
-            hint=f"run `omnigraph commit list --branch {snapshot.branch}` to list its commits;"
-            " a merged commit is reported as part of its merge",
+            hint=f"run `omnigraph commit list --branch {snapshot.branch}` to list the branch's commits;"
+            " merged commits are reported as part of the merge commit",
         )
     return commit_range
 

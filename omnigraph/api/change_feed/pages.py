@@ -218,7 +218,7 @@ def read_feed_page(
 
 @dataclass(frozen=True, slots=True)
 class _PollWindow:
-    """The commits of one poll; `has_more` is true if the branch head is further ahead."""
+    """The commits of one poll; `has_more` is true if the branch has further commits after them."""
 
     commit_range: CommitRange
     change_filter: ChangeFilter
@@ -288,7 +288,7 @@ def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) 
 def _pack_block(
     block: CommitBlock, page_budget: _PageBudget, position: EntityPosition | None
 ) -> tuple[CommitPart, EntityPosition | None]:
-    """Pack as many changes after a position as fit on the page; return the next position if any remain."""
+    """Pack as many changes after a position as fit on the page; return the next position, or None at the end."""
     packed_changes: list[EntityChange] = []
     packed_documents: list[dict[str, Any]] = []
     last_position: EntityPosition = position or {}

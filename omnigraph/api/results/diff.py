@@ -53,8 +53,8 @@ class LazyTableChanges(Guarded):
 class Diff(Guarded):
     """The entities that differ between two states; iterate over `EntityChange` records.
 
-    Records are ordered by type, then by id. Changes that were reverted, and commits that only moved data, do not
-    appear. `from_commit` and `to_commit` are the commit ids of the two states.
+    Records are ordered by type, then by id. Changes that were later reverted do not appear, and maintenance such as
+    compaction does not appear either. `from_commit` and `to_commit` are the commit ids of the two states.
     """
 
     lazy_changes: LazyTableChanges
@@ -94,17 +94,17 @@ class Diff(Guarded):
 
     @property
     def inserts(self) -> "Diff":
-        """Only the added entities."""
+        """The same diff with only the added entities."""
         return replace(self, ops=("insert",))
 
     @property
     def updates(self) -> "Diff":
-        """Only the changed entities."""
+        """The same diff with only the changed entities."""
         return replace(self, ops=("update",))
 
     @property
     def deletes(self) -> "Diff":
-        """Only the removed entities."""
+        """The same diff with only the removed entities."""
         return replace(self, ops=("delete",))
 
     def summary(self) -> dict[str, Any]:

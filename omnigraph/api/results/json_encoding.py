@@ -1,7 +1,7 @@
 """Conversion of Arrow columns to JSON values, based on their Arrow types.
 
 This module defines the encoding that results, the command line and notebooks share: dates, times
-and non-finite numbers are strings. The rules are those of `values.encode`.
+and non-finite numbers are strings. The encoding follows the rules of `values.encode`.
 """
 
 import math

@@ -48,7 +48,7 @@ class LazyResult(Guarded):
         return self.result().to_polars()
 
     def to_numpy(self, column: str) -> Any:
-        """Return one column as a numpy array."""
+        """Return one column as a NumPy array."""
         return self.result().to_numpy(column)
 
     def to_dicts(self) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Notebook cards: static HTML of bounded size, with all text escaped.
 
 This module defines the appearance of results, receipts and graphs in notebooks. Cards use no
-scripts or external resources, and their colours follow the reader's theme. Long content is
-truncated, with a note in the card.
+scripts or external resources, and their colours follow the reader's theme. If long content is truncated, the card says
+so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,7 +73,7 @@ def facts_card(title: str, facts: Mapping[str, Any]) -> str:
 
 
 def diff_card(changes: Iterable[EntityChange], caption: str) -> str:
-    """Return a card with the first changes, with old and new values side by side."""
+    """Return a card that shows the first changes, with their old and new values side by side."""
     rows_html = "".join(_change_row(change) for change in islice(changes, MAX_ROWS))
     header_html = "<tr><th></th><th>type</th><th>id</th><th>what changed</th></tr>"
     table_html = f"<table><thead>{header_html}</thead><tbody>{rows_html}</tbody></table>"

@@ -141,7 +141,7 @@ class Result:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def to_pandas(self, types: Literal["arrow", "numpy"] = "arrow") -> Any:
-        """Return a pandas DataFrame with Arrow types or with numpy types."""
+        """Return a pandas DataFrame with Arrow types or with NumPy types."""
         pandas = import_optional("pandas")
         if types not in ("arrow", "numpy"):
             raise UsageError(reason=f"types must be 'arrow' or 'numpy', not {types!r}")
@@ -152,7 +152,7 @@ class Result:
         return import_optional("polars").from_arrow(self.table)
 
     def to_numpy(self, column: str) -> Any:
-        """Return one column as a numpy array; vectors become a matrix."""
+        """Return one column as a NumPy array; a vector column becomes a matrix."""
         column_values = self[column].combine_chunks()
         if pa.types.is_fixed_size_list(column_values.type) and not column_values.null_count:
             dimension = column_values.type.list_size

@@ -1,4 +1,4 @@
-"""Neighbours along one edge type: in the direction of its edges, against it, or both."""
+"""Neighbours along one edge type, in the direction of its edges, in the opposite direction, or in both."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -64,7 +64,7 @@ class DirectedAdjacency:
         return self.lists.bounds(sources)[1].astype(np.int64, copy=False)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return a set of neighbours for each position."""
+        """Return the set of neighbours of each source."""
         return self.lists.expand(sources, accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -122,7 +122,7 @@ class UndirectedAdjacency:
         return np.bincount(positions, minlength=len(distinct_sources))[source_positions].astype(np.int64, copy=False)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the union of both directions for each position."""
+        """Return the set of neighbours in both directions, for each source."""
         forward = self.outgoing.expand(sources, accepted_rows)
         backward = self.incoming.expand(sources, accepted_rows)
         return distinct_pairs(np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]]))

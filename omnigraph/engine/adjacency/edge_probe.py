@@ -45,7 +45,7 @@ class EdgeTableProbe:
         return self._lists_for(sources).edge_degrees(self._list_positions(sources))
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of neighbours for each position."""
+        """Return the set of neighbours of each row."""
         return self._lists_for(sources).expand(self._list_positions(sources), accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -126,7 +126,7 @@ class BudgetedProbe:
         return self._adjacency_for(sources).edge_degrees(sources)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of neighbours for each position."""
+        """Return the set of neighbours of each row."""
         return self._adjacency_for(sources).expand(sources, accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:

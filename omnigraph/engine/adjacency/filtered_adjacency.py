@@ -31,7 +31,7 @@ class FilteredAdjacency:
         return self.edges.edge_degrees(sources)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of neighbours for each position."""
+        """Return the set of neighbours of each source."""
         positions, neighbours, _ = self.expand_edges(sources)
         if accepted_rows is not None:
             is_accepted = accepted_rows[np.minimum(neighbours, len(accepted_rows) - 1)]

@@ -30,8 +30,8 @@ class ProbeStats:
 class NeighbourLists:
     """Sorted neighbour lists of rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
 
-    In a set, no list contains a value twice, and `repeats` holds the pairs with several edges as
-    (owners, values, counts). In a bag, `edges` holds the edge row ids.
+    In a set, no list contains a value twice, and `repeats` holds the row, the value and the number of edges of each
+    pair that is joined by several edges. In a bag, `edges` holds the edge row ids.
 
     >>> lists = NeighbourLists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
     >>> lists.expand(np.array([2, 1, 0, -1, 9]))[1].tolist()
@@ -113,7 +113,7 @@ class NeighbourLists:
         return NeighbourLists(accepted_before[self.starts], np.compress(is_accepted, self.values))
 
     def union(self, owner_rows: IntArray) -> IndexArray:
-        """Return the concatenated lists of the rows, without the positions of their owners."""
+        """Return the concatenated lists of the rows, without the position of the row that each value belongs to."""
         if len(owner_rows) > SMALL_BATCH:
             list_starts, list_lengths = self.bounds(owner_rows)
             return self.values[expand_ranges(list_starts, list_lengths)]
@@ -173,7 +173,8 @@ def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: In
 class PairSketch:
     """A bit filter that rules out most absent pairs; false positives are possible.
 
-    Searching a list costs several scattered memory reads, and most probed pairs are not edges.
+    The filter pays off because searching a list costs several scattered memory reads, and most probed pairs are not
+    edges.
     """
 
     def __init__(self, neighbour_lists: NeighbourLists) -> None:
@@ -229,7 +230,7 @@ def run_starts(sorted_values: IndexArray) -> Mask:
 
 
 def as_int64(values: IndexArray) -> IntArray:
-    """Return the values as 64-bit integers, without copying them if they already are."""
+    """Return the values as 64-bit integers; an array that already has this type is not copied."""
     return values.astype(np.int64, copy=False)
 
 

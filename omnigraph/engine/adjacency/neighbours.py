@@ -147,7 +147,7 @@ def _remember_behind_gate(
 
 
 def traversal_mode() -> str | None:
-    """Return `OMNIGRAPH_TRAVERSAL_MODE`: The mode `indexed` disables lists, and `csr` disables probes."""
+    """Return the traversal mode: `indexed` disables lists, `csr` disables probes, and None allows both."""
     setting = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
     if setting not in (None, "indexed", "csr"):
         raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")

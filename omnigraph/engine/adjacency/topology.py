@@ -35,8 +35,8 @@ class EdgeTables:
 class Topology:
     """An edge type's neighbour lists, by source and by target.
 
-    Dangling edges are omitted; if there are none, a new node cannot change the lists.
-    `unsaved_changes` is the number of edges changed since the lists were last written to disk.
+    Edges with a missing endpoint are omitted; if there are none, a new node cannot change the lists. `unsaved_changes`
+    is the number of edges changed since the lists were last written to disk.
     """
 
     by_source: NeighbourLists
@@ -172,7 +172,7 @@ def sort_pairs(owners: IndexArray, values: IndexArray) -> tuple[IndexArray, Inde
 
 
 def list_starts(owners: IndexArray, row_count: int) -> IndexArray:
-    """Return the start of each row's list; pairs must be sorted by owner."""
+    """Return the start of each row's list; pairs must be sorted by row."""
     starts = np.zeros(row_count + 1, np.int64)
     np.cumsum(np.bincount(owners, minlength=row_count), out=starts[1:])
     return narrow_to_int32(starts)

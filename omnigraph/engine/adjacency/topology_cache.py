@@ -60,7 +60,7 @@ class TopologyKey:
 
 
 def load_or_derive(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
-    """Return lists from disk, or lists derived from cached lists of a similar version."""
+    """Return lists from disk, lists derived from cached lists of a similar version, or None if neither exists."""
     return _load_from_disk(caches, topology_key) or _derive_from_sibling(caches, topology_key)
 
 
@@ -123,7 +123,7 @@ def _load_from_disk(caches: QueryCaches, topology_key: TopologyKey) -> Topology 
 
 
 def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topology | None:
-    """Derive the lists from those of a different version."""
+    """Derive the lists from the cached lists of a different version, or return None if that is not possible."""
     for base_topology, versions in _other_versions(caches, topology_key):
         try:
             derived = patch_topology(base_topology, topology_key.tables_at(versions), topology_key.tables)

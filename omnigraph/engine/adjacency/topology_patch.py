@@ -1,4 +1,4 @@
-"""Neighbour lists derived from those of a different version when few rows differ.
+"""Neighbour lists derived from the lists of a different version when few rows differ.
 
 This module ensures that the derived lists are correct: every edge present in both versions must
 join the same pair of rows in both. If correctness cannot be shown cheaply, the result is None and
@@ -64,7 +64,7 @@ def patch_topology(base_topology: Topology, base_tables: EdgeTables, target_tabl
 
 
 def _find_node_changes(base_tables: EdgeTables, target_tables: EdgeTables) -> tuple[tuple[IntArray, int], ...] | None:
-    """Return, for source and target, the rows that were removed or changed ids, and the highest new row id."""
+    """Return the removed rows and the highest new row id of both endpoint tables, or None if a table was replaced."""
     changes_per_endpoint = []
     table_pairs = [(base_tables.source, target_tables.source), (base_tables.target, target_tables.target)]
     for base_table, target_table in table_pairs:
@@ -130,7 +130,7 @@ def _widen_lists(lists: NeighbourLists, row_count: int) -> NeighbourLists:
 
 
 def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch neighbour sets; a pair stays in its list as long as at least one edge joins it."""
+    """Patch neighbour sets, in which a pair stays as long as an edge joins it; return None if they are inconsistent."""
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)
@@ -150,7 +150,7 @@ def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _E
 
 
 def _patch_bag(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch neighbour bags, in which every edge has its own entry."""
+    """Patch neighbour bags, in which every edge has its own entry, or return None if they are inconsistent."""
     removed_entries = _sort_entries(removed_edges)
     entry_positions, present = _find_entries(lists, *removed_entries)
     if not present.all():

@@ -103,8 +103,8 @@ def _normalize_for_floats(
         return ColumnComparison(operator, nearest_float)
     if operator in ("=", "!="):
         return "never" if operator == "=" else "always"
-    # No float of this type lies between the constant and `nearest_float`, so the latter separates
-    # the same values.
+    # No float of this type lies between the constant and `nearest_float`, so a comparison with `nearest_float` has the
+    # same result.
     is_above = nearest_float > constant
     if operator in ("<", "<="):
         return ColumnComparison("<" if is_above else "<=", nearest_float)

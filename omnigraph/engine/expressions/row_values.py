@@ -112,7 +112,7 @@ def evaluate_rows(context: ExecutionContext, rows: Rows, value: plan.Value) -> R
 
 
 def _cached_property(context: ExecutionContext, rows: Rows, value: plan.Value) -> RowValues | None:
-    """Return a property from cached columns as codes, without materializing the values."""
+    """Return a property from cached columns as codes, or None if the columns are not cached."""
     if not isinstance(value, plan.PropertyValue):
         return None
     binding = rows[value.variable]

@@ -56,7 +56,11 @@ def _length(call: plan.ScalarCall, column: pa.Array) -> pa.Array:
 
 def _substring(call: plan.ScalarCall, column: pa.Array, start: int, count: int | None = None) -> pa.Array:
     if start < 1 or (count is not None and count < 0):
-        wrong_value = f"the start must be at least 1, not {start}" if start < 1 else f"the count is negative ({count})"
+        wrong_value = (
+            f"the start must be at least 1, not {start}"
+            if start < 1
+            else f"the count must not be negative, got {count}"
+        )
         raise expression_error(call.place, f"`substring`: {wrong_value}", "positions are counted from 1")
     stop = None if count is None else start - 1 + count
     return pc.utf8_slice_codeunits(column, start=start - 1, stop=stop)

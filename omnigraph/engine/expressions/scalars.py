@@ -52,7 +52,7 @@ class SelectedRows:
 
 
 def evaluate_scalar(source: ColumnSource, value: plan.ScalarValue) -> pa.Array:
-    """Return a scalar expression evaluated for every row, in the Arrow type of its declared type."""
+    """Evaluate a scalar expression for every row; the result has the Arrow type of the expression's declared type."""
     match value:
         case plan.Arithmetic():
             operands = [evaluate_value(source, operand) for _, operand in value.steps]
@@ -109,7 +109,7 @@ def _fill_rows(
     default: plan.Value,
     result_type: pa.DataType,
 ) -> pa.Array:
-    """Compute each row with the first step that selects it, and all remaining rows with the default."""
+    """Compute each row with the first value whose mask selects it, and all remaining rows with the default."""
     remaining: _Positions = np.arange(source.count)
     filled_positions: list[_Positions] = []
     filled_values: list[pa.Array] = []

@@ -69,7 +69,7 @@ def walk_breadth_first(
 def walk_each_start(
     context: ExecutionContext, adjacencies: Sequence[Adjacency], start_ids: IntArray, min_hops: int, max_hops: int
 ) -> tuple[IntArray, IntArray]:
-    """Traverse from one start node after another, with a mask of the nodes seen so far."""
+    """Run a separate traversal from each start node, marking visited nodes in a boolean mask."""
     nodes_by_start = [_walk_from(context, adjacencies, int(start), min_hops, max_hops) for start in start_ids]
     owners = np.repeat(
         np.arange(len(nodes_by_start), dtype=np.int64), [len(start_nodes) for start_nodes in nodes_by_start]

@@ -1,4 +1,4 @@
-"""Find the layers of the cheapest paths between two nodes by searching from both ends.
+"""Find the edges of the cheapest paths between two nodes, layer by layer, by searching from both ends.
 
 Each round extends the paths of one side by one edge and records lower costs. The search ends as soon as no path with
 more edges can be cheaper, which is long before either side has reached all nodes. Paths of equal cost are kept, so that
@@ -52,7 +52,7 @@ class _CostSide:
 def search_cheapest_between(
     search: PathSearch, read_costs: Callable[[EdgeLayer], Costs], start: int, end: int
 ) -> CheapestPaths | None:
-    """Return the layers of the cheapest paths between two nodes, or None if there is no path within bounds."""
+    """Return the edges of the cheapest paths between two nodes by layer, or None if no path is within bounds."""
     forward, backward = (
         _CostSide(
             search,

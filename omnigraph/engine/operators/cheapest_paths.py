@@ -1,8 +1,8 @@
-"""Find the layers of the cheapest paths by an edge property, with a bound on the number of edges.
+"""Find the edges of the cheapest paths by an edge property, with a bound on the number of edges.
 
-Layer `h` lowers costs by paths with exactly `h` edges, so the bound on the number of edges is exact. Edges without a
-cost are not followed, and a negative cost raises an error. Among paths of the same cost, those with the fewest edges
-are preferred.
+The edges are found layer by layer: layer `h` considers paths with exactly `h` edges, so the bound on the number of
+edges is exact. Edges without a cost are not followed, and a negative cost raises an error. Among paths of the same
+cost, those with the fewest edges are preferred.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Costs = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheapestPaths:
-    """The layers of the cheapest paths from the given starts, and the costs of their ends by path length."""
+    """The edges of the cheapest paths from the given starts, grouped by layer, and the costs of the paths."""
 
     found: PathLayers
     end_costs: list[Costs]
@@ -53,7 +53,7 @@ class PlaceCosts:
 def search_cheapest(
     search: PathSearch, read_costs: Callable[[EdgeLayer], Costs], starts: IntArray, wanted: WantedEnds
 ) -> CheapestPaths:
-    """Return the layers of the cheapest paths from the given starts to all allowed ends."""
+    """Return the edges of the cheapest paths from the given starts to all allowed ends, grouped by layer."""
     place_costs = start_costs(search, starts, wanted)
     frontier, frontier_costs = starts, np.zeros(len(starts))
     layers: list[EdgeLayer] = []
@@ -87,7 +87,7 @@ def start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Pla
 
 
 def _cost_bounds(search: PathSearch, place_costs: PlaceCosts, places: IntArray, wanted: WantedEnds) -> Costs:
-    """Return the costs at which a path can no longer be part of a cheaper path to any allowed end of its start."""
+    """Return, for each (start, node) pair, the highest cost known for an allowed end of the same start."""
     if wanted.places is None:
         return np.full(len(places), np.inf)
     start_numbers, place_numbers = wanted.places // search.stride, places // search.stride

@@ -28,7 +28,7 @@ def choose_adjacencies(
     *,
     with_edges: bool = False,
 ) -> list[Adjacency]:
-    """Return the adjacency of each step, restricted to the edges that pass the test."""
+    """Return the adjacency of each edge type and direction in `steps`, restricted to the edges that pass the test."""
     adjacencies = [
         choose_adjacency(
             context, step.edge_type, step.direction, expected_sources, with_edges=with_edges or edge_test is not None
@@ -82,5 +82,5 @@ class EdgeAcceptance:
 
 
 def reverse_steps(steps: Sequence[plan.PlanStep]) -> tuple[plan.PlanStep, ...]:
-    """Return the steps in the opposite direction."""
+    """Return the same edge types, each followed in the opposite direction."""
     return tuple(plan.PlanStep(step.edge_type, REVERSED_DIRECTIONS[step.direction]) for step in steps)

@@ -20,7 +20,7 @@ _BYTES_PER_MEMBER = 24  # bytes per node of a path, with its edge and type
 def enumerate_paths(
     search: PathSearch, mode: plan_paths.PathMode, starts: IntArray, wanted: WantedEnds
 ) -> list[PathBlock]:
-    """Return the paths of a mode from the given starts to the allowed ends, by length."""
+    """Return the paths of a mode from the given starts to the allowed ends, grouped by length."""
     hops_to_end = _hops_to_ends(search, starts, wanted)
     paths = start_block(starts)
     blocks = [_ending_paths(search, paths, wanted)]
@@ -44,7 +44,7 @@ def _ending_paths(search: PathSearch, paths: PathBlock, wanted: WantedEnds) -> P
 
 
 def _hops_to_ends(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PlaceLevels | None:
-    """Return the number of hops to the nearest allowed end, by (start, node) pair, or by node if ends are nodes."""
+    """Return the number of hops to the nearest allowed end from each pair or node, or None if all ends are allowed."""
     ends = wanted.places if wanted.places is not None else wanted.nodes
     if ends is None:
         return None

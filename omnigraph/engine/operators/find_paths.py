@@ -40,7 +40,8 @@ _UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unkn
 class _SearchedRows:
     """The rows whose start is a node: their positions, the distinct starts, and each row's start and end.
 
-    `owners` are positions in `starts`. `ends` is None unless every path must end at a node of the row.
+    `owners[i]` is the index in `starts` of row i's start node. `ends` is None unless every path must end at a
+    node of the row.
     """
 
     positions: IntArray
@@ -51,7 +52,7 @@ class _SearchedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FoundPaths:
-    """Paths, with the position of each start among the distinct starts, the node where each search ended, and costs."""
+    """Paths, with the index of each path's start among the distinct starts, its last node, and its cost."""
 
     blocks: list[PathBlock]
     owners: IntArray

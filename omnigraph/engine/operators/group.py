@@ -215,7 +215,7 @@ class _GroupedRows:
 
 
 def _counted_variable(aggregation: plan.Aggregate) -> str | None:
-    """Return the variable whose distinct entities are counted, if any."""
+    """Return the variable whose distinct entities are counted, or None if there is none."""
     argument = aggregation.argument
     is_distinct_count = aggregation.distinct and aggregation.function == "count"
     if is_distinct_count and isinstance(argument, plan.Entity | plan_paths.PathEntity):

@@ -1,4 +1,4 @@
-"""Joins with a nested list of operators (`not { }`, `optional { }`), and cycle closing.
+"""Joins with a nested list of operators (`not { }`, `optional { }`), and tests for the same entity in two variables.
 
 The inner operators run once per distinct combination of the outer variables that they need. Each
 combination has a number, which is used to match inner rows to outer rows.

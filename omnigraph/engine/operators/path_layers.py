@@ -48,7 +48,7 @@ class EdgeLayer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathLayers:
-    """The layers from the given starts, and the ends of the paths of each length (`ends[h]` after `h` edges)."""
+    """The layers from the given starts; `ends[h]` holds the ends of the paths with `h` edges."""
 
     starts: IntArray
     layers: list[EdgeLayer]
@@ -97,7 +97,7 @@ def prune_layers(found: PathLayers) -> PathLayers:
 
 
 def all_paths(context: ExecutionContext, found: PathLayers) -> list[PathBlock]:
-    """Return every path to an end, by length."""
+    """Return all paths to the ends, grouped by length."""
     pruned = prune_layers(found)
     paths = start_block(pruned.starts)
     blocks = [paths.take(np.isin(paths.nodes[:, -1], pruned.ends[0]))]
@@ -125,7 +125,7 @@ def append_edges(paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> Pat
 
 
 def best_paths(context: ExecutionContext, tables: PathTables, found: PathLayers) -> list[PathBlock]:
-    """Return one path to each end, by length; ties are broken by node ids, then by edge ids.
+    """Return one path to each end, grouped by length; ties are broken by node ids, then by edge ids.
 
     Ids are compared starting at the first node of the path, even if paths are found from their last node.
     """

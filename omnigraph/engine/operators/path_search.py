@@ -1,6 +1,7 @@
 """Shared state of all path searches: the edges in both directions, the length bounds, and the allowed ends.
 
-A search runs from many starts at once. A (start, node) pair is encoded as the place `start_number * stride + row_id`.
+A search runs from many starts at once. A (start, node) pair is encoded as the number `start_number * stride + row_id`,
+called its place.
 """
 
 from collections.abc import Callable

@@ -58,7 +58,7 @@ def entity_struct_type(catalog: Catalog, entity: plan.Entity) -> pa.StructType:
 
 
 def _endpoint_columns(entity: plan.Entity) -> dict[str, str]:
-    """Return the stored column of each endpoint that an edge has in results, by the name of the endpoint."""
+    """Return a mapping from the name of each endpoint in results to the column in which it is stored."""
     return _ENDPOINT_COLUMNS if entity.edge_types else {}
 
 

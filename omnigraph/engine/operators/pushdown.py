@@ -85,7 +85,7 @@ def _comparison_expression(field: pa.Field, exact_test: ColumnComparison | Const
 
 
 def _push_float_comparison(field: pa.Field, exact_test: ColumnComparison) -> Any | None:
-    """Push down a float comparison; storage may order -0.0 below 0.0, and NaN beyond the infinities."""
+    """Return an expression for a float comparison, or None; storage orders signed zeros and NaN in its own way."""
     operator, constant = exact_test.operator, exact_test.constant
     if not math.isfinite(constant) or operator == "!=":
         return None
@@ -100,7 +100,7 @@ def _push_float_comparison(field: pa.Field, exact_test: ColumnComparison) -> Any
 
 
 def _push_text_test(schema: pa.Schema, text_test: plan.TextTest, resolve_constant: ConstantResolver) -> Any | None:
-    """Push down prefix and substring tests, which an index can answer."""
+    """Return an expression for a prefix or substring test, or None if it cannot be pushed down."""
     field = _column_field(schema, text_test.left)
     if field is None or not pa.types.is_string(field.type) or not is_constant(text_test.right):
         return None

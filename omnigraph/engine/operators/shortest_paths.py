@@ -1,4 +1,4 @@
-"""Find the layers of shortest paths by number of edges, breadth-first.
+"""Find the edges of shortest paths by number of edges, layer by layer, with a breadth-first search.
 
 Between two known nodes, the search runs from both sides and meets in the middle. Otherwise, the search runs from all
 starts at once. A shortest path from a node to itself has no edges.
@@ -15,7 +15,7 @@ from .rows import IntArray
 
 
 def search_from_starts(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> PathLayers:
-    """Return the layers from the given starts to all allowed ends."""
+    """Return the edges of the shortest paths from the given starts to all allowed ends, grouped by layer."""
     levels = search.levels(search.place_count(starts))
     frontier = levels.add_level(starts)
     layers: list[EdgeLayer] = []
@@ -36,7 +36,7 @@ def _has_all(levels: PlaceLevels, wanted: WantedEnds) -> bool:
 def search_both_sides(
     search: PathSearch, from_start: PlaceLevels, from_end: PlaceLevels, start: int, end: int
 ) -> PathLayers | None:
-    """Return the layers between two nodes, or None if no path between them is within bounds."""
+    """Return the edges of the shortest paths between two nodes by layer, or None if no path is within bounds."""
     frontiers = [from_start.add_level(np.array([start], np.int64)), from_end.add_level(np.array([end], np.int64))]
     sides = (from_start, from_end)
     meeting = frontiers[0] if start == end else frontiers[0][:0]

@@ -1,4 +1,4 @@
-"""Count rows without producing them where aggregates only need their number.
+"""Count rows without producing them where aggregates need only the number of rows.
 
 An expansion to nodes that are never read becomes a weight, which is the number of distinct
 neighbours, since traversals without an edge variable return sets. If the scanned nodes are only
@@ -141,7 +141,7 @@ def _variables_needed(operators: Sequence[Any]) -> set[str]:
 
 
 def _entity_in_every_row(expansion: plan.Expand, schema_ir: SchemaIR) -> plan.Entity:
-    """Return an entity that every row has and by which rows can be counted."""
+    """Return an entity that is present in every row, so that rows can be counted by it."""
     step = expansion.steps[0]
     edge_type = schema_ir.catalog.edge(step.edge_type)
     endpoint_types = (edge_type.source, edge_type.target) if edge_type is not None else ("", "")

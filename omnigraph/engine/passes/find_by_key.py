@@ -1,4 +1,4 @@
-"""Replace a scan whose filters fix the complete `@key` with a lookup of a single id, also at the end of a path.
+"""Replace a scan, or a search for the end of a path, with a lookup by id if its filters fix the complete `@key`.
 
 The id of a keyed node is derived from its key, so if all key members are equal, the ids are equal.
 """

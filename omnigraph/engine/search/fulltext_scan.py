@@ -217,7 +217,7 @@ class SegmentTerms:
 
 
 def _load_segment_terms(context: ExecutionContext, table: Table, segment: fulltext.TextSegment) -> SegmentTerms | None:
-    """Return a segment's terms, which are read only once because a segment never changes."""
+    """Return a segment's terms, or None if they are unreadable; they are cached, because a segment never changes."""
     store, caches = context.snapshot.store, caches_of(context)
     cache_key = ("words", root_identity(store), table.location, segment.uuid)
     cached_terms: SegmentTerms | None = caches.memory.get(cache_key)

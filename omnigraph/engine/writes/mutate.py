@@ -1,8 +1,7 @@
 """Mutations: run statements in order as one commit, where each statement sees the writes of earlier statements.
 
-This module executes write plans. All statements run on an overlay of one base. If
-another writer commits first, the statements run again on the newer base, with the same timestamp
-and generated ids.
+This module executes write plans. All statements run on an overlay of one branch state. If another writer commits first,
+the statements run again on the newer state, with the same timestamp and generated ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,7 +51,7 @@ class WriteOutcome:
 
 
 WriteOperation = Callable[[Overlay, WriteStats, IdGenerator], None]
-"""A step of a write, which changes an overlay. It may run several times, each time on a different base."""
+"""One operation of a write, which adds its changes to an overlay; a retry repeats it on a newer branch state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class BoundMutation:
             run_statement(overlay, statement, self.params, write_stats, id_generator)
 
     def row_filters(self, catalog: Catalog) -> dict[TableKey, RowFilter | None]:
-        """Return the rows that the updates and deletes depend on, by table."""
+        """Return a filter for the rows that the updates and deletes depend on, by table; None stands for all rows."""
         dependencies = RowDependencies()
         dependencies.add_mutation(self.statements, self.params, catalog)
         return dependencies.row_filters()
@@ -115,10 +114,9 @@ def run_mutation(  # noqa: PLR0913 - all but three are keyword-only
 ) -> WriteOutcome:
     """Run a mutation query as one commit, or without a commit if nothing matched.
 
-    `conditions` are the caller's requirements; they are checked on every base, and a failed check
-    is never retried. Without conditions, an update or delete requires its rows to match this
-    process's last known state. `schema_hash` identifies the schema that the query was compiled
-    with.
+    `conditions` are the caller's requirements; they are checked on every attempt, and a failed check is never retried.
+    Without conditions, an update or delete requires its rows to match this process's last known state. `schema_hash`
+    identifies the schema that the query was compiled with.
     """
     mutation = bind_mutation(query, params, mode)
     if conditions is None:
@@ -167,7 +165,7 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
 
 
 def open_overlay(txn: WriteTxn, expected_hash: str | None = None) -> Overlay:
-    """Return an empty overlay; raise ReadSetConflict if the base does not have the expected schema."""
+    """Return an empty overlay; raise ReadSetConflict if the base version does not have the expected schema."""
     schema_row = txn.base.state.schema
     if expected_hash is not None and schema_row.hash != expected_hash:
         raise ReadSetConflict(member="schema", expected=expected_hash, actual=schema_row.hash)

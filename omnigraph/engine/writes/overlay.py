@@ -1,4 +1,4 @@
-"""Stored rows overlaid with the rows that an operation has written so far, with one version per id.
+"""Stored rows overlaid with the rows that an operation has written so far; each id has at most one visible row.
 
 Implements read-your-writes. A row that the operation wrote hides the stored row with the same id, a
 row that it removed is not visible, and every read of stored rows is recorded as a requirement.

@@ -1,10 +1,10 @@
 """The stored rows that mutations and queries depend on, as row filters by table.
 
-A statement depends on the rows that match its predicate, in the columns that it reads or writes; a
-delete writes all columns of its rows, and depends on the edges of its nodes. A statement that takes
-its rows from a match depends on all rows of the types that the match reads. A query depends on rows
-that match the filters of its scans, in the columns that it reads. Where this is not provable (for
-example for traversals and rankings), a query depends on all rows of the types it reads.
+A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
+columns of its rows, and also depends on the edges of its nodes. A statement that takes its rows from a match depends on
+all rows of the types that the match reads. A query depends on the columns that it reads, in the rows that match the
+filters of its scans. Where this is not provable (for example for traversals and rankings), a query depends on all rows
+of the types it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,7 +56,7 @@ _KNOWN_PARTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BoundPredicate:
-    """Predicates on one row that must all be true, with the values of their parameters."""
+    """Predicates that must all be true for a row, and the values of their parameters."""
 
     predicates: tuple[plan.Predicate, ...]
     params: ParamValues
@@ -182,8 +182,8 @@ class RowDependencies:
 def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     """Return whether a query's result is determined by the rows that pass the filters of its scans.
 
-    A query that uses `now()` would need the same time on the base, rankings depend on statistics of
-    the whole type, and interfaces and text searches cannot be tested on a single row.
+    The result of `now()` differs when the query is checked again, rankings depend on statistics of the whole type, and
+    interfaces and text searches cannot be tested on a single row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):

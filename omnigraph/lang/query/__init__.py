@@ -1,4 +1,4 @@
-"""The query language, `.gq`, which turns text into checked plans or raises typed errors.
+"""The `.gq` query language: compiles query text into checked plans, or raises typed errors.
 
 Other packages need only the functions defined in this module; each function imports its part of the language when it is
 first called. The returned objects are defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
@@ -53,7 +53,7 @@ def format_queries(text: str, name: str = "<query>") -> str:
 def compile_query(
     query: "str | Query", catalog: "Catalog", *, name: str = "<query>", source: "SourceText | None" = None
 ) -> "CompiledQuery":
-    """Compile source text that contains one query, or a tree whose text is `source`.
+    """Compile one query, given as source text or as a syntax tree whose text is `source`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> people = compile_schema("node Person { name: String @key }")
@@ -92,7 +92,7 @@ def diagnose_queries(
 
 
 def lint_queries(text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>") -> "LintReport":
-    """Return all findings about a source text as one report; commands print its `to_json()`.
+    """Return a report of all findings about a source text; commands print the report's `to_json()`.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> lint_queries("query bad() {", compile_schema("")).status

@@ -16,7 +16,7 @@ RuleAction = Callable[["Builder", Span, list[Any]], Any]
 
 
 class Builder:
-    """Builds nodes from syntax trees, one query after another."""
+    """Builds syntax tree nodes from the parser's trees, one query at a time."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
@@ -64,7 +64,7 @@ class Builder:
         self.problems.append(Diagnostic.at_span(self.source, span, message, hint=hint))
 
     def withdraw_problem(self, span: Span) -> None:
-        """Remove the problem that was recorded for a span, because its context makes the text valid."""
+        """Remove the problem that was recorded for a span, because the context makes the text valid."""
         self.problems = [problem for problem in self.problems if (problem.start, problem.end) != (span.start, span.end)]
 
     def make_name(self, token: Any) -> Name:
@@ -72,7 +72,7 @@ class Builder:
         return Name(str(token), self.token_span(token))
 
     def make_variable(self, token: Any) -> Variable:
-        """Return a variable, without its dollar sign."""
+        """Build a variable, whose name excludes the dollar sign."""
         return Variable(str(token)[1:], self.token_span(token))
 
 

@@ -84,7 +84,7 @@ def match_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[
 
 
 def return_part(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, tuple[Projection, ...]]:
-    """Return whether a `return { .. }` is distinct, and its projections."""
+    """Return whether `return { .. }` is distinct, and the list of projections."""
     return children[0] is not None, tuple(children[1:])
 
 

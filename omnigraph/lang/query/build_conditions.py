@@ -1,8 +1,8 @@
 """Rule actions for conditions: comparisons, tests, and their combination with and, or and not.
 
 This module produces the flat form: an `And` never contains an `And`, an `Or` never contains an `Or`, and
-parentheses are not kept. A word between two variables becomes a test in a condition; as a clause, it stays a
-`WordPair`.
+parentheses are not kept. A word between two variables becomes a test if it is part of a condition, and stays a
+`WordPair` if it is a clause.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from .model import Alias, And, Comparison, Condition, Filter, IsNull, Membership
 
 
 def as_condition(child: Any) -> Condition:
-    """Return a finished condition, or a word pair as a test."""
+    """Return a condition unchanged, or convert a word pair to a test."""
     if not isinstance(child, WordPair):
         built_condition: Condition = child
         return built_condition
@@ -52,7 +52,7 @@ def is_not_null(builder: Builder, rule_span: Span, children: list[Any]) -> IsNul
 
 
 def text_match(builder: Builder, rule_span: Span, children: list[Any]) -> TextMatch:
-    """Return a text function as a condition."""
+    """Build a condition from a text function, such as `search(..)`."""
     return TextMatch(children[0], rule_span)
 
 

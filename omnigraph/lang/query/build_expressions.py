@@ -1,6 +1,6 @@
 """Rule actions for expressions and literals.
 
-This module decodes strings and numbers. This module does not check types, so date strings stay
+This module decodes strings and numbers. The module does not check types, so date strings stay
 unparsed.
 """
 
@@ -18,7 +18,7 @@ _I64_MAX = 2**63 - 1
 
 
 def as_expression(builder: Builder, child: Any) -> Expression:
-    """Return the child if it is a finished node, or the variable that a token names."""
+    """Return the child if it is already a node, or the variable that a token names."""
     built_expression: Expression = builder.make_variable(child) if is_token(child) else child
     return built_expression
 
@@ -81,7 +81,7 @@ def date(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
 
 
 def list_literal(builder: Builder, rule_span: Span, children: list[Any]) -> ListLiteral:
-    """Build a flat list."""
+    """Build a list literal."""
     return ListLiteral(tuple(children), rule_span)
 
 

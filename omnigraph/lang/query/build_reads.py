@@ -32,12 +32,12 @@ def having_part(builder: Builder, rule_span: Span, children: list[Any]) -> Condi
 
 
 def union_word(builder: Builder, rule_span: Span, children: list[Any]) -> tuple[bool, Span]:
-    """Return whether `union` or `union all` keeps duplicates, and its position."""
+    """Return whether duplicates are kept, as in `union all`, and the position of the keywords."""
     return children[1] is not None, rule_span
 
 
 def union(builder: Builder, rule_span: Span, children: list[Any]) -> UnionBody:
-    """Build a union from two or more parts, and its order, limit and offset."""
+    """Build a union of two or more parts, with an optional order, limit and offset."""
     *part_children, orderings, limit, offset = children
     keeps_duplicates, _ = part_children[1]
     for word_keeps, word_span in part_children[3::2]:

@@ -1,4 +1,4 @@
-"""Compile text or a tree into queries: parse, check, lower and describe.
+"""Compile query text or a syntax tree in four steps: parse, check, lower and describe.
 
 This module defines `CompiledQuery`, which every layer above the language uses. Errors in one query must never hide
 those in another; all diagnostics for a source text are raised in one error.
@@ -64,7 +64,7 @@ class QueryDiagnosis:
 def compile_query(
     query: str | m.Query, catalog: Catalog, *, source_name: str = "<query>", source: SourceText | None = None
 ) -> CompiledQuery:
-    """Compile source text that contains one query, or a tree; `source` is the text of the tree."""
+    """Compile one query, given as source text or as a syntax tree; `source` is the text of the tree."""
     if isinstance(query, str):
         compiled = compile_queries(query, catalog, source_name)
         if len(compiled) != 1:
@@ -102,7 +102,7 @@ def diagnose_queries(
 def diagnose_each_query(
     source: SourceText, catalog: Catalog
 ) -> tuple[tuple[QueryDiagnosis, ...], tuple[Diagnostic, ...]]:
-    """Check each query that can be parsed, and return the syntax errors of the others."""
+    """Check each query that can be parsed, and return the syntax errors of the other queries."""
     query_file, syntax_errors = read_queries(source)
     seen_names: set[str] = set()
     diagnoses: list[QueryDiagnosis] = []

@@ -1,7 +1,7 @@
 """Describe what a compiled query returns, reads and writes, without running it.
 
 This module owns the operation descriptor that clients and tools see. The descriptor's JSON form is part of the wire
-format and must not change. Column names are the same as in results.
+format and must not change. Descriptors use the same column names as results.
 """
 
 from collections.abc import Iterable, Iterator
@@ -56,7 +56,7 @@ class ResultColumn:
 
 @record
 class TypeRef:
-    """A node or edge type."""
+    """A node or edge type that a query reads or writes."""
 
     kind: TypeKind
     type_name: str

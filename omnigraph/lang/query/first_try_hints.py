@@ -1,6 +1,6 @@
 """Hints for SQL and Cypher keywords in a query: each hint names the keyword and shows the equivalent syntax.
 
-Like `hints`, this module owns only the wording.
+Like `hints`, this module defines only the wording of hints.
 """
 
 import re

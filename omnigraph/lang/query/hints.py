@@ -1,7 +1,7 @@
 """The wording of syntax errors in `.gq` files: names of terminals and hints about likely mistakes.
 
-This module owns only the wording. Hints never determine whether a query is valid, so a wrong hint never causes a
-rejection.
+This module defines only the wording of messages. Hints never determine whether a query is valid, so a wrong hint never
+causes a rejection.
 """
 
 import re
@@ -162,7 +162,7 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
 
 
 def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
-    """Return a hint for the text at `span`, where only `expected_terminals` are allowed, or None."""
+    """Return a hint for the text at `span`, where only `expected_terminals` are allowed, or None if there is none."""
     from .first_try_hints import suggest_first_try  # its patterns are compiled only when a query has an error
 
     first_try_hint = suggest_first_try(source, span, expected_terminals)

@@ -37,7 +37,7 @@ _PredicatesByVariable = dict[str, tuple[plan.Predicate, ...]]
 
 @record
 class _LoweringContext:
-    """The schema, and a generator of variable names that cannot occur in a query."""
+    """The shared inputs of lowering: the schema, and a generator of variable names that cannot occur in a query."""
 
     catalog: Catalog
     fresh_names: Iterator[str]

@@ -231,7 +231,7 @@ class PathPattern:
 
 @record
 class Traversal:
-    """A traversal: `$a knows $b`, `$a <knows|likes> $b`, `$a $w:knows $b where $w.k > 1`, `$a knows{1,3} $b`."""
+    """A traversal such as `$a knows{1,3} $b`, `$a <knows|likes> $b` or `$a $w:knows $b where $w.k > 1`."""
 
     source: Variable
     edges: tuple[Name, ...]
@@ -246,7 +246,7 @@ class Traversal:
 
 @record
 class WordPair:
-    """The clause `$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of that edge."""
+    """The clause `$a contains $b`: a filter if `$a` is a parameter, otherwise a traversal of `contains` edges."""
 
     left: Variable
     word: Name

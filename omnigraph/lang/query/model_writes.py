@@ -52,7 +52,7 @@ class Delete:
 
 @record
 class MatchedUpdate:
-    """An update of matched nodes: `match { .. } update $p set { age: $q.age }`."""
+    """An update of matched nodes, such as `match { .. } update $p set { age: $q.age }`."""
 
     clauses: tuple["Clause", ...]
     variable: "Variable"
@@ -62,7 +62,7 @@ class MatchedUpdate:
 
 @record
 class MatchedDelete:
-    """A deletion of matched entities: `match { .. } delete $p`."""
+    """A deletion of matched entities, such as `match { .. } delete $p`."""
 
     clauses: tuple["Clause", ...]
     variable: "Variable"

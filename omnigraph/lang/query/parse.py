@@ -1,7 +1,7 @@
 """Parse the text of a `.gq` file into its syntax tree.
 
-This module defines how a query begins, the words used in syntax errors, and the two entry points: `parse_queries`
-for files that must be valid, and `read_queries` for files that may contain errors.
+This module defines how a query begins and the words used in syntax errors. The entry points are `parse_queries` for
+files that must be valid, and `read_queries` for files that may contain errors.
 """
 
 from omnigraph.errors import ParseError

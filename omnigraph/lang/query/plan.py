@@ -119,7 +119,7 @@ Value = Constant | Parameter | PropertyValue | SystemValue | Entity | PathRead |
 
 @record
 class Compare:
-    """A comparison by value; the result is unknown if either side is null."""
+    """A comparison by value; the result is unknown if either operand is null."""
 
     left: Value
     operator: CompareOperator
@@ -292,7 +292,7 @@ class AntiJoin:
 
 @record
 class LeftJoin:
-    """Extend rows with the inner operators; rows without a result get nulls for `introduced`.
+    """Extend rows by running the inner operators; a row without a result gets nulls for the `introduced` variables.
 
     If a variable is null, `Expand` finds no nodes from it and `CloseCycle` drops the row.
     """

@@ -52,7 +52,7 @@ def _find_unused_parameters(query: m.Query, checked: CheckedQuery, source: Sourc
             Span(parameter.span.start, parameter.span.start + len(parameter.name) + 1),
             f"parameter `${parameter.name}` is never used",
             "L202",
-            "remove it",
+            "remove the parameter",
         )
         for parameter in unused_parameters
     ]

@@ -41,7 +41,7 @@ def compile_schema(
 ) -> "Catalog":
     """Return the catalog of a schema; raise one language error that lists every mistake.
 
-    `existing_names` are the names already in use in the graph; only they may exceed the length limit.
+    `existing_names` are the names already in use in the graph; only these names may exceed the length limit.
 
     >>> compile_schema("node Lamp { watts: I32  name: String @key }").nodes[0].key
     ('name',)

@@ -265,7 +265,7 @@ def _report_hints_of_new_type(declared_type: CatalogType, match: _IdentityMatch)
 
 
 def _assign_ids(catalog: Catalog, domain: str, match: _IdentityMatch, assign_new_id: NewId) -> SchemaIR:
-    """Assign new ids: types first, then properties by owner, then tables; the caller sets `next_identity_id`."""
+    """Assign new ids to types, then to properties type by type, then to tables; the caller sets `next_identity_id`."""
     canonical_catalog = canonicalize(catalog)
     type_references: list[TypeReference] = [
         (declared_type.kind, declared_type.name) for declared_type in catalog_types(canonical_catalog)

@@ -118,7 +118,7 @@ class InterfaceType:
     rename_from: str | None = field(default=None, init=False, compare=False)
 
     def property(self, property_name: str) -> PropertyDefinition | None:
-        """Return the property with this name, or None."""
+        """Return the property with this name, or None if there is none."""
         return next((definition for definition in self.properties if definition.name == property_name), None)
 
 
@@ -139,11 +139,11 @@ class NodeType:
 
     @cached_property
     def properties_by_name(self) -> dict[str, PropertyDefinition]:
-        """The properties by name."""
+        """The properties of the type, keyed by name."""
         return {definition.name: definition for definition in self.properties}
 
     def property(self, property_name: str) -> PropertyDefinition | None:
-        """Return the property with this name, or None."""
+        """Return the property with this name, or None if there is none."""
         return self.properties_by_name.get(property_name)
 
     @cached_property
@@ -172,11 +172,11 @@ class EdgeType:
 
     @cached_property
     def properties_by_name(self) -> dict[str, PropertyDefinition]:
-        """The properties by name."""
+        """The properties of the type, keyed by name."""
         return {definition.name: definition for definition in self.properties}
 
     def property(self, property_name: str) -> PropertyDefinition | None:
-        """Return the property with this name, or None."""
+        """Return the property with this name, or None if there is none."""
         return self.properties_by_name.get(property_name)
 
 
@@ -199,15 +199,15 @@ class Catalog:
         return {edge_type.name.lower(): edge_type for edge_type in self.edges} | exact_names
 
     def node(self, type_name: str) -> NodeType | None:
-        """Return the node type with this exact name, or None."""
+        """Return the node type with this exact name, or None if there is none."""
         return self._nodes_by_name.get(type_name)
 
     def interface(self, interface_name: str) -> InterfaceType | None:
-        """Return the interface with this exact name, or None."""
+        """Return the interface with this exact name, or None if there is none."""
         return next((interface for interface in self.interfaces if interface.name == interface_name), None)
 
     def edge(self, type_name: str) -> EdgeType | None:
-        """Return the edge type with this exact name, or None; used by mutations and exports."""
+        """Return the edge type with this exact name, or None if there is none; for mutations and exports."""
         edge_type = self._edges_by_name.get(type_name)
         return edge_type if edge_type is not None and edge_type.name == type_name else None
 

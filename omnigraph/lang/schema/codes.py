@@ -2,8 +2,8 @@
 
 This module contains only data. Every reported finding must have a code that is listed here. The families are DS
 (destructive), MF (may fail on data), CD (constraint deletion), BC (backward-incompatible), NM (naming), VE (vectors and
-embeddings) and ED (edge topology); OW (ownership), NL (non-linear branches) and LK (locks and cost) are reserved.
-Codes with numbers below 200 are findings about a migration plan or about names; all others are lint findings.
+embeddings) and ED (edge topology). The families OW (ownership), NL (non-linear branches) and LK (locks and cost) are
+reserved. Codes with numbers below 200 are findings about a migration plan or about names; all others are lint findings.
 """
 
 from typing import Literal
@@ -33,9 +33,9 @@ _MIGRATION_CODES = (
     FindingCode("OG-MF-103", "validated", "error", "a required property is added without a default"),
     FindingCode("OG-MF-104", "validated", "warning", "a nullable property becomes required"),
     FindingCode("OG-MF-106", "destructive", "error", "a property changes to an incompatible type"),
-    FindingCode("OG-MF-107", "validated", "warning", "existing entities must satisfy a unique constraint"),
-    FindingCode("OG-MF-108", "validated", "warning", "existing values must satisfy a range"),
-    FindingCode("OG-MF-109", "validated", "warning", "existing values must match a pattern"),
+    FindingCode("OG-MF-107", "validated", "warning", "a unique constraint is added; existing entities must satisfy it"),
+    FindingCode("OG-MF-108", "validated", "warning", "a range is added; existing values must be within it"),
+    FindingCode("OG-MF-109", "validated", "warning", "a pattern is added; existing values must match it"),
     FindingCode("OG-MF-110", "validated", "warning", "values are removed from an enum"),
     FindingCode("OG-MF-111", "validated", "warning", "the cardinality of an edge type is tightened"),
     FindingCode("OG-CD-101", "safe", "warning", "a constraint is removed; later data may violate it"),

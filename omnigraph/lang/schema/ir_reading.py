@@ -1,8 +1,8 @@
 """Read the stored record of an accepted schema, without trusting its content.
 
 If the record is damaged, edited by hand or not in canonical order, an `IdentityError` with the position is raised.
-References are read by name. Finally, the schema is serialized again and compared with the record, so the ids in all
-references are also checked. The validity rules are in `ir_soundness`.
+References to types and properties are resolved by name. Finally, the schema is serialized again and compared with the
+record, which also checks the ids in all references. The validity rules are in `ir_soundness`.
 """
 
 from typing import Any, NoReturn

@@ -1,6 +1,6 @@
 """Check that an accepted schema is sound: ids are unique, references resolve, and interfaces are satisfied.
 
-This module defines the rules that hold for every `SchemaIR`, regardless of its source. A schema that is not sound is
+This module defines the rules that hold for every `SchemaIR`, regardless of its source. An unsound schema is rejected,
 never repaired.
 """
 

@@ -1,7 +1,7 @@
 """Warnings about schemas that are valid but probably not intended.
 
 This module defines rules about style and about declarations that have no effect. A rule is a generator over one
-declaration; `RULES` lists all of them. Lint never rejects a schema; only `check` does.
+declaration; `RULES` lists all rules. Lint never rejects a schema; only `check` does.
 """
 
 import re

@@ -1,7 +1,7 @@
 r"""Decode the quoted strings and parse the numbers in a schema file.
 
-This module owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. Property types are not
-considered here.
+This module owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. This module does not consider
+property types.
 """
 
 import math

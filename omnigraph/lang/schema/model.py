@@ -44,7 +44,7 @@ class Option:
 
 @record
 class Annotation:
-    """An annotation: `@name`, `@name(argument, ...)` or `@name(argument, key=value)`."""
+    """An annotation such as `@name`, `@name(argument, ...)` or `@name(argument, key=value)`."""
 
     name: Name
     arguments: tuple[Literal, ...] = ()

@@ -133,7 +133,11 @@ class _TreeBuilder:
         for annotation in annotations:
             if annotation.name.text != "allow":
                 message = f"an interface cannot have the annotation `@{annotation.name.text}`"
-                self.report_problem(annotation.span, message, "annotate its properties or the nodes that implement it")
+                self.report_problem(
+                    annotation.span,
+                    message,
+                    "annotate the interface's properties, or the nodes that implement the interface",
+                )
         return tuple(annotation for annotation in annotations if annotation.name.text == "allow")
 
     def _node_def(self, tree: Any) -> NodeDeclaration:
@@ -237,7 +241,7 @@ class _TreeBuilder:
         name = Name(name_text, Span(span.end - len(name_text), span.end))
         if name_text[:1].isupper():
             hint = f"did you mean `@{_lower_first(name_text)}`?"
-            self.report_problem(span, f"annotation names start with a lower-case letter: `@{name_text}`", hint)
+            self.report_problem(span, f"annotation name `@{name_text}` must start with a lower-case letter", hint)
         arguments = [
             self._read_argument(argument_tree) for argument_tree in argument_trees if argument_tree is not None
         ]
@@ -323,7 +327,7 @@ class _TreeBuilder:
         if not token[0].isupper():
             clipped_name = shorten_name(token)
             hint = f"did you mean `{_upper_first(clipped_name)}`?"
-            self.report_problem(span, f"type names start with an upper-case letter: `{clipped_name}`", hint)
+            self.report_problem(span, f"type name `{clipped_name}` must start with an upper-case letter", hint)
         return Name(str(token), span)
 
     def _read_property_name(self, token: Any) -> Name:
@@ -331,7 +335,7 @@ class _TreeBuilder:
         if token[0].isupper():
             clipped_name = shorten_name(token)
             hint = f"did you mean `{_lower_first(clipped_name)}`?"
-            self.report_problem(span, f"property names start with a lower-case letter: `{clipped_name}`", hint)
+            self.report_problem(span, f"property name `{clipped_name}` must start with a lower-case letter", hint)
         return Name(str(token), span)
 
 

@@ -43,7 +43,7 @@ TERMINAL_NAMES = {
 _GLUED_KEYWORD = re.compile(r"(node|edge|interface)([A-Z]\w*)")
 _HINT_BY_TOKEN = {
     "#": "comments start with `//`",
-    ";": "properties need no separator; remove it",
+    ";": "remove the separator; properties do not need one",
     "?": "one `?` is enough",
     "'": "strings are written in double quotes",
     "enum": "declare an enum on its property: `status: enum(draft, published)`",

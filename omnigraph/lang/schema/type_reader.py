@@ -85,7 +85,7 @@ class TypeReader:
             hint = "list elements must have a plain type, as in `[String]`"
             return self._reject_type(span, f"lists of {plural} are not supported", hint)
         if element_type.scalar is ScalarType.BLOB:
-            return self._reject_type(span, "lists of Blob are not supported: `[Blob]`")
+            return self._reject_type(span, "lists of Blobs are not supported")
         if element_type.nullable:
             hint = f"write `[{element_type.scalar.value}]?` for a list that may be null"
             return self._reject_type(span, "list elements cannot be nullable", hint)

@@ -18,12 +18,12 @@ ClaimCheck = Callable[[], None]
 class Executor(Protocol):
     """Runs maintenance jobs and returns results in job order; one failed job fails the call.
 
-    Work may be done twice, done only partially, or repeated by a later run.
+    An executor may run a job twice or only partially, and a later run may repeat the job.
     """
 
     @property
     def name(self) -> str:
-        """The name used in reports."""
+        """The name of the executor, as shown in reports."""
 
     @property
     def index_part_rows(self) -> int | None:

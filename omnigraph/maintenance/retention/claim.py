@@ -1,7 +1,7 @@
 """The collector's claim, which only avoids duplicate work, because concurrent collectors do no harm.
 
-This module owns the lease on `__gc/claim`: it acquires the lease, renews it in the background,
-takes over a lease that was not renewed for a minute of store time, and detects its loss.
+This module owns the lease on `__gc/claim`. It acquires the lease, renews it in the background,
+detects its loss, and takes over a lease that was not renewed for a minute of store time.
 Correctness never depends on the claim.
 """
 
@@ -45,7 +45,7 @@ class CollectorClaim:
             raise ConcurrentCommit(
                 "another cleanup took over because this cleanup was suspended for too long",
                 effect="unknown",
-                hint="wait for the other cleanup to finish; it also completes this one's work",
+                hint="wait for the other cleanup to finish; that cleanup also completes the work of this one",
             )
 
     def renew(self) -> None:
@@ -83,7 +83,7 @@ def _take_over_expired(store: Store, run_id: str, store_time: datetime) -> None:
     if renewal_times and store_time - renewal_times[0] <= CLAIM_LEASE:
         raise ConcurrentCommit(
             f"another cleanup is running; its lease was last renewed at {renewal_times[0]:%Y-%m-%d %H:%M:%S} UTC",
-            hint=f"wait for that cleanup to end; if it was killed, run cleanup again in {CLAIM_LEASE.seconds} seconds",
+            hint=f"wait for that cleanup to end; if it was killed, try again in {CLAIM_LEASE.seconds} seconds",
         )
     store.objects.write_lease(CLAIM_NAME, {"run": run_id})
 

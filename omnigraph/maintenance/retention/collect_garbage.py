@@ -6,7 +6,7 @@ The steps are ordered so that a file is removed only if nothing can start to ref
    marking first would miss files that are published between the mark and the survey.
 2. Write the delete queue, then mark again. A process that needs to reference old data arms an
    intent and then reads the queue (see `delete_queue`). The collector writes the queue and then
-   reads the intents. Regardless of the timing, at least one side sees the other.
+   reads the intents. Regardless of the timing, the process sees the queue or the collector sees the intent.
 3. Before the second mark, raise the fences. Ordinary writes have no intent. A fence causes writes
    that were staged earlier to lose their swap and stage again, so none of their old files are
    published after the second mark.
@@ -162,7 +162,7 @@ def cleanup(
 
 @dataclass(frozen=True, slots=True)
 class _CleanupPlan:
-    """The files that a cleanup removes, and other facts for its report."""
+    """The files that a cleanup removes, and the other data for its report."""
 
     deletable_names: list[str]
     unreferenced_paths: tuple[str, ...]
@@ -311,7 +311,7 @@ def _record_sweep_list(store: Store, run_id: str, sweep_names: list[str]) -> lis
     store.objects.create_json(layout.gc_name(run_id, SWEEP_PART), {"names": sweep_names})
     recorded_names = read_listed_names(store, run_id, SWEEP_PART)
     if recorded_names is None:
-        raise ConcurrentCommit("another cleanup completed this run", hint="run it again")
+        raise ConcurrentCommit("another cleanup completed this run", hint="run the cleanup again")
     return recorded_names
 
 

@@ -83,7 +83,7 @@ def _fence_branch(store: Store, ref: Ref) -> bool:
 def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:
     """Swap in the next epoch; return False if the branch must be read again, regardless of the outcome.
 
-    A fence does not need to know the outcome of its swap: the next read shows whether the epoch was raised.
+    The outcome of the swap does not matter: the next read shows whether the epoch was raised.
     """
     head = base_manifest.state.head
     next_head = replace(head, gc_epoch=head.gc_epoch + 1, nonce=clock_and_ids.new_nonce())

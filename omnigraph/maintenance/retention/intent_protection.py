@@ -1,7 +1,7 @@
 """Protect what intents need: the states that they are based on or reference, and files that they create or staged.
 
 An intent protects everything that it has confirmed. An intent also protects every file that is
-newer than itself, because it is unknown what its owner will write. An intent that was set aside
+newer than the intent, because its owner may still write any file. An intent that was set aside
 protects the same files until it is dropped. Anything that an unreadable intent might need is kept.
 """
 
@@ -72,7 +72,7 @@ def _protect_operation(
         holder, may_write = f"the unreadable operation {operation.id}{label_suffix}", True
     if not is_known:
         marking.live.directories |= _ALL_DIRECTORIES
-        holder = f"{holder}: the files it needs cannot be determined, so no table files are removed"
+        holder = f"{holder} (the files that it needs are unknown, so no table files are removed)"
     marking.holders[holder] = None
     if may_write:
         # This protection is needed even for a confirmed intent, because the blobs next to its files are not listed

@@ -141,7 +141,7 @@ def unreadable_error(subject: str, detail: str) -> Conflict:
     """Return the error that stops a run, because nothing may be removed on the basis of unreadable data."""
     return Conflict(
         f"{subject} cannot be read ({detail}); nothing was removed",
-        hint="restore the files, or delete the branch or tag, and run cleanup again",
+        hint="restore the files, or delete the branch or tag, then run `omnigraph cleanup` again",
     )
 
 
@@ -244,8 +244,8 @@ def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None
         first_parent_commits += [commit] if depth is not None else []
         merged_ids += [commit_id] if depth is None else []
         superseded_age = _superseded_age(marking, commit)
-        # Push the first parent last, so that it is popped next: a commit on the first-parent chain
-        # must be visited there with its depth, not earlier as a merged-in commit without a depth.
+        # Push the first parent last, so that it is popped next. A commit on the first-parent chain must be visited with
+        # its depth, before it can be reached as a merged-in commit without a depth.
         for parent_id in reversed(commit.parents):
             is_first_parent = depth is not None and parent_id == commit.parent
             pending_visits.append(

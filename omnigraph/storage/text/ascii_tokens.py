@@ -1,6 +1,6 @@
 """Tokenize pure ASCII strings with a few passes over their bytes, without regular expressions.
 
-The result is the same as that of the general tokenizer, in a third of the time.
+The general tokenizer returns the same tokens but takes three times as long.
 """
 
 import numpy as np

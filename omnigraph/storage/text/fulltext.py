@@ -3,7 +3,7 @@
 An index finds tokens exactly as they appear in the column, and a list of all tokens is stored next to the index. The
 caller decides which tokens are equivalent, so a change in that decision does not invalidate an index. Text is split
 only where Lance also splits it, so a query token is split in the same way as the stored text. Results are candidates:
-they include all rows that contain a token, and possibly others.
+they include all rows that contain a token, and possibly other rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -157,7 +157,7 @@ def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | 
 
 
 def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArray | None:
-    """Return the row ids of rows that contain one of these tokens, and possibly others, from the index.
+    """Return the row ids of all indexed rows that contain one of these tokens, and possibly of other rows.
 
     Row ids are sorted. The result is None if the index cannot be read. Rows that the index does not cover are missing
     from the result.

@@ -140,7 +140,9 @@ def test_invalid_resets_are_rejected(graph: Graph) -> None:
     for dry_run in (False, True):
         with pytest.raises(SchemaMismatch) as caught:
             graph.branches.reset("main", to=head, dry_run=dry_run)
-        assert caught.value.message == f"branch 'main' cannot be reset to commit {head}: the schema has changed since"
+        assert (
+            caught.value.message == f"branch 'main' cannot be reset to commit {head}: the schema has changed since then"
+        )
         hint = caught.value.hint or ""
         assert f"omnigraph branch create NAME --from {head}" in hint
         assert f"omnigraph export --at {head}" in hint

@@ -105,7 +105,9 @@ def test_invalid_reverts_are_rejected(graph: Graph) -> None:
     for dry_run in (False, True):
         with pytest.raises(omnigraph.errors.SchemaMismatch) as caught:
             graph.revisions.revert(head, dry_run=dry_run)
-        assert caught.value.message == (f"commit {head} cannot be reverted on 'main': the schema has changed since")
+        assert caught.value.message == (
+            f"commit {head} cannot be reverted on 'main': the schema has changed since then"
+        )
         assert f"omnigraph commit changes {head}" in str(caught.value)
 
 

@@ -20,7 +20,7 @@ _ENDPOINT_NAMES = ("from", "to")
 def check_assignments(
     scope: Scope, target_type: NodeType | EdgeType | None, assignment_nodes: tuple[m.Assignment, ...]
 ) -> tuple[plan.Assign, ...]:
-    """Return the valid assignments and report the others; without a target, only the values are checked."""
+    """Return the valid assignments and report invalid ones; without a target, only the values are checked."""
     checked_assignments: list[plan.Assign] = []
     seen_names: set[str] = set()
     for assignment in assignment_nodes:
@@ -38,7 +38,7 @@ def check_assignments(
 
 
 def check_key_unchanged(scope: Scope, target_type: NodeType, assignment_nodes: tuple[m.Assignment, ...]) -> None:
-    """Report assignments of an update to members of the key."""
+    """Report assignments in an update to properties that are part of the key."""
     for assignment in assignment_nodes:
         if assignment.name.text in (target_type.key or ()):
             key_name = assignment.name.text
@@ -48,7 +48,7 @@ def check_key_unchanged(scope: Scope, target_type: NodeType, assignment_nodes: t
 
 
 def resolve_constant(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Resolve a literal, a parameter, `now()` or an expression of them; report any other variable."""
+    """Resolve a literal, a parameter, `now()` or an expression of these; report any other variable."""
     if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):
         return expressions.resolve_scalar_expression(
             scope, expression, lambda operand: resolve_constant(scope, operand)
@@ -97,7 +97,7 @@ def _check_assignment(
 
 
 def _endpoint_hint(property_type: PropertyType) -> str | None:
-    """Return a hint about the endpoint of an edge; only endpoints have exactly this type object, `STRING`."""
+    """Return a hint if the property is an edge's endpoint; only endpoints have the type object `STRING` itself."""
     return 'an endpoint must be a node id, which is a string such as "7"' if property_type is STRING else None
 
 

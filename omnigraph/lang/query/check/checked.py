@@ -1,6 +1,7 @@
 """A checked `match`: its clauses in textual order, with every name resolved, but not yet in execution order.
 
-This module defines the form of a query that the checker passes to lowering. Variables have their plan names.
+This module defines the form of a query that the checker passes to lowering. Variables already have the names that they
+have in the plan.
 """
 
 from dataclasses import field
@@ -22,7 +23,7 @@ class CheckedBinding:
 
 @record
 class CheckedPath:
-    """The path variable of a traversal, how paths are chosen, and the edge property that is minimized."""
+    """The path variable of a traversal, the mode in which paths are chosen, and the edge property that is minimized."""
 
     variable: str
     mode: plan_paths.PathMode
@@ -31,7 +32,7 @@ class CheckedPath:
 
 @record
 class CheckedTraversal:
-    """A traversal as written; None stands for the anonymous variable. Steps lead from source to target."""
+    """A traversal as written; None stands for the anonymous variable. Each step leads from its source to its target."""
 
     source: str | None
     target: str | None
@@ -74,7 +75,7 @@ CheckedClause = CheckedBinding | CheckedTraversal | CheckedFilter | CheckedNegat
 class CheckedMatch:
     """A list of clauses and the variables that it introduces, in order of first appearance.
 
-    `node_types` maps each node variable among these to its type.
+    `node_types` maps each of these variables that is bound to a node to its type.
     """
 
     clauses: tuple[CheckedClause, ...]

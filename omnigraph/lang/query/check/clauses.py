@@ -57,7 +57,7 @@ def check_condition(scope: Scope, condition: m.Condition) -> plan.Predicate | No
 
 
 def _check_word_pair(scope: Scope, word_pair: m.WordPair) -> list[CheckedClause]:
-    """Check `$a contains $b`: the left side determines whether it is a filter or a traversal."""
+    """Check `$a contains $b`; the left operand determines whether the clause is a filter or a traversal."""
     if word_pair.left.name not in scope.parameters:
         edge_traversal = m.Traversal(word_pair.left, (word_pair.word,), word_pair.right, span=word_pair.span)
         return check_traversal(scope, edge_traversal)

@@ -22,7 +22,7 @@ _ID_TYPE = PropertyType(ScalarType.STRING)
 
 
 def check_columns(scope: Scope, projections: tuple[m.Projection, ...], *, grouped: bool) -> tuple[plan.PlanColumn, ...]:
-    """Return the valid columns, in order; report the others."""
+    """Return the valid columns in order; report invalid columns."""
     columns: list[plan.PlanColumn] = []
     typed_columns: list[TypedValue] = []
     seen_names: set[str] = set()

@@ -17,7 +17,7 @@ from .typed_values import BOOL, STRING, TypedValue, is_comparable, is_scalar, is
 
 @record
 class ConditionRules:
-    """The functions that resolve operands and text searches, and the code for a type mismatch."""
+    """The functions that resolve operands and text searches, and the diagnostic code for a type mismatch."""
 
     report: CheckReport
     resolve_operand: Callable[[m.Expression], TypedValue | None]
@@ -90,7 +90,7 @@ def _check_comparison(rules: ConditionRules, comparison: m.Comparison) -> plan.P
 def _check_search_comparison(
     rules: ConditionRules, comparison: m.Comparison, call: m.Call, opposite: m.Expression
 ) -> plan.Predicate | None:
-    """Check `search(..) = true`, which is the condition itself; reject any other comparison as unclear."""
+    """Check `search(..) = true`, which means the same as `search(..)`; reject any other comparison as unclear."""
     text_search = rules.check_text_search(call)
     if comparison.operator == "=" and opposite == m.Literal("bool", "true"):
         return text_search
@@ -175,7 +175,9 @@ def _check_null_test(rules: ConditionRules, null_test: m.IsNull) -> plan.Predica
 def _check_testable(rules: ConditionRules, operand: TypedValue) -> bool:
     """Return whether an operand has a value that a condition may test; report an error if not."""
     if isinstance(operand.value, plan_paths.PathEntity):
-        rules.report.error(operand.span, "a path cannot be compared", "T7", hint="compare its length or its nodes")
+        rules.report.error(
+            operand.span, "a path cannot be compared", "T7", hint="compare the path's length or its nodes"
+        )
         return False
     if operand.type is None:
         hint = "compare ids, as in `$a.id = $b.id`"

@@ -101,7 +101,7 @@ def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return the parameter with that name, or None without reporting an error."""
+    """Return the parameter with this name, or None if there is none; no error is reported."""
     parameter_type = scope.parameters.get(variable.name)
     if parameter_type is None:
         return None
@@ -133,7 +133,7 @@ def report_hop_edge(scope: Scope, variable_name: str, span: Span) -> None:
 
 
 def find_declaration(scope: Scope, field: m.Field) -> PropertyDefinition | None:
-    """Return the declaration of a property of a bound node, or None without reporting an error."""
+    """Return the declaration of a bound node's property, or None if there is none; no error is reported."""
     bound_variable = scope.variables.get(field.variable)
     if not isinstance(bound_variable, NodeVariable):
         return None

@@ -37,7 +37,7 @@ class ArgumentRule:
 
 @record
 class FunctionRule:
-    """The arguments of a function and the type of its result, which is null if an argument is null."""
+    """A function's arguments and result type; the result is null if an argument is null."""
 
     arguments: tuple[ArgumentRule, ...]
     result_type: Callable[[list[TypedValue]], PropertyType]
@@ -194,7 +194,7 @@ def _resolve_coalesce(rules: ScalarRules, call: m.ScalarCall, arguments: list[Ty
     for earlier_argument, argument in pairwise(arguments):
         if not is_nullable(earlier_argument):
             message = "this argument of `coalesce` is never used, because the argument before it is never null"
-            rules.report.warn(argument.span, message, "L208", hint="remove it")
+            rules.report.warn(argument.span, message, "L208", hint="remove this argument")
             break
     values = tuple(fit_alternative(argument, result_type) for argument in arguments)
     return _call_value(rules, call, values, result_type)

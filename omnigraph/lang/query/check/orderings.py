@@ -185,7 +185,7 @@ def _check_sortable(scope: Scope, typed_value: TypedValue) -> bool:
 def _check_survives_grouping(
     scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanColumn, ...], typed_value: TypedValue
 ) -> bool:
-    """Return whether the key still exists after rows are grouped or made distinct; report an error if not."""
+    """Return whether a sort key still exists after rows are grouped or made distinct; report an error if not."""
     is_returned = any(column.value == typed_value.value for column in columns)
     grouped = is_grouped(read_body)
     has_aggregate = contains_aggregate(typed_value.value)

@@ -68,7 +68,7 @@ def _skip_escape(pattern: str, offset: int) -> tuple[str | None, int]:
 
 
 def _skip_class(pattern: str, offset: int) -> tuple[str | None, int]:
-    """Skip `[..]`; a `]` directly after the opening is an ordinary character."""
+    """Skip `[..]`; a `]` directly after the opening bracket is an ordinary character."""
     offset += 2 if pattern.startswith("[^", offset) else 1
     first = True
     while offset < len(pattern):

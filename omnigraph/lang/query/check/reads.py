@@ -1,4 +1,4 @@
-"""One read: its match, its columns, its groups and their order.
+"""Check one read: its match, columns, groups and order.
 
 This module runs the checks in sequence, and requires that a `match` binds a variable.
 """

@@ -8,7 +8,7 @@ from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 
 
 class CheckReport:
-    """The diagnostics of one query so far."""
+    """The diagnostics reported for one query so far."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source

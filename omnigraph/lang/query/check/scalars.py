@@ -88,7 +88,7 @@ def _wider_type(first_type: PropertyType | None, second_type: PropertyType) -> P
 
 
 def fit_alternative(alternative: TypedValue, result_type: PropertyType) -> plan.Value:
-    """Return one of several alternatives; a null literal gets the type of the others."""
+    """Return the plan value of an alternative; a null literal gets the type of the other alternatives."""
     return plan.Constant(None, result_type.as_nullable(True)) if alternative.is_null else alternative.value
 
 

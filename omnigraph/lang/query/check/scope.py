@@ -19,7 +19,7 @@ ANONYMOUS = "_"
 
 @record
 class NodeVariable:
-    """A bound node; `type_name` is a node type or an interface, and `name` is its name in the plan."""
+    """A bound node; `type_name` is a node type or an interface, and `name` is the variable's name in the plan."""
 
     name: str
     type_name: str
@@ -69,9 +69,9 @@ class Scope:
     """The names visible to one list of clauses.
 
     `inherited_names` are the variables bound in enclosing scopes. `local_names` are all names in
-    this list of clauses and `reserved_names` those in the enclosing lists, even if they are bound
-    later: a variable of a `not` with such a name is a different variable and gets its own name in
-    the plan.
+    this list of clauses, and `reserved_names` are all names in the enclosing lists, even if they
+    are bound later. If a variable inside a `not` has a reserved name, it is a different variable
+    and gets its own name in the plan.
     """
 
     catalog: Catalog
@@ -119,7 +119,7 @@ class Scope:
         return list(islice(self.variables.items(), len(self.inherited_names), None))
 
     def adopt_optional(self, inner_scope: "Scope") -> None:
-        """Add the variables that an `optional` introduced, as nullable variables."""
+        """Add the variables that an `optional` introduced, and make them nullable."""
         for variable_name, bound_variable in inner_scope.introduced_variables():
             self.variables[variable_name] = changed(bound_variable, optional=True)
 

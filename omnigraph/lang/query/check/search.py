@@ -107,7 +107,7 @@ def _check_nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
 def _resolve_query_vector(
     scope: Scope, typed_query: TypedValue, vector_property: plan.PropertyValue
 ) -> plan.Value | None:
-    """Return the vector from which distances are measured: one of the same dimension, or text to embed."""
+    """Return the query vector of `nearest`: a vector of the same dimension, or text to embed."""
     vector_type = vector_property.type.as_nullable(False)
     if is_text(typed_query.type) and not typed_query.is_null:
         return typed_query.value

@@ -1,7 +1,7 @@
 """Values with their types, and which types are compatible.
 
-This module defines the record of a resolved expression and its properties. The module depends on neither variables nor
-clauses, and reports no errors.
+This module defines the record of a resolved expression, and functions that test and compare types. The module depends
+on neither variables nor clauses, and reports no errors.
 """
 
 from omnigraph.errors.diagnostics import Span

@@ -1,7 +1,7 @@
 """Unions: several reads whose rows form one result.
 
-This module defines which columns fit together (T30): the parts must return the same names in the same order, and
-values whose types have a common type that represents all of them exactly.
+This module defines which columns fit together (T30). The parts must return the same names in the same order, and the
+types of each column must have a common type that represents all values exactly.
 """
 
 from omnigraph.lang.query import model as m
@@ -37,7 +37,7 @@ def _check_names(scope: Scope, first_part: m.ReadBody, other_part: m.ReadBody) -
     for projection, expected_name in zip(other_part.projections, expected_names, strict=False):
         if column_name(projection) != expected_name:
             span = projection.alias.span if projection.alias is not None else projection.span
-            message = f"this column is named `{column_name(projection)}`, but `{expected_name}` in the first part"
+            message = f"this column is named `{column_name(projection)}`, but the first part names it `{expected_name}`"
             hint = "the parts of a union must return the same column names in the same order; rename with `as`"
             scope.report.error(span, message, "T30", hint=hint)
             return False

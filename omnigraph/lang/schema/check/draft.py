@@ -18,7 +18,7 @@ class PropertyDraft:
         return not self.declaration.type_rejected
 
     def find_annotation(self, annotation_name: str) -> model.Annotation | None:
-        """Return the first annotation with this name, or None."""
+        """Return the first annotation with this name, or None if there is none."""
         return next(
             (annotation for annotation in self.declaration.annotations if annotation.name.text == annotation_name), None
         )
@@ -40,7 +40,7 @@ class TypeDraft:
 
     @property
     def label(self) -> str:
-        """Return the label for messages: ``node `Lamp```."""
+        """Return the declaration's label for messages, such as ``node `Lamp```."""
         return f"{self.kind} `{self.name.text}`"
 
 

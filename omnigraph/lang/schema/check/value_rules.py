@@ -101,7 +101,7 @@ def _locate_pattern_error(pattern: model.Literal, reason: str, findings: SchemaF
     """Return the position and message of an RE2 error, which quotes part of the pattern after its last colon."""
     complaint, _, faulty_part = reason.partition(": ")
     part_index = pattern.text.find(faulty_part) if faulty_part else -1
-    message = f"invalid pattern, {complaint}" + (f" `{faulty_part}`" if faulty_part else "")
+    message = "invalid pattern" + (f" `{faulty_part}`" if faulty_part else "") + f": {complaint}"
     if part_index < 0:
         return pattern.span, message
     quoted_pattern = findings.source.text[pattern.span.start : pattern.span.end]

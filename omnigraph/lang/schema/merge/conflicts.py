@@ -49,9 +49,9 @@ class SchemaVersion:
 class SchemaConflict:
     """A pair of changes that cannot be combined.
 
-    `subject` is the label of the type or property on our side, or on their side if our side dropped it. The three
-    states are short descriptions in the syntax of the schema language; None means absent. `reason` is set if the kind
-    alone does not explain the conflict.
+    `subject` is the label of the type or property on our side, or on their side if our side dropped it. `base`, `ours`
+    and `theirs` describe the three states in the syntax of the schema language; None means absent. `reason` is set if
+    the kind alone does not explain the conflict.
     """
 
     kind: ConflictKind
@@ -78,9 +78,9 @@ class SchemaMerge:
 
     `ir` and `source` are final only if `conflicts` is empty. Otherwise, `ir` and `source` contain a provisional result
     in which our side, or the side that drops something, wins every open conflict. If that result would not be a valid
-    schema, they contain our schema. `ir` keeps our ids. `their_ir` is their schema with its additions renumbered, so
-    equal ids in `ir` and `their_ir` identify the same type or property. `their_numbers` lists each renumbered id with
-    its new id.
+    schema, `ir` and `source` contain our schema. `ir` keeps the ids of our schema. `their_ir` is their schema with its
+    additions renumbered, so equal ids in `ir` and `their_ir` identify the same type or property. `their_numbers` lists
+    each renumbered id with its new id.
     """
 
     source: str

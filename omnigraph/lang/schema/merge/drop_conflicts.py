@@ -1,7 +1,7 @@
 """Find types and properties that one side dropped and the other side changed or began to refer to.
 
-Such a conflict affects several slots, so its decision edits one side, and then the slots are merged again.
-This module finds one conflict at a time; `settle` applies its decision.
+Such a conflict affects several slots, so the decision about it edits one side, and then the slots are merged again.
+This module finds one conflict at a time; the conflict's `settle` method applies the decision.
 """
 
 from collections.abc import Iterator

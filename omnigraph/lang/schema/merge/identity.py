@@ -26,7 +26,7 @@ from .slots import SchemaSlots, TypeSlots
 
 @dataclass(slots=True)
 class MergedIdentity:
-    """Assigns the ids of a merged catalog and collects the conflicts that this reveals."""
+    """Assigns the ids of a merged catalog, and collects the conflicts found in the process."""
 
     sides: MergeSides
     merged: SchemaSlots
@@ -62,7 +62,7 @@ class MergedIdentity:
         return TypeIdentity(slots.kind, slots.name, slots.type_id, slots.table_id, tuple(sorted(property_ids.items())))
 
     def _inherited_ids(self, slots: TypeSlots, definition: PropertyDefinition) -> Iterator[int]:
-        """Yield the id on each side of the property that satisfies the same interface properties."""
+        """Yield each side's id of the property that satisfies the same interface properties."""
         satisfied_ids = set(self._satisfied_ids(slots, definition))
         for side_schema in (self.sides.ours, self.sides.theirs):
             owner = side_schema.get(slots.type_id)
@@ -84,7 +84,7 @@ class MergedIdentity:
             return
         interface_name = definition.satisfies[0][0]
         reason = (
-            f"interface `{interface_name}` declares `{definition.name}`, which is a different property on each side"
+            f"interface `{interface_name}` declares `{definition.name}`, which is a different property on each branch"
         )
         self.conflicts.append(SchemaConflict("unresolvable", f"{slots.label}.{definition.name}", reason=reason))
 
@@ -104,7 +104,7 @@ class MergedIdentity:
         for side_name, side_schema in (("our", self.sides.ours), ("their", self.sides.theirs)):
             owner = side_schema.get(slots.type_id)
             if owner is not None and property_id not in owner.property_ids.values():
-                reason = f"{side_name} entities have no value for `{definition.name}`, which is required"
+                reason = f"entities on {side_name} side have no value for the required property `{definition.name}`"
                 self.conflicts.append(SchemaConflict("unresolvable", f"{slots.label}.{definition.name}", reason=reason))
 
 

@@ -1,7 +1,7 @@
 """Merge two schemas that derive from the same base.
 
-This is the entry point of the package: it reads the slots of the three schemas, settles conflicts, prints the merged
-schema, checks it like any other schema, and assigns ids. The merge reads no data and changes nothing.
+This module is the entry point of the package. It reads the slots of the three schemas, settles conflicts, prints the
+merged schema, checks it like any other schema, and assigns ids. The merge reads no data and changes nothing.
 """
 
 from collections.abc import Callable, Mapping

@@ -55,7 +55,7 @@ def have_same_definition(first: PropertySlots, second: PropertySlots) -> bool:
 
 
 def describe_property(slots: PropertySlots) -> str:
-    """Return a property's definition without its name and annotations: `I32? @default(3)`."""
+    """Return a property's definition without its name and annotations, such as `I32? @default(3)`."""
     words = [slots.type.display()]
     if slots.default is not None:
         words.append(print_default(slots))

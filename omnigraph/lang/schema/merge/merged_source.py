@@ -1,6 +1,6 @@
 """Compose the text of a merged schema from the source text of both sides.
 
-A declaration keeps the text and comments of a side that has the same meaning. Otherwise, the declaration is
+A declaration keeps the text and comments of a side on which it has the same meaning. Otherwise, the declaration is
 regenerated, and the same rule applies to each of its members. New declarations come last. Rename hints are omitted,
 because the renames have already happened.
 """
@@ -109,7 +109,7 @@ def _same_meaning(written: PrintedDeclaration | None, merged: PrintedDeclaration
 
 
 def choose_item(candidates: list[SourceItem], base_item: SourceItem | None) -> SourceItem:
-    """Return the text of an item with the same meaning on both sides: the text that differs from the base, or ours."""
+    """Return the item whose text differs from the base, or our item; all candidates have the same meaning."""
     return next((candidate for candidate in candidates if candidate != base_item), candidates[0])
 
 

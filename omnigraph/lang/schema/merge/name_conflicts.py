@@ -1,7 +1,7 @@
 """Find names that both sides use for different items, or for additions with different definitions.
 
 The decision about such a conflict edits one side, and then the slots are merged again. This module finds one conflict
-at a time; `settle` applies its decision.
+at a time; the conflict's `settle` method applies the decision.
 """
 
 from omnigraph.lang.schema.migrate.properties import can_hold_values

@@ -1,4 +1,4 @@
-"""Renumber their additions: each one gets the id of our equal addition, or a new id.
+"""Renumber their side's additions: each addition gets the id of the equal addition on our side, or a new id.
 
 Derived ids identify the same type or property on every branch. Earlier releases assigned ids from a per-branch counter,
 so the same id can belong to different additions on the two sides. This module pairs additions with the same owner and
@@ -35,7 +35,7 @@ def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: 
 
 @record
 class CommonNumbering:
-    """The base and their schema with our ids; `their_numbers` maps each of their ids to its new id."""
+    """The base schema and their schema with our ids; `their_numbers` maps each of their ids to its new id."""
 
     base: SchemaIR
     theirs: SchemaIR
@@ -43,7 +43,7 @@ class CommonNumbering:
 
 
 def number_like_ours(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> CommonNumbering:
-    """Return the base and their schema with our ids.
+    """Return the base schema and their schema, both with our ids.
 
     Base ids and derived ids do not change. An addition with a sequential id gets our id if our side added the same kind
     and name. Other additions keep their ids if all of these ids are free, and get new ids otherwise.
@@ -94,7 +94,7 @@ def _pair_identities(
 
 @record
 class SeparatedNumbers:
-    """New ids for paired additions that turned out to be different, in the merged schema and in theirs."""
+    """The new ids, in the merged schema and in their schema, of paired additions that turned out to be different."""
 
     merged: Mapping[int, int]
     theirs: Mapping[int, int]

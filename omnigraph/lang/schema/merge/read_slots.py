@@ -1,4 +1,4 @@
-"""Read the slots of a schema: from its accepted form, and from its source text.
+"""Read the slots of a schema from its accepted form and its source text.
 
 The accepted form defines the ids and the meaning. Only the source text shows which constraints are written in a body
 and which findings are suppressed. If the text does not match the accepted form, it is replaced by generated text.

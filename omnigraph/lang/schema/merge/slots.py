@@ -1,4 +1,4 @@
-"""The declared parts of a schema as slots, keyed by identity.
+"""The declared parts of a schema as slots, keyed by id.
 
 A slot is the smallest unit that is merged independently, such as a name, a type, an annotation or a constraint. Only
 parts written in a declaration are slots; inherited properties are derived from the node's interfaces. References to
@@ -44,7 +44,7 @@ class PropertySlots:
 
 @record
 class TypeSlots:
-    """A type as declared.
+    """The declared parts of a type.
 
     A constraint group consists of a kind and its columns (no columns for `@key`, because a type has only one key). The
     content of a group maps each detail, such as the bounds of a range, to where it is written: inline, in the body or
@@ -69,17 +69,17 @@ class TypeSlots:
 
     @property
     def label(self) -> str:
-        """The label of the type in conflicts: `node:Person`."""
+        """The label of the type in conflicts, such as `node:Person`."""
         return f"{self.kind}:{self.name}"
 
     def property_name(self, property_id: int) -> str | None:
-        """Return the name of a property, declared or inherited, or None."""
+        """Return the name of a declared or inherited property, or None if the type does not have it."""
         if property_id in self.properties:
             return self.properties[property_id].name
         return next((name for name, known_id in self.property_ids.items() if known_id == property_id), None)
 
     def property_label(self, property_id: int) -> str:
-        """Return the label of a property in conflicts: `node:Person.age`."""
+        """Return the label of a property in conflicts, such as `node:Person.age`."""
         return f"{self.label}.{self.property_name(property_id)}"
 
 

@@ -186,7 +186,10 @@ def _add_step(type_pair: TypePair, constraint: Constraint) -> AddConstraint:
 
 
 def _holds_for_existing_data(type_pair: TypePair, constraint: Constraint) -> bool:
-    """Return whether existing data cannot violate the constraint: no rows, only nulls, or an implied constraint."""
+    """Return whether existing data is certain to satisfy the constraint.
+
+    This is the case if there are no rows, if a column contains only nulls, or if an old constraint implies the new one.
+    """
     if not type_pair.has_rows or any(
         _is_null_everywhere(type_pair, column) for column in constraint_columns(constraint)
     ):

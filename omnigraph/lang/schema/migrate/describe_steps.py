@@ -144,7 +144,7 @@ def _describe_constraint_step(step: MigrationStep) -> str:
 
 
 def _format_constraint(constraint: Constraint) -> str:
-    """Return the constraint as written in a schema file: `@range(year, 1600..)`."""
+    """Return the constraint as written in a schema file, such as `@range(year, 1600..)`."""
     keyword = type(constraint).__name__.lower()
     match constraint:
         case Range(column, low, high):

@@ -27,7 +27,7 @@ class MigrationPlan:
     ir: SchemaIR
 
     def to_json(self) -> JsonObject:
-        """Return the plan in machine-readable form: `supported`, `step_count`, `steps`, `warnings`."""
+        """Return the plan as a JSON object with the members `supported`, `step_count`, `steps` and `warnings`."""
         return {
             "supported": self.supported,
             "step_count": len(self.steps),
@@ -57,8 +57,8 @@ def plan_migration(
     """Plan the migration from an accepted schema to a desired one.
 
     With `allow_data_loss`, every drop also removes history. `retired_ids` are the ids of dropped types and properties
-    and are not assigned again. Raise `IdentityError` if a rename hint cannot be applied; an unsupported change is a
-    step, not an error.
+    and are not assigned again. Raise `IdentityError` if a rename hint cannot be applied; an unsupported change becomes
+    a step of the plan, not an error.
 
     >>> from ..catalog import NodeType
     >>> plan = plan_migration(Catalog(), Catalog(nodes=(NodeType("Lamp", ()),)))

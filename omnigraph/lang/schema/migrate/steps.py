@@ -1,7 +1,7 @@
 """The steps of a migration: one frozen record per kind, and their JSON form.
 
-This module contains only the step definitions. `types`, `properties` and `constraints` decide which steps a change
-needs, and `evolve` executes the steps. Field names of steps are JSON member names.
+This module contains only the step definitions. The modules `types`, `properties` and `constraints` decide which steps a
+change needs, and `evolve` executes them. Field names of steps are JSON member names.
 """
 
 from dataclasses import dataclass, fields
@@ -34,7 +34,7 @@ class CardinalityBounds:
         return self.low <= other_bounds.low and fits_above
 
     def display(self) -> str:
-        """Return the bounds as written in a schema file: `0..1`, `1..`."""
+        """Return the bounds as written in a schema file, such as `0..1` or `1..`."""
         return f"{self.low}..{'' if self.high is None else self.high}"
 
     def to_json(self) -> JsonObject:
@@ -50,7 +50,7 @@ class EndpointTypes:
     target: str
 
     def display(self) -> str:
-        """Return the endpoints as written in a schema file: `Person -> City`."""
+        """Return the endpoints as written in a schema file, such as `Person -> City`."""
         return f"{self.source} -> {self.target}"
 
     def to_json(self) -> JsonObject:
@@ -121,7 +121,7 @@ class UpdateTypeMetadata(TypeStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropType(TypeStep):
-    """A type is dropped; `hard` also removes the versions that time travel could still read."""
+    """A type is dropped; if `hard` is true, the versions that time travel could still read are removed as well."""
 
     kind: ClassVar[str] = "drop_type"
     mode: DropMode
@@ -247,7 +247,7 @@ class AddConstraint(ConstraintStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropConstraint(ConstraintStep):
-    """A constraint or index is dropped; its columns are listed under their names at this step."""
+    """A constraint or index is dropped; its columns have the names that are in effect at this step."""
 
     kind: ClassVar[str] = "drop_constraint"
 

@@ -57,7 +57,7 @@ class TypePair:
         return {"type_kind": self.kind, "type_name": self.new_type.name}
 
     def entity_label(self, property_name: str | None = None) -> str:
-        """Return the label of the type or one of its properties, for refused changes: `node:Paper.title`."""
+        """Return the label of the type or one of its properties for refused changes, such as `node:Paper.title`."""
         property_suffix = "" if property_name is None else f".{property_name}"
         return f"{self.kind}:{self.new_type.name}{property_suffix}"
 
