@@ -327,3 +327,15 @@ def test_several_bases_and_a_property_that_one_branch_drops(graph: Graph) -> Non
     assert [conflict.type_name for conflict in caught.value.conflicts] == ["Person.town"]
     assert graph.merge("dev", strategy="theirs").outcome == "merged"
     assert people(graph, "age", "town") == [("Ada", 36, "Oslo"), ("Bob", 26, "Rome"), ("Cyd", 3, None)]
+
+
+def test_an_addition_that_one_branch_renamed_is_a_conflict_in_both_directions(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    for branch in (graph, dev):
+        change(branch, "city: String?", "city: String?  email: String?")
+    change(dev, "email: String?", 'mail: String? @rename_from("email")')
+    for source, target in (("dev", "main"), ("main", "dev")):
+        (conflict,) = graph.merge(source, into=target, dry_run=True).conflicts
+        assert (conflict.kind, conflict.type_name.partition(".")[0]) == ("schema_conflict", "Person")
+    graph.merge("dev", strategy="theirs")
+    assert "mail: String?" in graph.schema.source
