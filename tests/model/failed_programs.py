@@ -17,5 +17,16 @@ FOUND: dict[str, Program] = {
         ("fault", 8, "after", ("merge", "r", "main", "none")),
         ("cleanup", 1),
         ("merge", "s", "main", "none"),
-    )
+    ),
+    # The model took a deletion that meets an update over contradicting bases for decided.
+    "a_deletion_and_an_update_over_two_bases": (
+        ("fork", "main", "p", None),
+        ("put", "main", ((("node:Person", "a"), (("name", "a"), ("age", 6), ("nick", "A"), ("score", 0.0))),)),
+        ("put", "p", ((("node:Person", "a"), (("name", "a"), ("age", 5), ("nick", "A"), ("score", 0.0))),)),
+        ("fork", "main", "q", None),
+        ("merge", "p", "main", "theirs"),
+        ("merge", "q", "p", "theirs"),
+        ("cut", "p", ("node:Person", "a")),
+        ("merge", "main", "p", "rows"),
+    ),
 }

@@ -497,7 +497,8 @@ class _Work:
         return graph, (*open_, *(self._rule(one) for one in broken(rules, self.ours, graph)))
 
     def _open(self, one: Conflict) -> bool:
-        return one.entity not in self.decided and not {*one.changed} <= self.chosen.get(one.entity, {"": ""}).keys()
+        sides = self.chosen.get(one.entity)
+        return one.entity not in self.decided and (sides is None or not {*one.changed} <= sides.keys())
 
     def _rule(self, one: Broken) -> Conflict:
         if one.kind != "cardinality_violation":
