@@ -30,6 +30,7 @@ def write_partial_records(handle: Handle, type_name: str, data: Any, verb: "Verb
         log_operation("load", branch) as event,
         report_missing_branch(handle.branch_state),
         handle.store.effects.recording() as requests,
+        handle.accept_blobs(),
     ):
         schema_row = handle.branch_state.last_known().state.schema
         record_write = read_record_write(read_schema(handle.store, schema_row).ir, type_name, data, verb)

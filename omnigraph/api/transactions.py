@@ -144,7 +144,8 @@ class Transaction(Guarded):
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "mutation")
         mutation, work = bind_mutation(query, arguments, "python"), self._open_work()
-        work.dependencies.add_mutation(mutation.statements, mutation.params, work.overlay.ir)
+        with self._blobs.activate():
+            work.dependencies.add_mutation(mutation.statements, mutation.params, work.overlay.ir)
         self._add_operation(mutation.run, (query.plan, describe_plain_value(arguments)))
 
     def insert(self, type_name: str, /, *records: Any) -> None:
@@ -187,7 +188,8 @@ class Transaction(Guarded):
 
     def _write_partial_records(self, type_name: str, data: Any, verb: Verb) -> None:
         work = self._open_work()
-        record_write = read_record_write(work.overlay.ir, type_name, data, verb)
+        with self._blobs.activate():
+            record_write = read_record_write(work.overlay.ir, type_name, data, verb)
         self._add_operation(record_write.run, describe_record_write(verb, type_name, data))
         record_write.add_dependencies(work.dependencies)
 

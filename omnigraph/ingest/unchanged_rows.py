@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from omnigraph.rules.delta import Delta, TableDelta, as_single_array
 from omnigraph.rules.lookup import Lookup
-from omnigraph.storage.large_blobs import comparable_blobs
+from omnigraph.storage.large_blobs import comparable_rows
 from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
@@ -57,7 +57,7 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup, on_replaced: Replac
         pc.index_in(as_single_array(replacing_rows["id"]), value_set=as_single_array(stored_rows["id"]))
     )
     on_replaced(table_delta.table_key, stored_rows, replacing_rows)
-    is_unchanged = same_rows(_with_comparable_blobs(replacing_rows), _with_comparable_blobs(stored_rows))
+    is_unchanged = same_rows(comparable_rows(replacing_rows), comparable_rows(stored_rows))
     if not is_unchanged.any():
         return table_delta
     is_written = np.ones(len(table_delta.row_ids), bool)
@@ -72,11 +72,3 @@ def _drop_unchanged(table_delta: TableDelta, lookup: Lookup, on_replaced: Replac
         if table_delta.input_lines is None
         else table_delta.input_lines[table_delta.latest_positions][is_written],
     )
-
-
-def _with_comparable_blobs(rows: pa.Table) -> pa.Table:
-    """Return the rows with placeholders for large blobs, as the lookup of stored rows returns them."""
-    for position, field in enumerate(rows.schema):
-        if pa.types.is_large_binary(field.type):
-            rows = rows.set_column(position, field, comparable_blobs(as_single_array(rows[field.name])))
-    return rows

@@ -105,6 +105,17 @@ def comparable_blobs(blobs: pa.Array) -> pa.Array:
     return pa.array(values, blobs.type)
 
 
+def comparable_rows(rows: pa.Table) -> pa.Table:
+    """Return rows whose large blobs are placeholders too, to compare them with stored rows."""
+    for position, column_field in enumerate(rows.schema):
+        if pa.types.is_large_binary(column_field.type):
+            blobs = pa.chunked_array(
+                [comparable_blobs(chunk) for chunk in rows.column(position).chunks], column_field.type
+            )
+            rows = rows.set_column(position, column_field, blobs)
+    return rows
+
+
 def _is_large(descriptor: Descriptor) -> bool:
     return descriptor is not None and descriptor["size"] > LARGE_BLOB_BYTES
 

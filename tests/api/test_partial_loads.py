@@ -150,7 +150,7 @@ def test_patch_reports_every_problem_and_writes_nothing(graph: Graph, tmp_path: 
         (7, "id 'ann' does not match its key; expected 'dee'"),
         (8, "endpoint violation on Knows.src of 'k1': 'from' is 'ann', and the endpoints of an edge cannot change"),
         (9, "a patch of Knows needs 'id'"),
-        (11, "edge type 'Knows' already has id 'k3', from line 10"),
+        (11, "edge type 'Knows' already has an entity with id 'k3', from line 10"),
     ]
     rejects = [json.loads(line) for line in (tmp_path / "rejects" / "rejects.ndjson").read_text().splitlines()]
     assert rejects[0] == {"file": None, "line": 1, "type": "Person", "id": "zoe", "code": "EntityNotFound",

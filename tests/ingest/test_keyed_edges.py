@@ -97,7 +97,7 @@ def test_the_history_of_a_keyed_edge_is_found_by_its_key(graph: Graph) -> None:
     assert [version.commit.actor for version in graph.revisions.history("Role", ROLE)] == ["ada", None]
     assert graph.revisions.blame("Role", ROLE)["pay"].actor == "ada"
     assert len(graph.revisions.history("Badge", 12)) == 1
-    with pytest.raises(omnigraph.errors.InputError, match="incomplete key of Role"):
+    with pytest.raises(omnigraph.errors.InputError, match="incomplete key for Role"):
         graph.revisions.history("Role", ("ada", 7))
 
 

@@ -146,7 +146,7 @@ def _resolve_keyed_id(ir: SchemaIR, entity_type: NodeType | EdgeType, key: Any) 
     else:
         key_values = list(key) if isinstance(key, tuple) else [key]
     if len(key_values) != len(key_columns):
-        message = f"incomplete key of {entity_type.name}; expected ({', '.join(key_columns)})"
+        message = f"incomplete key for {entity_type.name}; expected ({', '.join(key_columns)})"
         raise InputError(message, reason="incomplete key")
     stored_values = [
         _stored_key_value(ir, entity_type, column_name, value)

@@ -25,6 +25,7 @@ from omnigraph.rules.delta import NEW_ROW, NO_IDS, UNRESOLVED_ROW, Delta, as_sin
 from omnigraph.rules.lookup import RecordingLookup
 from omnigraph.rules.row_rules import row_violations
 from omnigraph.storage.blobs import row_schema
+from omnigraph.storage.large_blobs import comparable_rows
 from omnigraph.storage.scan import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
@@ -107,7 +108,9 @@ class Overlay:
         existing_ids = pa.concat_arrays([as_single_array(stored_rows["id"]), as_single_array(written_ids)])
         if skip_unchanged:
             assigned_rows = _assign_by_id(stored_rows, ids, columns).select(list(columns))
-            stored_rows = stored_rows.filter(pa.array(~same_rows(assigned_rows, stored_rows)))
+            stored_rows = stored_rows.filter(
+                pa.array(~same_rows(comparable_rows(assigned_rows), comparable_rows(stored_rows)))
+            )
         self._replace_rows(type_key, stored_rows, written_mask, lambda rows: _assign_by_id(rows, ids, columns))
         return existing_ids
 
