@@ -21,7 +21,8 @@ from omnigraph.rules.row_rules import row_violations
 from omnigraph.rules.unique import repeated_records, unique_violations
 from omnigraph.rules.violation import Violation
 from omnigraph.storage.arrow import table_key
-from omnigraph.storage.value_equality import same_values
+from omnigraph.storage.large_blobs import comparable_rows
+from omnigraph.storage.value_equality import same_rows
 
 from .partial_records import Mask, PartialRows
 
@@ -244,8 +245,9 @@ def _apply_values(partial_rows: PartialRows, stored_rows: pa.Table) -> tuple[Pat
     """Return the rows with their new values, and a mask of those that change; both inputs are aligned."""
     is_changed = np.zeros(stored_rows.num_rows, bool)
     new_columns = _new_values(partial_rows, stored_rows)
-    for name, new_values in new_columns.items():
-        is_changed |= ~same_values(new_values, stored_rows[name])
+    if new_columns:
+        new_rows, old_rows = pa.table(new_columns), stored_rows.select(list(new_columns))
+        is_changed = ~same_rows(comparable_rows(new_rows), comparable_rows(old_rows))
     other_names = [name for name in stored_rows.column_names if name not in new_columns and not name.startswith("_row")]
     patched = PatchedTable(
         partial_rows.entity_type,

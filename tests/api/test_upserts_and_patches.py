@@ -177,7 +177,7 @@ def test_upserts_and_patches_conflict_by_row(graph: Graph, step: Step) -> None:
 def test_strict_insert_that_loses_a_race_reports_the_key(graph: Graph) -> None:
     other = omnigraph.open(graph.uri, durability="fsync")
     other.insert("Person", {"name": "cyd", "level": 1})
-    with pytest.raises(KeyConflict, match="already has id 'cyd'") as taken:
+    with pytest.raises(KeyConflict, match="already has an entity with id 'cyd'") as taken:
         graph.mutate('insert Person { name: "cyd", level: 2 }')
     assert "upsert" in (taken.value.hint or "")
     other.insert("Person", {"name": "dee", "level": 1})

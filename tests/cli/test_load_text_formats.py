@@ -131,7 +131,7 @@ def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -
     checked = omnigraph(*load, "merge", "--dry-run")
     assert "would load into main (mode: merge): 2 Person\nmerge would remove values" in checked.out
     assert omnigraph(*load, "patch").out == "loaded into main (mode: patch): 2 Person\n"
-    assert "all values were already stored, so nothing changed" in omnigraph(*load, "patch").out
+    assert "all of these values were already stored, so nothing changed" in omnigraph(*load, "patch").out
     assert people() == [("ann", 5, "x"), ("bob", 2, "y")]
     merged = omnigraph(*load, "merge")
     assert merged.out.endswith("merge removed values that the input does not have: Person.note (2)\n")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import omnigraph
 from omnigraph import Graph, testing
 from omnigraph.cli.main import run
-from omnigraph.errors import KeyConflict
+from omnigraph.errors import KeyConflict, VersionConflict
 from omnigraph.ingest.assign_ids import key_ids
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.assign_identity import new_identity
@@ -83,7 +83,9 @@ def test_a_stale_handle_does_not_add_a_keyed_edge_twice(graph: Graph) -> None:
     graph.insert("Role", RECORD)
     with pytest.raises(KeyConflict):
         other.insert("Role", RECORD)
-    other.upsert("Role", {**RECORD, "pay": 9.0})
+    with pytest.raises(VersionConflict):
+        other.upsert("Role", {**RECORD, "pay": 9.0})
+    other.refresh().upsert("Role", {**RECORD, "pay": 9.0})
     assert [row[-1] for row in graph.refresh().edges("Role").result().to_records()] == [9.0]
 
 

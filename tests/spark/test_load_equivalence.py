@@ -322,7 +322,7 @@ def write_badges(spark: Any, graph: Any) -> None:
     source.register(spark)
     frame = spark.sql("select 'b' src, 'c\"' dst, 3L number union all select 'a', 'b', 4L")
     writer = frame.write.format("omnigraph").option("graph", graph.uri).mode("append")
-    with pytest.raises(Exception, match="already has id '3'"):
+    with pytest.raises(Exception, match="already has an entity with id '3'"):
         writer.options(type="Badge").save()
     heads = []
     for _ in range(2):
