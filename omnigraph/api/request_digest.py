@@ -26,7 +26,6 @@ _FORM_NAMES: dict[type, str] = {
     plan.Parameter: "Parameter name type",
     plan.PropertyValue: "PropertyValue variable name type",
     plan.SystemValue: "SystemValue variable field type",
-    plan.Entity: "Entity variable type_name",
     plan.Score: "Score ranking",
     plan.Aggregate: "Aggregate function argument distinct",
     plan.Arithmetic: "Arithmetic first steps type",
@@ -54,6 +53,7 @@ _FORM_NAMES: dict[type, str] = {
 _SPARSE_FORM_NAMES: dict[type, str] = {
     plan.UpdateRows: "UpdateRows type_name assignments where kind",
     plan.MatchedUpdate: "MatchedUpdate type_name assignments matched kind",
+    plan.Entity: "Entity variable type_name edge_types",
     plan.ReadPlan: "ReadPlan operators columns variables aggregated distinct order ranking limit offset having",
     plan.PlanColumn: "PlanColumn name value type",
     plan.SortKey: "SortKey value descending column",
