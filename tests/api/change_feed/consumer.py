@@ -46,7 +46,8 @@ class Consumer:
         for block in graph.changes.feed(cursor=self.cursor):
             if self.dice.random() < 0.2:
                 return
-            self.apply(block.commit.id, block.to_json()["changes"])
+            document = block.to_json()
+            self.apply(block.commit.id, document["changes"], document.get("schema_change"))
             if self.dice.random() < 0.2:
                 return
             self.cursor = block.cursor
@@ -57,14 +58,18 @@ class Consumer:
         self.begin(graph)
         page = graph.changes.poll(cursor=self.cursor, limit=limit)
         parts: dict[str, list[Any]] = {}
+        schemas: dict[str, Any] = {}
         while True:
             for part in page.blocks:
                 parts.setdefault(part.commit.id, []).extend(part.documents)
+                if part.schema_change is not None:
+                    assert part.commit.id not in schemas
+                    schemas[part.commit.id] = part.schema_change.to_json()
             if self.dice.random() < 0.2:
                 return
             if page.cursor is not None:
                 for commit_id, documents in parts.items():
-                    self.apply(commit_id, documents)
+                    self.apply(commit_id, documents, schemas.get(commit_id))
                 if self.dice.random() < 0.2:
                     return
                 self.cursor, parts = page.cursor, {}
@@ -73,12 +78,14 @@ class Consumer:
             where: Any = {"cursor": page.cursor, "page_token": page.next_page_token}
             page = graph.changes.poll(**where, limit=limit)
 
-    def apply(self, commit_id: str, documents: list[Any]) -> None:
+    def apply(self, commit_id: str, documents: list[Any], schema_change: Any = None) -> None:
         """A whole commit, once: what comes again must be what came before."""
         if commit_id in self.seen:
             self.repeated += 1
             return
         self.seen.append(commit_id)
+        for step in schema_change["steps"] if schema_change is not None else ():
+            self.migrate(step)
         for one in documents:
             key = one["kind"], one["type"]["name"], one["id"]
             assert self.rows.get(key) == _image(one.get("before")), "not what was there before"
@@ -87,6 +94,15 @@ class Consumer:
                 del self.rows[key]
             else:
                 self.rows[key] = after
+
+    def migrate(self, step: Any) -> None:
+        """A step of a schema change: properties get other names, or go."""
+        for (kind, type_name, _), row in self.rows.items():
+            if (kind, type_name) == (step["type_kind"], step.get("type_name")):
+                if step["kind"] == "rename_property" and step["from"] in row:
+                    row[step["to"]] = row.pop(step["from"])
+                elif step["kind"] == "drop_property":
+                    row.pop(step["property_name"], None)
 
 
 def exported(graph: Graph) -> dict[tuple[str, str, str], Row]:
