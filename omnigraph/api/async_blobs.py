@@ -1,4 +1,4 @@
-"""`AsyncBlob`: a blob for asynchronous programs; every read runs in the thread pool."""
+"""`AsyncBlob`, the interface to a blob for asynchronous programs; every read runs in the thread pool."""
 
 from collections.abc import AsyncIterator
 from os import PathLike
@@ -9,7 +9,7 @@ from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
 
 
 class AsyncBlob(AsyncFacet[Blob]):
-    """One blob, as of one commit; `sync` is the blocking blob, and `sync.open()` its file object."""
+    """One blob as of one commit; `sync` is the blocking blob, and `sync.open()` returns a file object."""
 
     @property
     def size(self) -> int:
@@ -36,7 +36,7 @@ class AsyncBlob(AsyncFacet[Blob]):
     def iter_chunks(
         self, chunk_bytes: int = CHUNK_BYTES, *, start: int = 0, stop: int | None = None
     ) -> AsyncIterator[bytes]:
-        """Yield the bytes in chunks: `async for chunk in blob.iter_chunks()`."""
+        """Yield the bytes in chunks, as in `async for chunk in blob.iter_chunks()`."""
         return iterate(self.sync.iter_chunks(chunk_bytes, start=start, stop=stop))
 
     async def save(

@@ -226,7 +226,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         kind: str | None = None,
         if_match: str | None = None,
     ) -> AsyncBlob:
-        """Open a blob: `await (await graph.blob("Doc", "a", "body")).read()`."""
+        """Open a blob, as in `await (await graph.blob("Doc", "a", "body")).read()`."""
         return AsyncBlob(await run(self.sync.blob, type_name, key, property_name, kind=kind, if_match=if_match))
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:

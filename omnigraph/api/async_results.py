@@ -295,7 +295,7 @@ class AsyncTransaction:
     query = in_thread(Transaction.query)
 
     async def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> AsyncBlob:
-        """Open a blob, which may be one that this transaction has written; see `Transaction.blob`."""
+        """Open a blob, including one that this transaction has written; see `Transaction.blob`."""
         return AsyncBlob(await self._call("blob", type_name, key, property_name, kind=kind))
 
     def nodes(self, type_name: str, /) -> AsyncNodeSet:

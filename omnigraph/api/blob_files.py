@@ -1,7 +1,7 @@
-"""Blobs as files: a seekable file object over ranges, and an atomic write of chunks to a path.
+"""Access blobs as files: read a blob through a seekable file object, and write chunks to a path atomically.
 
-A path either has its previous content or the complete new content; an interrupted write leaves
-nothing behind.
+The file always has either its previous content or the complete new content; an interrupted write leaves no temporary
+file.
 """
 
 import io
@@ -35,7 +35,7 @@ class BlobFile(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position; positions beyond the end are allowed and read as the end."""
+        """Move to a position; a read at a position beyond the end returns no bytes."""
         origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if origin + offset < 0:
             raise ValueError(f"negative seek position {origin + offset}")
@@ -43,7 +43,7 @@ class BlobFile(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]
-        """Read into a buffer, and return the number of bytes read; 0 at the end."""
+        """Read into a buffer, and return the number of bytes read, which is 0 at the end."""
         target = memoryview(buffer).cast("B")
         start = min(self._position, self._size)
         stop = min(start + len(target), self._size)
@@ -55,7 +55,7 @@ class BlobFile(io.RawIOBase):
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
-    """Write chunks to a temporary file beside `path`, then rename it; return the number of bytes."""
+    """Write chunks to a temporary file next to `path`, rename it to `path`, and return the number of bytes."""
     try:
         file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -71,7 +71,7 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
 
 
 def _write_chunk(file: io.BufferedWriter, path: Path, chunk: bytes) -> int:
-    # The chunks come from the store, whose failures must not be reported as failures of this file.
+    # The chunks come from the store, so a failure to read them must not be reported as a failure to write this file.
     try:
         return file.write(chunk)
     except OSError as error:

@@ -1,8 +1,7 @@
-"""Find the blob that a type, a key and a property name.
+"""Find a blob by its type, key and property.
 
-This module owns the address of a blob and the errors for addresses that name no blob. It also owns
-the convention for media types: a String property `<property>_media_type` records the media type of
-the blob beside it.
+This module owns the address of a blob and the errors for addresses without a blob. It also owns the convention for
+media types: a String property `<property>_media_type` records the media type of the blob in `<property>`.
 """
 
 from typing import Any
@@ -27,7 +26,7 @@ _MEDIA_TYPE_SUFFIX = "_media_type"
 
 @record
 class BlobAddress:
-    """The entity and the property of a blob; `media_type_property` records its media type, if declared."""
+    """The entity and property of a blob; `media_type_property` is the property for its media type, if declared."""
 
     kind: str
     type_name: str
@@ -41,13 +40,13 @@ class BlobAddress:
         return TableKey.of(self.kind, self.type_name)
 
     def not_found_error(self, *, row_exists: bool) -> EntityNotFound:
-        """Return the error for a missing entity, or for one whose blob is NULL."""
+        """Return the error for a missing entity or a NULL blob."""
         return EntityNotFound(
             entity_kind=self.kind,
             type_name=self.type_name,
             entity_id=self.entity_id,
             property=self.property_name if row_exists else None,
-            hint="the value is NULL; set it with put_blob, update or `blob put`" if row_exists else None,
+            hint="set the value, which is NULL, with `put_blob`, `update` or `blob put`" if row_exists else None,
         )
 
 
@@ -82,7 +81,7 @@ def _require_blob_property(entity_type: NodeType | EdgeType, property_name: str)
         return
     known_names = [prop.name for prop in entity_type.properties]
     problem = "is not a blob" if property_name in known_names else "does not exist"
-    listing = f"its blob properties are {', '.join(blob_names)}" if blob_names else "it has no blob properties"
+    listing = f"the blob properties are {', '.join(blob_names)}" if blob_names else "the type has no blob properties"
     raise InputError(
         f"{entity_type.name}.{property_name} {problem}; {listing}",
         reason="no blob property",

@@ -1,4 +1,4 @@
-"""`put_blob`: replace the blob of one node, if it still is what the caller expects.
+"""`put_blob`, which replaces the blob of one node, optionally only if the blob still has the expected ETag.
 
 The write is an ordinary update, so the same rules, conflicts and receipts apply. With `if_match`,
 the update also fails if the node changes between the comparison and the commit.
@@ -34,16 +34,16 @@ def put_blob(  # noqa: PLR0913 - all but five are keywords
     progress: ProgressOption = None,
     **options: Unpack[WriteKeywords],
 ) -> Receipt:
-    """Set a blob of an existing node: `graph.put_blob("Doc", "a", "body", Path("a.pdf"))`.
+    """Set a blob of an existing node, as in `graph.put_blob("Doc", "a", "body", Path("a.pdf"))`.
 
-    `content` is bytes, a path, a binary file, base64 text, the URI of an allowed external object,
-    or None for NULL. Files are streamed, so they may be larger than memory. `media_type` is stored
-    in the String property `<property>_media_type`, which the type must then have; a put without it
-    sets that property to NULL. With `if_match`, the write happens only if the blob has this ETag;
-    `*` matches every blob that is not NULL. Otherwise `BlobPreconditionFailed` is raised.
-    `progress` is called with the bytes read of a path or file, and its size; True shows a bar.
+    `content` is bytes, a path, a binary file, base64 text, the URI of an allowed external object, or None for NULL.
+    Files are streamed, so they may be larger than memory. `media_type` is stored in the String property
+    `<property>_media_type`, which the type must declare in this case; if `media_type` is omitted, that property is set
+    to NULL. With `if_match`, the blob is replaced only if it has this ETag, and otherwise `BlobPreconditionFailed` is
+    raised; `*` matches every blob that is not NULL. `progress` is called with the number of bytes read from a path or
+    file and with its size; True shows a progress bar.
 
-    Raises `EntityNotFound` if there is no such node, and the errors of `update`.
+    Raises `EntityNotFound` if the node does not exist, and the same errors as `update`.
     """
     target = handle.for_branch(options.pop("branch", None))
     snapshot = target.latest_snapshot()
@@ -69,7 +69,7 @@ def _update_node(
 
 
 def _require_match(handle: Handle, address: BlobAddress, etag: str) -> None:
-    """Compare the ETag, and make a later change of the node a conflict."""
+    """Compare the ETag, and treat a later change to the node as a conflict."""
     snapshot = handle.latest_snapshot()
     handle.record_table_read(snapshot, address.table_key)
     try:
@@ -87,9 +87,9 @@ def _media_type_value(address: BlobAddress, media_type: str | None) -> dict[str,
     if companion is None:
         wanted = f"{address.property_name}_media_type"
         raise InputError(
-            f"{address.type_name} has no property '{wanted}' to hold a media type",
+            f"{address.type_name} has no property '{wanted}' for the media type",
             reason="no media type property",
-            hint=f"add `{wanted}: String?` to {address.type_name}, or leave the media type out",
+            hint=f"add `{wanted}: String?` to {address.type_name}, or omit the media type",
         )
     if not _MEDIA_TYPE.fullmatch(media_type):
         raise InputError(f"'{media_type}' is not a media type", reason="expected a form such as image/png")

@@ -1,7 +1,7 @@
-"""`Blob`: one stored blob, read in ranges, as a file, in chunks, or saved to a path.
+"""`Blob`, a stored blob that can be read in ranges or chunks, opened as a file, or saved to a path.
 
-A blob is pinned to the commit at which it was opened, and memory holds only the range or chunk that
-is being read. NULL is not a blob: it raises `EntityNotFound`, as a missing entity does.
+A blob is pinned to the commit at which it was opened, and only the range or chunk that is being read is held in memory.
+NULL is not a blob: opening it raises `EntityNotFound`, as for a missing entity.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from omnigraph.publish.read_lease import protect_snapshot
 from omnigraph.storage.checksums import find_mismatch
 from omnigraph.values.media_types import LEADING_BYTES, guess_media_type
 
-CHUNK_BYTES = 4 << 20  # bytes that memory holds while a blob is read in chunks
+CHUNK_BYTES = 4 << 20  # bytes held in memory while a blob is read in chunks
 _PROTECTED_BYTES = 64 << 20  # a read of at least this many bytes is protected from cleanup
 
 
@@ -52,7 +52,7 @@ class Blob(Guarded):
         address = self._address
         return f"Blob({address.type_name!r}, {address.entity_id!r}, {address.property_name!r}, size={self.size})"
 
-    # Facts --------------------------------------------------------------------------------------
+    # Metadata --------------------------------------------------------------------------------------
 
     @property
     def kind(self) -> str:
@@ -71,7 +71,7 @@ class Blob(Guarded):
 
     @property
     def property_name(self) -> str:
-        """The property that holds the blob."""
+        """The property that contains the blob."""
         return self._address.property_name
 
     @property
@@ -88,8 +88,8 @@ class Blob(Guarded):
     def media_type(self) -> str:
         """The recorded media type, or a guess from the first bytes.
 
-        It is recorded if the type has a String property `<property>_media_type` with a value;
-        `put_blob` fills it in. A guess distinguishes common formats only.
+        The media type is recorded if the String property `<property>_media_type` has a value; `put_blob` sets this
+        property. A guess recognises only common formats.
         """
         return self._recorded_type or guess_media_type(self.read(0, LEADING_BYTES) if self.size else b"")
 
@@ -109,13 +109,13 @@ class Blob(Guarded):
 
     @property
     def etag(self) -> str:
-        """A strong ETag: equal for equal bytes only, and unchanged by compaction, merges and copies."""
+        """A strong ETag, which is equal only for equal bytes and does not change in compaction, merges and copies."""
         return f'"{self.content_hash}"'
 
     # Reading ------------------------------------------------------------------------------------
 
     def read(self, start: int = 0, stop: int | None = None) -> bytes:
-        """Return the bytes from `start` up to, but not including, `stop`; a `stop` beyond the end is the end.
+        """Return the bytes from `start` up to, but not including, `stop`, or up to the end of the blob.
 
         Raises `RangeNotSatisfiable` if the range contains no byte of the blob; only `read()` of an
         empty blob returns no bytes.
@@ -126,9 +126,9 @@ class Blob(Guarded):
     def iter_chunks(
         self, chunk_bytes: int = CHUNK_BYTES, *, start: int = 0, stop: int | None = None
     ) -> Iterator[bytes]:
-        """Yield the bytes of the blob, or of a range of it, in chunks; memory holds one chunk.
+        """Yield the bytes of the blob, or of a range of it, in chunks; only one chunk is held in memory.
 
-        A long read is protected from cleanup until the last chunk was read or the iterator is closed.
+        A long read is protected from cleanup until the last chunk has been read or the iterator is closed.
         """
         if chunk_bytes < 1:
             raise UsageError(reason="chunk_bytes must be at least 1")
@@ -147,10 +147,10 @@ class Blob(Guarded):
         stop: int | None = None,
         progress: ProgressOption = None,
     ) -> int:
-        """Write the blob, or a range of it, to a file, which appears once it is complete; return its size.
+        """Write the blob, or a range of it, to a file that appears once it is complete; return its size.
 
-        The bytes go to a temporary file in the same folder, which is removed if the read fails or
-        is interrupted. `progress` is called with the bytes written and the total; True shows a bar.
+        The bytes go to a temporary file in the same folder, which is removed if the read fails or is interrupted.
+        `progress` is called with the number of bytes written and the total; True shows a progress bar.
         """
         first, last = self._clip_range(start, stop)
         chunks, report = self._iterate(first, last, CHUNK_BYTES), progress_callback(progress)
@@ -164,10 +164,10 @@ class Blob(Guarded):
             raise BlobPreconditionFailed(etag=self.etag)
 
     def verify(self) -> None:
-        """Compare the files that hold the blob with their recorded checksums.
+        """Compare the files that contain the blob with their recorded checksums.
 
-        Raises `BlobIntegrityError` if a file is damaged. Reads the whole files; `check` does this
-        for a whole graph.
+        Raises `BlobIntegrityError` if a file is damaged. The method reads the files completely; `check` verifies all
+        files of a graph.
         """
         store = self._snapshot.store
         checksums = find_checksums_in_log(store, self._snapshot.log, set(self._stored.file_names()))
@@ -177,7 +177,7 @@ class Blob(Guarded):
                 address = f"{self.type_name} '{self.entity_id}', {self.property_name}"
                 raise BlobIntegrityError(f"{address}: {file_name} is damaged: {mismatch}")
 
-    # Inside -------------------------------------------------------------------------------------
+    # Internal -------------------------------------------------------------------------------------
 
     def _clip_range(self, start: int, stop: int | None) -> tuple[int, int]:
         size, last = self.size, self.size if stop is None else stop
@@ -200,7 +200,7 @@ class Blob(Guarded):
         with ExitStack() as stack:
             store = self._snapshot.store
             if last - first >= _PROTECTED_BYTES and not store.effects.read_only:
-                with suppress(StorageError):  # a reader without write access relies on no cleanup running
+                with suppress(StorageError):  # a reader without write access cannot protect its read from a cleanup
                     stack.enter_context(protect_snapshot(store, self._branch_state, self._snapshot))
             for chunk_start in range(first, last, chunk_bytes):
                 yield self._read_range(chunk_start, min(chunk_start + chunk_bytes, last))
@@ -224,11 +224,11 @@ def blob(
     kind: str | None = None,
     if_match: str | None = None,
 ) -> Blob:
-    """Open a blob: `graph.blob("Doc", "a", "body").read()`; `key` is a node's key, or an edge's id.
+    """Open a blob, as in `graph.blob("Doc", "a", "body").read()`; `key` is a node's key or an edge's id.
 
-    The blob is read as of the commit that this graph shows now. Raises `EntityNotFound` if there
-    is no such entity or its value is NULL, `InputError` if the property is not a blob, and, with
-    `if_match`, `BlobPreconditionFailed` unless the blob has this ETag.
+    The blob is read as of the commit that this graph shows now. Raises `EntityNotFound` if the entity does not exist or
+    its value is NULL, `InputError` if the property is not a blob, and, with `if_match`, `BlobPreconditionFailed` unless
+    the blob has this ETag.
     """
     snapshot = handle.latest_snapshot()
     address = resolve_address(snapshot.schema.ir, type_name, key, property_name, kind)

@@ -192,13 +192,13 @@ class Handle:
         return replace(options, actor=resolve_actor(options.actor) if options.actor else self.actor)
 
     def accept_blobs(self) -> AbstractContextManager[None]:
-        """Accept files, and external blobs below the allowed bases, in the values of one write."""
+        """Accept files and allowed external blobs as values in one write."""
         return pending_blobs(self.external_blobs, self.store.root.options)
 
     def new_pending_blobs(
         self, report: Callable[[int, int], None] | None = None, *, copies_files: bool = False
     ) -> PendingBlobs:
-        """Return the blobs of a write of several steps, which must close them."""
+        """Return the collection for the blobs of a multi-step write, which must close the collection."""
         return PendingBlobs(self.external_blobs, self.store.root.options, report, copies_files=copies_files)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:

@@ -23,8 +23,8 @@ from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 
 _log = logging.getLogger("omnigraph")
-# Bytes of input from which Spark is worth starting. On two cores, 429 MiB of NDJSON take 30 seconds and 1 GiB of memory
-# in this process, and 185 seconds on Spark; beyond, the memory of this process is the limit.
+# The input size in bytes from which Spark is used. On two cores, loading 429 MiB of NDJSON takes 30 seconds and 1 GiB
+# of memory in this process, and 185 seconds on Spark; for larger inputs, this process could run out of memory.
 SPARK_MIN_BYTES = 512 << 20
 
 
@@ -32,9 +32,9 @@ SPARK_MIN_BYTES = 512 << 20
 class EngineOptions:
     """Settings for running a load: the engine, the Spark session or how to start one, and the rejects folder.
 
-    `require_rows` returns the requirement of a patch or a deletion that its rows are as the caller
-    has read them. `progress` is called with the number of finished tasks and the number of known tasks. If
-    `progress` has a `step` method, that method is called with a `StepProgress` instead.
+    `require_rows` returns a patch's or deletion's requirement that its rows have not changed since the caller read
+    them. `progress` is called with the number of finished tasks and the number of known tasks. If `progress` has a
+    `step` method, that method is called with a `StepProgress` instead.
     """
 
     engine: Engine = "auto"

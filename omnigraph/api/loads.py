@@ -83,13 +83,12 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 ) -> Receipt | LoadReport:
     """Load NDJSON (paths, a file, bytes), records, or tables by type, as one commit.
 
-    `mode` is "append" (existing ids are errors), "merge" (they are replaced), "overwrite" (the types
-    in the input are replaced entirely), "patch" (only the given properties of existing entities
-    change) or "delete" (the entities that the records name by key or `id` are deleted, nodes with
-    their edges). `from_` is the branch from which a missing branch is forked. Edges without an `id`
-    whose type has no `@key` are created anew by every append or merge. If a repeated load must not
-    duplicate edges, declare `@key(src, dst)` in the schema, give the edges ids, or pass an
-    `idempotency_key`.
+    `mode` is "append" (existing ids are errors), "merge" (entities with existing ids are replaced), "overwrite" (all
+    entities of the types in the input are replaced), "patch" (only the given properties of existing entities change) or
+    "delete" (the records identify entities by key or `id`, and these are deleted, nodes together with their edges).
+    `from_` is the branch from which a missing branch is forked. If an edge type has no `@key`, every append or merge
+    creates new edges for records without an `id`. If a repeated load must not duplicate edges, declare `@key(src, dst)`
+    in the schema, give the edges ids, or pass an `idempotency_key`.
 
     A mapping assigns a type to tables, records, or CSV, Parquet and NDJSON files, whose records
     then have no envelope. A list combines untyped paths with such mappings into one commit, as in
@@ -207,13 +206,13 @@ def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: boo
 
 @dataclass(slots=True)
 class StrictRows:
-    """The requirement of a load; that of a patch or a deletion is known only after its input was read."""
+    """The requirement of a load, which for a patch or a deletion is known only after the input has been read."""
 
     handle: Handle
     requirement: UnchangedReads
 
     def require(self, row_filters: Mapping[TableKey, RowFilter | None]) -> UnchangedReads:
-        """Require these rows to be as the caller has read them."""
+        """Require that these rows have not changed since the caller read them."""
         self.requirement = self.handle.require_unchanged(row_filters)
         return self.requirement
 

@@ -47,10 +47,9 @@ def init(  # noqa: PLR0913 - all but two are keywords
 ) -> Graph:
     """Create a graph and open it.
 
-    `schema` is `.pg` text, or the path of a `.pg` file. `exist_ok` opens an existing graph if its schema is
-    equivalent. `force` takes over the location from an interrupted `init`, but never replaces an existing graph.
-    `storage_options` configure an object store; they override the `AWS_*` variables.
-    `external_blobs` are described at `open`.
+    `schema` is `.pg` text, or the path of a `.pg` file. `exist_ok` opens an existing graph if its schema is equivalent.
+    `force` takes over the location from an interrupted `init`, but never replaces an existing graph. `storage_options`
+    configure an object store; they override the `AWS_*` variables. For `external_blobs`, see `open`.
     """
     from omnigraph.lang.schema import compile_schema
     from omnigraph.lang.schema.assign_identity import new_identity
@@ -88,11 +87,11 @@ def open(  # noqa: PLR0913 - all but the first are keywords
 ) -> Graph:
     """Open a graph; unless `read_only` is set, recover interrupted operations first.
 
-    `storage_options` configure an object store; they override the `AWS_*` variables. With `verify`
-    or `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on first use. `external_blobs`
-    are locations such as `s3://bucket/prefix` and `file:///data`: a write may give a blob by the
-    URI of an object below one of them, whose bytes are copied into the graph. The default is the
-    list in `OMNIGRAPH_EXTERNAL_BLOBS`, separated by spaces, or none.
+    `storage_options` configure an object store; they override the `AWS_*` variables. With `verify` or
+    `OMNIGRAPH_VERIFY=1`, each file is compared with its checksum on first use. `external_blobs` lists locations such as
+    `s3://bucket/prefix` and `file:///data`. A write may then specify a blob as the URI of an object below one of these
+    locations, and the object's bytes are copied into the graph. The default is the space-separated list in
+    `OMNIGRAPH_EXTERNAL_BLOBS`; if it is not set, no location is allowed.
     """
     return Graph(
         open_handle(

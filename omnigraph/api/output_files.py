@@ -108,7 +108,7 @@ def _compress_by_suffix(raw_file: IO[bytes], suffix: str) -> Iterator[Any]:
 
 
 def read_umask() -> int:
-    """Return the permissions that new files of this process lack."""
+    """Return the umask of this process: the permission bits that new files do not get."""
     current_umask = os.umask(0)
     os.umask(current_umask)
     return current_umask

@@ -1,7 +1,7 @@
-"""Upserts and patches of records, each as one commit or none.
+"""Upsert or patch records, as one commit or no commit.
 
-This module reads the records, and states what the write depends on and by what a repeated request is
-recognised. The engine is imported only when something is written.
+This module reads the records, and determines the rows that the write depends on and the digest that identifies a
+repeated request. The engine is imported only when something is written.
 """
 
 from dataclasses import replace
@@ -62,5 +62,5 @@ def read_record_write(ir: SchemaIR, type_name: str, data: Any, verb: "Verb") -> 
 
 
 def describe_record_write(verb: "Verb", type_name: str, data: Any) -> object:
-    """Return what distinguishes one request from another; an upsert is described as it was in earlier releases."""
+    """Return a description that identifies the request; upserts have the same description as in earlier releases."""
     return describe_load_request("merge" if verb == "upsert" else verb, {type_name: data})

@@ -49,7 +49,7 @@ _FORM_NAMES: dict[type, str] = {
     plan.MatchedDelete: "MatchedDelete kind type_name matched cascades",
 }
 
-# Further classes. Fields at their default are omitted, so a new field with a default is compatible.
+# Classes whose form omits fields that have their default value, so a new field with a default is compatible.
 _SPARSE_FORM_NAMES: dict[type, str] = {
     plan.UpdateRows: "UpdateRows type_name assignments where kind",
     plan.MatchedUpdate: "MatchedUpdate type_name assignments matched kind",

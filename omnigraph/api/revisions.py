@@ -61,10 +61,10 @@ class Revisions(Facet):
     ) -> EntityHistory:
         """Return every version of an entity, newest first, with its commit and its values.
 
-        An entity is identified by its key, or by its id if its type has no key. Versions from merged
-        branches are listed with the commits that wrote them. Values are expressed in the current
-        schema. `.gap` is the commit before which a cleanup has removed the history or the schema cannot
-        express it, or None if the history is complete.
+        An entity is identified by its key, or by its id if its type has no key. Versions from merged branches are
+        listed with the commits that wrote them. Values are expressed in the current schema. `.gap` is None if the
+        history is complete. Otherwise, it is the commit before which a cleanup has removed the history or the current
+        schema cannot express it.
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
 
@@ -90,11 +90,10 @@ class Revisions(Facet):
         For a range `A..B`, the net effect of the commits after A, up to and including B, is undone; B defaults to the
         head. A must be an ancestor of B.
 
-        Properties that have changed again since then are conflicts, as in a merge; `ours` keeps the
-        current values, and `theirs` restores the values from before the commit. Other properties of
-        the same entities are kept as they are, unless `granularity="entity"`. A merge commit is
-        reverted relative to its first parent, or to parent number `mainline`. Values from before a schema
-        change are expressed in the current schema, which stays as it is.
+        Properties that have changed again since then are conflicts, as in a merge; `ours` keeps the current values, and
+        `theirs` restores the values from before the commit. Other properties of the same entities are kept unless
+        `granularity` is "entity". A merge commit is reverted relative to its first parent, or to parent number
+        `mainline`. Values from before a schema change are expressed in the current schema, which does not change.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:

@@ -80,7 +80,7 @@ class _Work:
     replayed: bool = False
 
     def current_snapshot(self) -> Snapshot:
-        """Return the state of the transaction for reads, built again after each write."""
+        """Return the state that the transaction's reads see; it is rebuilt after each write."""
         if self.snapshot is None:
             self.snapshot = overlay_snapshot(self.overlay)
         return self.snapshot
@@ -180,7 +180,7 @@ class Transaction(Guarded):
         self.mutate(text, params=arguments)
 
     def load(self, data: Any, *, mode: LoadMode) -> None:
-        """Load records by append or merge; see `Graph.load`. Other modes are rejected in a transaction."""
+        """Load records with the mode "append" or "merge"; see `Graph.load`. A transaction rejects other modes."""
         self._open_work()
         with self._blobs.activate():
             parsed = parse_input(self._branch_state, data, mode, ProblemCollector(), LoadOptions())
@@ -215,10 +215,10 @@ class Transaction(Guarded):
         return edge_set(self._run_text, self._open_work().overlay.catalog, type_name)
 
     def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> Blob:
-        """Open a blob, which may be one that this transaction has written; see `Graph.blob`.
+        """Open a blob, including one that this transaction has written; see `Graph.blob`.
 
-        The blob stays readable after the transaction. If another write changes it before the
-        transaction ends, the transaction fails with `ReadSetConflict`.
+        The blob remains readable after the transaction ends. If another write changes it before the transaction ends,
+        the transaction fails with `ReadSetConflict`.
         """
         work = self._open_work()
         address = resolve_address(work.overlay.ir, type_name, key, property_name, kind)

@@ -71,15 +71,14 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
 ) -> Receipt:
     """Run a mutation as one commit, or without a commit if nothing matches.
 
-    Every write accepts `branch`, `if_commit` (write only if the branch is at this commit),
-    `message`, `actor`, and `idempotency_key` (a repeated write returns the first commit again).
-    Updates, upserts, patches and deletes are strict: they fail with a conflict if a node or an edge
-    that they match or name has changed since this graph last showed it, in values that they read or
-    write, or if they match others than before. Everything else is retried internally.
+    Every write accepts `branch`, `if_commit` (write only if the branch is at this commit), `message`, `actor`, and
+    `idempotency_key` (a repeated write returns the first commit again). An update, upsert, patch or delete is strict:
+    it fails with a conflict if a value that it reads or writes has changed since this graph last showed the entity, or
+    if it no longer matches the same entities. All other conflicts are retried internally.
 
-    Raises the language errors, `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
-    `EntityNotFound`, `StatementConflict`, `VersionConflict`, `PreconditionFailed`,
-    `ConcurrentCommit`, and `ReadOnlyError`.
+    Raises a language error if the query is invalid, and `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
+    `EntityNotFound`, `StatementConflict`, `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit` or
+    `ReadOnlyError`.
     """
     call = QueryCall(source, name, {**(params or {}), **values})
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
@@ -96,22 +95,22 @@ def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[W
 def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
     """Add entities, or change those with the same key or `id`.
 
-    An existing entity keeps what its record omits; a property that is given as None becomes null. To
-    replace whole entities, use `load(…, mode="merge")`. Like an update, an upsert fails with a conflict
-    if a value that it sets has changed since this graph last showed it. An edge without an `id` is
-    always new. If a repeated call must not duplicate an edge, give the edge an id, or declare
-    `@unique(src, dst)` in the schema.
+    An existing entity keeps the properties that its record omits; a property whose value is None becomes null. To
+    replace whole entities, use `load(…, mode="merge")`. Like an update, an upsert fails with a conflict if a value that
+    it sets has changed since this graph last showed it. If an edge type has no `@key`, every record without an `id`
+    adds a new edge. If a repeated call must not duplicate edges, declare `@key(src, dst)` in the schema or give the
+    edges ids.
     """
     target = handle.for_branch(options.get("branch"))
     return write_partial_records(target, type_name, normalize_records(records), "upsert", _write_options_of(options))
 
 
 def patch(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
-    """Change existing entities: `patch("Person", {"name": "ann", "age": 31})`.
+    """Change existing entities, as in `patch("Person", {"name": "ann", "age": 31})`.
 
-    Each record names its entity by all members of the key, or by `id`, and has the properties that
-    change. Accepts the same forms as `insert`. Raises `EntityNotFound` if an entity does not exist,
-    and a conflict if a value that it sets has changed since this graph last showed it.
+    Each record identifies its entity by its complete key or by `id`, and contains the properties to change. The records
+    have the same forms as in `insert`. Raises `EntityNotFound` if an entity does not exist, and `VersionConflict` if a
+    value that the patch sets has changed since this graph last showed it.
     """
     target = handle.for_branch(options.get("branch"))
     return write_partial_records(target, type_name, normalize_records(records), "patch", _write_options_of(options))
@@ -145,9 +144,9 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     idempotency_key: str | None = None,
     **values: Any,
 ) -> Receipt:
-    """Set properties of nodes or edges: `update("Person", where="name = $n", set=…, n=…)`.
+    """Set properties of nodes or edges, as in `update("Person", where="name = $n", set=…, n=…)`.
 
-    The keys of nodes and the endpoints of edges cannot be changed.
+    Keys and the endpoints of edges cannot be changed.
     """
     target = handle.for_branch(branch)
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)

@@ -35,7 +35,7 @@ external_blobs_option = click.option(
     "--external-blobs",
     metavar="URI",
     multiple=True,
-    help="Allow blobs given by URIs below URI, such as s3://bucket/prefix; may be repeated",
+    help="Allow blobs from below this location, such as s3://bucket/prefix; may be repeated",
 )
 yes_option = scope_option("--yes", "yes", is_flag=True, help="Skip the confirmation prompt for remote stores")
 

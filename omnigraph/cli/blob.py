@@ -1,7 +1,6 @@
-"""`omnigraph blob`: read, describe and replace one blob.
+"""The `omnigraph blob` command, which reads, describes and replaces one blob.
 
-Bytes go to standard output or, once they are complete, to a file. They are never part of a JSON
-document.
+The bytes are written to standard output or atomically to a file. They are never part of a JSON document.
 """
 
 import re
@@ -34,11 +33,11 @@ _RANGE = re.compile(r"(\d+)-(\d*)")
 @scope_options
 @shared_options
 def blob() -> None:
-    """Read, describe and replace blobs: bytes that belong to a node or an edge."""
+    """Read, describe and replace blobs, which are binary values of nodes and edges."""
 
 
 def _blob_arguments(command: Command) -> Command:
-    """Add the arguments that name one blob."""
+    """Add the arguments that identify one blob."""
     arguments = (
         click.argument("type_name", metavar="TYPE"),
         click.argument("entity_id", metavar="ID"),
@@ -52,7 +51,7 @@ def _blob_arguments(command: Command) -> Command:
 def _read_options(command: Command) -> Command:
     """Add the options that select the state to read."""
     options = (
-        click.option("--branch", help="Branch to read; main unless a snapshot is given"),
+        click.option("--branch", help="Branch to read; default: main unless --snapshot is given"),
         snapshot_option,
         click.option(
             "--kind",
@@ -70,21 +69,21 @@ def _read_options(command: Command) -> Command:
 
 @click.command()
 @_blob_arguments
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write atomically to a file")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write to a file, atomically")
 @click.option(
-    "--range", "byte_range", metavar="A-B", help="Only the bytes from A up to, but excluding, B; A- reads to the end"
+    "--range", "byte_range", metavar="A-B", help="Read only the bytes from A up to and excluding B; A- reads to the end"
 )
 @click.option("--if-match", metavar="ETAG", help="Fail unless the blob has this ETag")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @_read_options
 def get(type_name: str, entity_id: str, property_name: str, out: Path | None, **options: Any) -> None:
-    """Write the bytes of a blob to standard output, or to a file once they are complete.
+    """Write the bytes of a blob to standard output or, atomically, to a file.
 
     ID is the key of a node, or the id of an edge or of a node without a key.
     """
     start, stop = _parse_range(options["byte_range"])
     if out is None and settings().json:
-        raise click.UsageError("--json needs --out: the bytes of a blob are never part of a JSON document")
+        raise click.UsageError("--json requires --out, because the bytes of a blob are never part of a JSON document")
     opened = _open_blob(type_name, entity_id, property_name, options)
     if options["if_match"] is not None:
         opened.require_match(options["if_match"])
@@ -121,18 +120,20 @@ def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> 
 @_blob_arguments
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True, path_type=str))
 @click.option("--media-type", metavar="TYPE", help="Media type to record in the property PROPERTY_media_type")
-@click.option("--if-match", metavar="ETAG", help="Write only if the stored blob has this ETag; * for any blob")
+@click.option("--if-match", metavar="ETAG", help="Write only if the stored blob has this ETag; * matches any blob")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @click.option("--branch", default="main", show_default=True, help="Branch to change")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@click.option("--idempotency-key", metavar="KEY", help="Unique key; a repetition with the same key has no effect")
+@click.option(
+    "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
+)
 @uri_option
 @store_option
 @actor_option
 @shared_options
 def put(type_name: str, entity_id: str, property_name: str, file: str, **options: Any) -> None:
-    """Replace the blob of an existing node with the bytes of FILE, or of standard input for `-`.
+    """Replace the blob of an existing node with the bytes of FILE, or of standard input if FILE is `-`.
 
     The bytes are streamed, so FILE may be larger than memory. ID is the key of the node, or its id
     if the type has no key.
@@ -155,7 +156,7 @@ def put(type_name: str, entity_id: str, property_name: str, file: str, **options
         show.document({**change_document(receipt, graph.actor), "size": size})
     else:
         show.result(
-            f"put {show.count(size, 'byte')} into {type_name} '{entity_id}', {property_name}, on {receipt.branch}"
+            f"put {show.count(size, 'byte')} into {property_name} of {type_name} '{entity_id}' on {receipt.branch}"
         )
     show.warnings(graph.warnings)
 
@@ -168,12 +169,12 @@ def _open_blob(type_name: str, entity_id: str, property_name: str, options: dict
 
 
 def _parse_range(byte_range: str | None) -> tuple[int, int | None]:
-    """Parse a half-open range; an empty or reversed one is refused before anything is opened."""
+    """Parse a half-open range; an empty or reversed range is rejected before anything is opened."""
     if byte_range is None:
         return 0, None
     range_match = _RANGE.fullmatch(byte_range)
     if range_match is None or (range_match[2] and int(range_match[2]) <= int(range_match[1])):
-        raise click.UsageError(f"--range {byte_range}: expected A-B or A- with A < B, such as 0-1024")
+        raise click.UsageError(f"invalid --range {byte_range}; expected A-B or A- with A < B, such as 0-1024")
     return int(range_match[1]), int(range_match[2]) if range_match[2] else None
 
 

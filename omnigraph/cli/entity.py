@@ -93,7 +93,7 @@ def _open_graph(options: dict[str, Any]) -> "Graph":
 
 
 def parse_key(graph: "Graph", type_name: str, kind: str | None, typed_id: str) -> Any:
-    """Parse the key of an entity from the command line, as JSON unless the key is a string."""
+    """Parse an entity key from the command line; the key is parsed as JSON unless its type is String."""
     catalog = graph.schema.ir.catalog
     node_type = None if kind == "edge" else catalog.node(type_name)
     entity_type = node_type or catalog.edge(type_name)

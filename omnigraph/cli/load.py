@@ -44,7 +44,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     type=click.Path(allow_dash=True),
     help="NDJSON, CSV or Parquet files, folders or patterns; - is standard input; may be repeated",
 )
-@click.option("--mode", required=True, type=click.Choice(_MODES), help="What to do with the records")
+@click.option("--mode", required=True, type=click.Choice(_MODES), help="How to apply the records")
 @click.option("--branch", default="main", show_default=True, help="Branch to load into")
 @click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it does not exist")
 @click.option("--format", type=click.Choice(_FORMATS), help="Format of all files; overrides file name suffixes")
@@ -63,7 +63,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 )
 @click.option("--csv-encoding", metavar="NAME", help="Encoding of CSV files, for example cp1252  [default: utf-8]")
 @click.option(
-    "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="Decimal sign in CSV"
+    "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="Decimal separator in CSV"
 )
 @engine_options("for 512 MiB or more")
 @click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
@@ -89,20 +89,20 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @yes_option
 @shared_options
 def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **options: Any) -> None:
-    """Load records: append rejects existing ids, merge replaces them, overwrite replaces types.
+    """Load records: append rejects existing ids, merge replaces entities, overwrite replaces whole types.
 
-    With patch, a record names an existing entity by its key or id, and only the properties that it
-    has change. With delete, the entities that the records name are deleted, nodes with their edges;
-    an edge may also be named by its ends. Entities that do not exist are counted, not rejected.
+    With patch, each record identifies an existing entity by its key or id, and changes only the properties in the
+    record. With delete, the entities that the records identify are deleted, nodes together with their edges; an edge
+    may also be identified by its endpoints. Entities that do not exist are counted and not rejected.
 
     One load is one commit. If a single line is invalid, nothing is written. Files of several
     formats and types may be combined. Records in TYPE=PATH have that type; NDJSON records then have
     no envelope. Without TYPE, a CSV or Parquet file must be named after its type. The endpoints of an edge may be named
     from and to, or src and dst.
 
-    An edge without an id gets a new id in every load, even with merge, so repeating a load
-    duplicates such edges. To prevent this, give edges an "id" in their "data", pass
-    --idempotency-key, or declare @unique(src, dst) in the schema, which rejects the second edge.
+    If an edge type has no @key, an edge without an id gets a new id in every load, even with merge, so repeating a load
+    duplicates such edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their "data",
+    pass --idempotency-key, or declare @unique(src, dst), which rejects the second edge.
     """
     root = resolve_root(uri, store)
     if mode == "overwrite":
@@ -228,8 +228,8 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
     show.result(f"{verb} {preposition} {branch_note}{receipt.branch} (mode: {mode}){details}")
     if receipt.nulled:
         effect = "would remove" if is_dry_run else "removed"
-        show.result(f"merge {effect} values that the input does not have: {_describe_nulled(receipt)}")
-        show.note("hint: --mode patch changes only the properties that the input has")
+        show.result(f"merge {effect} values of properties that the input does not contain: {_describe_nulled(receipt)}")
+        show.note("hint: use --mode patch to change only the properties in the input")
     if receipt.steps:
         show.note(_describe_timing(receipt))
 
@@ -258,7 +258,7 @@ def _describe_by_type(*counts: Mapping[str, int]) -> list[str]:
 
 
 def _describe_nulled(receipt: "Receipt") -> str:
-    """Describe values that became null: `Person.age (2), Person.city (1)`."""
+    """Describe the values that became null, as in `Person.age (2), Person.city (1)`."""
     return ", ".join(
         f"{type_name}.{property_name} ({count})"
         for type_name, counts in receipt.nulled.items()

@@ -86,7 +86,9 @@ class SnapshotNotFound(NotFound):
 class EntityNotFound(NotFound):
     """The entity, or its blob, does not exist."""
 
-    sentence = "[line {line}: ]{entity_kind} type '{type_name}' has no id '{entity_id}'[ with a value for '{property}']"
+    sentence = (
+        "[line {line}: ]no {entity_kind} of type '{type_name}' has the id '{entity_id}'[ and a value for '{property}']"
+    )
     entity_kind: str | None = None
     type_name: str | None = None
     entity_id: str | None = None

@@ -201,7 +201,7 @@ class CommitHasNoParent(ChangeDiffRefused):
 
 
 class ChangeSchemaBoundary(ChangeDiffRefused):
-    """The schema of the newer commit cannot express a value of the older one."""
+    """The schema of the newer commit cannot express a value of the older commit."""
 
     reason = "schema_boundary"
 

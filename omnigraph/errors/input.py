@@ -226,7 +226,7 @@ class AmbiguousAssignment(ClientError):
     sentence = (
         "update of {type_name} '{entity_id}': the match assigns both {first_value} and {second_value} to '{property}'"
     )
-    hint = "add conditions to the match, so that it returns one value for each entity"
+    hint = "add conditions to the match so it returns one value for each entity"
     type_name: str | None = None
     entity_id: str | None = None
     property: str | None = None
@@ -251,7 +251,7 @@ class StatementConflict(ClientError):
     sentence = (
         "{entity_kind} {type_name} '{entity_id}' is touched by two statements: {first_statement} and {second_statement}"
     )
-    hint = "a deleted entity may not be touched by another statement; use two queries in a transaction"
+    hint = "run the statements as separate queries in a transaction; a query must not write an entity that it deletes"
     entity_kind: str | None = None
     type_name: str | None = None
     entity_id: str | None = None
@@ -263,7 +263,7 @@ class ExternalBlobPolicyError(ClientError):
     """The graph does not allow this external blob."""
 
     sentence = "external blob '{uri}' is refused[: {reason}]"
-    hint = "open the graph with external_blobs=[...], or pass the bytes, a pathlib.Path or base64"
+    hint = "open the graph with external_blobs=[...], or pass the bytes, a pathlib.Path or base64 text"
     uri: str | None = None
     reason: str | None = None
 

@@ -117,9 +117,9 @@ class TypeChanges:
 
 @dataclass(frozen=True, slots=True)
 class CommitBlock:
-    """The changes from a commit's first parent to the commit, nodes before edges, then by type and id.
+    """The changes from a commit's first parent to the commit, ordered by kind (nodes first), type and id.
 
-    `schema_change` is what the commit changed in the schema, or None.
+    `schema_change` describes how the commit changed the schema, or is None.
     """
 
     commit: Commit
@@ -262,7 +262,7 @@ def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: C
 def _included_types(
     old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter
 ) -> frozenset[TypeName] | None:
-    """Return the types that a filter includes, by kind and name in either schema; None if it includes all."""
+    """Return the types that a filter includes, by kind and by name in either schema; None means all types."""
     if change_filter.kinds is None and change_filter.type_ids is None:
         return None
     schemas = () if old_snapshot.schema_row == new_snapshot.schema_row else (old_snapshot.schema, new_snapshot.schema)

@@ -58,9 +58,9 @@ def content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: T
 
 
 def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableKey | None:
-    """Return the key that a type of the new snapshot has in the old one, or None if the type is not there.
+    """Return the old snapshot's table key for a type of the new snapshot, or None if the type is missing there.
 
-    Types are matched by identity: a renamed type is the same, and another type of the same name is not.
+    Types are matched by identity: a renamed type is the same type, and a different type with the same name is not.
     """
     if old_snapshot.schema_row == new_snapshot.schema_row:
         return table_key if table_key in old_snapshot.tables else None
@@ -71,9 +71,9 @@ def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 
 
 def find_old_entry(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableEntry | None:
-    """Return the entry of a type of the new snapshot in the old one, or None if the type is not there.
+    """Return the old snapshot's entry for a type of the new snapshot, or None if the type is missing there.
 
-    A type that only the old snapshot has is found by its key there.
+    A type that exists only in the old snapshot is found by its table key.
     """
     old_key = find_old_key(old_snapshot, new_snapshot, table_key) if table_key in new_snapshot.tables else table_key
     return None if old_key is None else old_snapshot.tables.get(old_key)
@@ -98,8 +98,8 @@ def diff_table(
 ) -> TableChanges:
     """Return the changes to one table, with old rows expressed in the type of the new snapshot.
 
-    `compare_all_rows` compares every row by id, as a check on the shortcut. Raises `ChangeSchemaBoundary` if
-    a value of an old row does not fit the new type of its property.
+    With `compare_all_rows`, every row is compared by id; tests use this option to verify the usual shortcuts. Raises
+    `ChangeSchemaBoundary` if a value of an old row does not fit the new type of its property.
     """
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
         old_entry = find_old_entry(old_snapshot, new_snapshot, table_key)
@@ -126,7 +126,7 @@ def diff_table(
 
 
 def _is_replaced(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> bool:
-    """Return whether the new snapshot has another type under the name of a type that it does not have."""
+    """Return whether the new snapshot has a different type with the name of an old type."""
     if table_key not in old_snapshot.tables or table_key not in new_snapshot.tables:
         return False
     return find_transition(new_snapshot.schema.ir, old_snapshot.schema.ir, table_key) is None
@@ -219,7 +219,7 @@ def diff_tables(
     *,
     compare_all_rows: bool = False,
 ) -> TableChanges:
-    """Return the changes from one version of a table to another with the same columns; None is a missing table."""
+    """Return the changes between two versions of a table with the same columns; None stands for a missing table."""
     arrow_schema = row_schema((new_table or old_table).schema)  # type: ignore[union-attr]
     if old_table is None or new_table is None:
         old_rows = arrow_schema.empty_table() if old_table is None else read_rows(old_table, old_table.schema.names)
@@ -234,7 +234,7 @@ def diff_tables(
 def read_differing_rows(
     store: Store, old_table: Table, new_table: Table, *, compare_all_rows: bool = False
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the rows that may differ between two versions, each with the columns of its version."""
+    """Return the rows that may differ between two versions; each row has the columns of its version."""
     same_columns = have_same_columns(old_table, new_table)
     same_place = old_table.location == new_table.location
     if same_place and not compare_all_rows and (same_columns or not contains_hidden_values(old_table, new_table)):

@@ -1,10 +1,10 @@
 """History of one entity: its versions, and the commit that set each property value.
 
-This module walks the commit graph. A version belongs to the commit that created it, on
-any branch. A merge that only carried a version over did not create it; a merge that decided between
-the two sides did. Likewise, a merge sets the properties about which it decided, whichever side it
-chose. All rows are compared in the current schema. Each distinct table content is read once, for a
-single row. Commits that did not touch the table cost nothing.
+This module walks the commit graph. A version belongs to the commit that created it, on any branch. A merge that only
+carried a version over did not create it; a merge that decided between the two sides did create it. Likewise, a merge
+sets the properties that it made a decision about, regardless of the side that it chose. All rows are compared in the
+current schema. Each distinct table content is read once, for a single row. Commits that did not touch the table cost
+nothing.
 """
 
 from collections.abc import Sequence
@@ -53,10 +53,10 @@ class EntityVersion:
 class EntityHistory(list[EntityVersion]):
     """The versions of an entity, newest first.
 
-    All values are expressed in the current schema. `gap` is the newest commit that changed the type and
-    cannot be compared with its predecessor, because the predecessor was cleaned up, or because the current
-    schema cannot express it; `boundary` is then the error that says why. Earlier versions are not listed.
-    If the history is complete, `gap` is None.
+    All values are expressed in the current schema. `gap` is None if the history is complete. Otherwise, it is the
+    newest commit that changed the type and cannot be compared with its predecessor, because a cleanup removed the
+    predecessor or because the current schema cannot express its values; in the latter case, `boundary` is the error
+    that explains why. Earlier versions are not listed.
     """
 
     gap: Commit | None = None
@@ -68,7 +68,7 @@ class EntityHistory(list[EntityVersion]):
         return self.gap is None
 
     def describe_gap(self) -> str:
-        """Return why earlier versions are not listed, or an empty string."""
+        """Return the reason why earlier versions are not listed, or an empty string if all versions are listed."""
         if self.gap is None:
             return ""
         if self.boundary is not None:
@@ -96,7 +96,7 @@ class Blamed:
 
 @dataclass(frozen=True, slots=True)
 class _EntityRow:
-    """The entity's row in one version of its table (empty if there is none), and how it is expressed now."""
+    """The entity's row in one version of its table (empty if missing), and its conversion to the current schema."""
 
     stored_rows: pa.Table
     transition: TypeTransition
@@ -106,7 +106,7 @@ class _EntityRow:
         return not int(self.stored_rows.num_rows)
 
     def express(self, *, with_defaults: bool) -> pa.Table:
-        """Return the row with the current columns; without defaults, properties that it did not have are null."""
+        """Return the row with the current columns; without defaults, properties that the row did not have are null."""
         return self.transition.convert(self.stored_rows, with_defaults=with_defaults)
 
 
@@ -188,7 +188,7 @@ class EntityTracer:
         except HistoryReclaimed:
             return
         except ChangeSchemaBoundary:
-            pass  # the values of the parents cannot be expressed, so this commit has set them
+            pass  # the parents' values cannot be expressed, so all values are credited to this commit
         blamed_commits.update(dict.fromkeys(properties, commit))
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: pa.Table) -> set[str]:
@@ -222,9 +222,9 @@ class EntityTracer:
         return find_merge_bases(our_snapshot, their_snapshot)[0]
 
     def _expressed_row(self, commit_id: str) -> pa.Table | None:
-        """Return the entity at a commit with the current columns, or None if it is absent there.
+        """Return the entity at a commit with the current columns, or None if the commit does not contain it.
 
-        Properties that it did not have yet are null, so that a default is attributed to the commit that added it.
+        Properties that the entity did not have yet are null, so a default is credited to the commit that added it.
         """
         past_row = self._row_at_commit(commit_id)
         return None if past_row is None or past_row.is_absent else past_row.express(with_defaults=False)

@@ -1,8 +1,8 @@
-"""Matches the types of two schemas by their type and property ids, never by name.
+"""Match the types of two schemas by their type and property ids, never by name.
 
-This module compares two schemas with regard to storage: which table each type continues to use, which
-columns that table must have, and how rows of the old type look in the new one. Constraints and
-documentation are not compared.
+This module compares two schemas with regard to storage: which table each type continues to use, which columns that
+table must have, and how rows of the old type are converted to the new type. Constraints and documentation are not
+compared.
 """
 
 from collections.abc import Iterator
@@ -82,7 +82,7 @@ class TypeTransition:
 
     @cached_property
     def _narrowed_names(self) -> dict[str, str]:
-        """The old name of each property whose new type cannot hold every value of the old one, by its new name."""
+        """The old names, by new name, of the properties whose new type cannot hold every value of the old type."""
         return {
             prop.name: old_name
             for prop in self.new_type.properties
@@ -92,17 +92,18 @@ class TypeTransition:
         }
 
     def find_obstacle(self, rows: pa.Table) -> str | None:
-        """Return the new name of a property that cannot hold its value in one of these rows of the old type."""
+        """Return the new name of a property whose new type cannot hold a value in the given rows of the old type."""
         for new_name, old_name in self._narrowed_names.items():
             if not _fits_type(rows[old_name], self.row_schema.field(new_name).type):
                 return new_name
         return None
 
     def convert(self, rows: pa.Table, *, with_defaults: bool = True) -> pa.Table:
-        """Return rows of the old type with the columns of the new one; `find_obstacle` must find none.
+        """Return rows of the old type with the columns of the new type; `find_obstacle` must return None for them.
 
-        Renamed properties follow, dropped ones are left out, and values of another number type are converted.
-        An added property has its default if it is required, or null; without `with_defaults`, it is null.
+        Renamed properties get their new names, dropped properties are omitted, and numbers are converted to the new
+        type. A required property that was added gets its default, and any other added property is null; without
+        `with_defaults`, all added properties are null.
         """
         columns = {
             column.field.name: self._column_for(column, rows, with_defaults=with_defaults).values_for(rows)
@@ -130,7 +131,7 @@ class TypeTransition:
 
 
 def _fits_type(values: pa.ChunkedArray, new_type: pa.DataType) -> bool:
-    """Return whether every value is the same number in another type."""
+    """Return whether the given number type can represent every value exactly."""
     if values.null_count == len(values):
         return True
     if not (_is_number(values.type) and _is_number(new_type)):
@@ -155,7 +156,7 @@ def type_transitions(old_ir: SchemaIR, new_ir: SchemaIR) -> Iterator[TypeTransit
 
 
 def find_transition(old_ir: SchemaIR, new_ir: SchemaIR, new_key: TableKey) -> TypeTransition | None:
-    """Return how a type of the new schema continues a type of the old one, or None if it is new."""
+    """Return the transition of a type from the old to the new schema, or None if the type is new."""
     new_number = new_ir.type_id(new_key.kind, new_key.type_name)
     old_type = next((each for each in _stored_types(old_ir) if _type_number(old_ir, each) == new_number), None)
     return None if old_type is None else TypeTransition(old_ir, new_ir, old_type, type_for_key(new_ir.catalog, new_key))

@@ -1,6 +1,6 @@
-"""Rows that the schema of another state cannot express: which change of the schema is in the way.
+"""Errors for rows that the schema of a different state cannot express, which name the responsible schema change.
 
-This module owns the wording of that refusal. Which rows can be expressed is decided by `matched_types`.
+This module owns the wording of these errors. `matched_types` determines which rows can be expressed.
 """
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from .snapshot import Snapshot
 
 BOUNDARY_HINT = (
     "compare states on the same side of that change: list the commits with `omnigraph log --type {type_name}`,"
-    " or read each state on its own with --at; a feed continues from a new baseline"
+    " or read each state separately with `--at`; to continue a feed, take a new baseline"
 )
 
 
@@ -41,8 +41,8 @@ def replaced_type_error(old_snapshot: Snapshot, new_snapshot: Snapshot, table_ke
     change = describe_type_change(new_snapshot, old_snapshot, table_key)
     type_name = table_key.type_name
     return ChangeSchemaBoundary(
-        f"cannot list the changes of commit '{new_snapshot.commit_id}' for type '{type_name}': it is not the"
-        f" type '{type_name}' of commit {old_snapshot.commit_id}{change}",
+        f"cannot list the changes of commit '{new_snapshot.commit_id}' for type '{type_name}':"
+        f" commit {old_snapshot.commit_id} has a different type '{type_name}'{change}",
         graph_commit_id=new_snapshot.commit_id,
         type_name=type_name,
         hint=BOUNDARY_HINT.format(type_name=type_name),
@@ -52,7 +52,7 @@ def replaced_type_error(old_snapshot: Snapshot, new_snapshot: Snapshot, table_ke
 def describe_obstacle(
     old_snapshot: Snapshot, new_snapshot: Snapshot, transition: TypeTransition, property_name: str
 ) -> str:
-    """Return why rows cannot be expressed: the property, the change that is in the way, and its commit."""
+    """Return the reason why rows cannot be expressed: the property, the responsible schema change, and its commit."""
     old_name = transition.old_property_names[property_name]
     kind, new_type, old_type = transition.new_type.kind, transition.new_type.name, transition.old_type.name
     type_id = transition.new_ir.type_id(kind, new_type)
@@ -68,7 +68,7 @@ def describe_obstacle(
 
 
 def describe_type_change(snapshot: Snapshot, other_snapshot: Snapshot, table_key: TableKey) -> str:
-    """Return which commit dropped or replaced a type, in parentheses, or nothing if it is not known."""
+    """Return the commit that dropped or replaced a type, in parentheses, or an empty string if it is unknown."""
     located = locate_change(snapshot, other_snapshot, lambda ir: _type_id_by_name(ir, table_key))
     if located is None:
         return ""

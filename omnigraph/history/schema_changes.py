@@ -1,7 +1,7 @@
-"""Changes of the schema between two states, as events beside the changes of entities.
+"""Schema changes between two states, reported as events in addition to the changes to entities.
 
-This module compares schemas as the migration planner does, and finds the commit that made a change. It
-reads schemas and the log, never rows.
+This module compares schemas with the migration planner, and finds the commit that made a change. It reads schemas and
+the log, never rows.
 """
 
 from collections.abc import Callable, Iterator, Set
@@ -25,7 +25,7 @@ TypeName = tuple[str, str]  # kind and name
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """What changed in the schema up to a commit, as steps of the migration planner, in their order.
+    """The schema changes up to a commit, as ordered steps of the migration planner.
 
     >>> from omnigraph.lang.schema.migrate.steps import RenameType
     >>> change = SchemaChange("01J", (RenameType(type_kind="node", old="Lamp", new="Light"),))
@@ -46,7 +46,7 @@ class SchemaChange:
         return "\n".join(self.descriptions)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the event as one JSON document; steps have the form of `schema plan`, with a description."""
+        """Return the event as a JSON document; the steps have the same form as in `schema plan`, plus a description."""
         steps = zip(self.steps, self.descriptions, strict=True)
         return {"op": self.op, "steps": [step.to_json() | {"description": line} for step, line in steps]}
 
@@ -54,7 +54,7 @@ class SchemaChange:
 def compare_schemas(
     old_snapshot: Snapshot, new_snapshot: Snapshot, type_names: Set[TypeName] | None = None
 ) -> SchemaChange | None:
-    """Return the change from one schema to the other, optionally only of some types; None if there is none."""
+    """Return the changes from one schema to another, optionally for some types only; None if there are no changes."""
     if old_snapshot.schema_row == new_snapshot.schema_row:
         return None
     old_schema, new_schema = old_snapshot.schema, new_snapshot.schema
@@ -70,7 +70,7 @@ def compare_schemas(
 
 
 def _types_of_step(step: MigrationStep) -> Iterator[TypeName]:
-    """Yield the type that a step changes, by its old and its new name."""
+    """Yield the type that a step changes, under its old name and its new name."""
     if isinstance(step, UnsupportedChange):
         entity_kind, _, entity_name = step.entity.partition(":")
         yield entity_kind, entity_name.partition(".")[0]
@@ -109,9 +109,9 @@ def _properties_of_step(step: MigrationStep) -> set[str]:
 
 
 def locate_change(snapshot: Snapshot, other_snapshot: Snapshot, state_of: StateInSchema) -> LocatedChange | None:
-    """Return the newest commit since the two states diverged that changed what `state_of` returns.
+    """Return the newest commit, since the two states diverged, that changed the result of `state_of`.
 
-    The first state's own commits are searched before those of the other.
+    The commits of the first state are searched before the commits of the second state.
     """
     for searched, excluded in ((snapshot, other_snapshot), (other_snapshot, snapshot)):
         for newer, older in pairwise(_schema_commits(searched, excluded)):
@@ -122,7 +122,7 @@ def locate_change(snapshot: Snapshot, other_snapshot: Snapshot, state_of: StateI
 
 
 def _schema_commits(snapshot: Snapshot, excluded: Snapshot) -> list[tuple[Commit, SchemaRow]]:
-    """Return the commits with a new schema on a first-parent path, newest first, and the one before them."""
+    """Return the commits on a first-parent path that changed the schema, newest first, and the commit before them."""
     try:
         known_ids = excluded.log.ancestors(excluded.commit_id).keys()
         schema_commits = []

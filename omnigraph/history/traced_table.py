@@ -1,6 +1,6 @@
-"""The versions of one type's table in all ancestors of a snapshot, under whatever name the type had.
+"""Find the versions of one type's table in all ancestors of a snapshot, even if the type was renamed.
 
-Types are matched by identity. This module reads schemas only, and only those that differ from the current one.
+Types are matched by identity. This module reads only schemas, and only those that differ from the current schema.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from .snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class TracedVersion:
-    """The table at one commit, and how its rows are expressed in the current schema."""
+    """The table at one commit, and the conversion of its rows to the current schema."""
 
     entry: TableEntry
     schema_row: SchemaRow
@@ -23,7 +23,7 @@ class TracedVersion:
 
 
 def trace_table(snapshot: Snapshot, table_key: TableKey, newest_first: list[Commit]) -> dict[str, TracedVersion]:
-    """Return the table at each commit that has it, by commit id; `newest_first` are ancestors of the snapshot."""
+    """Return the table at each commit that contains it, by commit id; `newest_first` lists the snapshot's ancestors."""
     transitions: dict[SchemaRow, TypeTransition | None] = {}
     schema_rows: dict[str, SchemaRow | None] = {}
     versions: dict[str, TracedVersion] = {}

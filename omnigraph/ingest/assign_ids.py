@@ -128,7 +128,7 @@ def _given_or_new_id(position: int, supplied_id: object, report_fault: FaultCall
 
 
 def _plain_ids(spelled_columns: Sequence[pa.Array]) -> tuple[pa.Array, pa.Array]:
-    """Return ids as if no spelling had to be escaped, and a mask of the rows that need `entity_id`."""
+    """Return ids under the assumption that no key needs escaping, and a mask of the rows that require `entity_id`."""
     if len(spelled_columns) == 1:
         (only_column,) = spelled_columns
         return only_column, pc.or_kleene(pc.is_null(only_column), pc.equal(only_column, ""))
@@ -146,7 +146,7 @@ def _replace_special_ids(
     is_special: pa.Array,
     report_fault: FaultCallback,
 ) -> pa.Array:
-    """Return the ids with those of the masked rows built one by one; a row without a key is reported."""
+    """Rebuild the ids of the masked rows one by one, and return all ids; a row without a key is reported."""
     string_types = [PropertyType(ScalarType.STRING)] * len(key_names)
     positions = np.flatnonzero(is_special.to_numpy(zero_copy_only=False))
     special_columns = [spelled_column.take(pa.array(positions)).to_pylist() for spelled_column in spelled_columns]

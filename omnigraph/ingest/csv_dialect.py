@@ -79,7 +79,7 @@ def find_layout(sample: bytes, options: CsvOptions, names: ColumnNames) -> CsvLa
 
 
 def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> tuple[CsvDialect, list[Cells]]:
-    """Return the dialect that fits the sample best, and its records; the first one wins a tie."""
+    """Return the dialect that fits the sample best, and the parsed records; the first dialect wins a tie."""
     delimiters = DELIMITERS if options.delimiter is None else (options.delimiter,)
     quotes = _QUOTES if options.quote is None else (options.quote,)
     dialects = [CsvDialect(delimiter, quote) for quote, delimiter in product(quotes, delimiters) if quote != delimiter]

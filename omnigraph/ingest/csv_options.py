@@ -19,12 +19,11 @@ _NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "
 class CsvOptions:
     r"""Options for reading CSV files; `delimiter` and `quote` are detected for each file if they are None.
 
-    `delimiter` and `quote` are single ASCII characters, or `quote=""` for files without quoting.
-    `null` is the text, or several texts, of cells without a value; a quoted cell of a String
-    property is never null. `columns` names the columns of files without a header line, for all
-    types or by type; with `header=True`, it replaces the names in the header line. `encoding` is a
-    Python codec name; a byte order mark takes precedence. `decimal` is the decimal sign of numbers,
-    "." or ",".
+    `delimiter` and `quote` are single ASCII characters, or `quote=""` for files without quoting. `null` is the string,
+    or the strings, that represent a missing value; a quoted cell of a String property is never null. `columns` names
+    the columns of files without a header line, for all types or by type; with `header=True`, it replaces the names in
+    the header line. `encoding` is a Python codec name; a byte order mark takes precedence. `decimal` is the decimal
+    separator of numbers, either "." or ",".
 
     >>> CsvOptions(delimiter="tab", null=["", "NA"]).delimiter
     '\t'

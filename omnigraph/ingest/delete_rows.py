@@ -1,7 +1,7 @@
-"""Deletes of a load: the stored rows that its records name, with the edges of deleted nodes.
+"""Find the stored rows that a load deletes: the rows that its records identify, and the edges of deleted nodes.
 
-This module owns how a named row is found. A row that does not exist is counted, not rejected, so a
-repeated load has no effect. Endpoints name an edge only if they name exactly one.
+A row that does not exist is counted and not rejected, so a repeated load has no effect. Endpoints identify an edge only
+if exactly one edge has these endpoints.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,18 +23,18 @@ from omnigraph.values.table_key import TableKey
 from .partial_records import PartialRows
 
 _ENDPOINTS = ("src", "dst")
-_RECORD = "#record"  # the position of a record; `#` cannot occur in the name of a column
+_RECORD = "#record"  # the position of a record; a column name cannot contain `#`
 
 
 @dataclass(slots=True)
 class Deletion:
-    """The stored rows to remove, by table, and the number of named rows that do not exist, by type."""
+    """The stored rows to remove, by table, and the number of rows that were not found, by type."""
 
     removed_rows: dict[TableKey, pa.Table] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
 
     def add(self, key: TableKey, rows: pa.Table) -> None:
-        """Add rows of a table, each at most once."""
+        """Add rows of a table, without duplicates."""
         rows = rows.cast(pa.schema([pa.field(column.name, column.type) for column in rows.schema]))
         known_rows = self.removed_rows.get(key)
         all_rows = rows if known_rows is None else pa.concat_tables([known_rows, rows])
@@ -42,7 +42,7 @@ class Deletion:
         self.removed_rows[key] = all_rows.take(pc.index_in(ids.unique(), value_set=ids))
 
     def to_delta(self, ir: SchemaIR) -> Delta:
-        """Return the changes of all tables."""
+        """Return the changes to all tables."""
         return Delta(
             {key: _removal(ir, key, rows) for key, rows in sorted(self.removed_rows.items()) if rows.num_rows},
             edges_cascaded=True,
@@ -52,7 +52,7 @@ class Deletion:
 def find_deleted_rows(
     catalog: Catalog, records: Mapping[TableKey, PartialRows], lookup: Lookup
 ) -> tuple[Deletion, list[Violation]]:
-    """Return the rows that the records name, with the edges of deleted nodes, and the ambiguous records."""
+    """Return the rows that the records identify, including the edges of deleted nodes, and the ambiguous records."""
     deletion = Deletion()
     violations: list[Violation] = []
     for key, partial_rows in records.items():
@@ -70,7 +70,7 @@ def find_deleted_rows(
 
 
 def _add_rows_by_id(deletion: Deletion, partial_rows: PartialRows, lookup: Lookup) -> int:
-    """Add the stored rows that records name by id; return how many of these do not exist."""
+    """Add the stored rows that records identify by id; return the number of rows that do not exist."""
     key, named_ids = table_key(partial_rows.entity_type), partial_rows.ids.drop_null().unique()
     if not len(named_ids):
         return 0
@@ -82,7 +82,7 @@ def _add_rows_by_id(deletion: Deletion, partial_rows: PartialRows, lookup: Looku
 def _add_edges_by_endpoints(
     deletion: Deletion, partial_rows: PartialRows, lookup: Lookup
 ) -> tuple[int, list[Violation]]:
-    """Add the stored edges that records name by endpoints; return how many do not exist, and the ambiguous ones."""
+    """Add edges that records identify by endpoints; return the number of missing edges and the ambiguous records."""
     key, pairs = table_key(partial_rows.entity_type), _endpoint_pairs(partial_rows)
     wanted_values = {name: as_single_array(pairs[name]).unique() for name in _ENDPOINTS}
     candidates = lookup.find(key, wanted_values, _identity_columns(key), with_row_ids=True)
@@ -97,7 +97,7 @@ def _identity_columns(key: TableKey) -> list[str]:
 
 
 def _endpoint_pairs(partial_rows: PartialRows) -> pa.Table:
-    """Return the distinct endpoints that name edges, each with the line of its first record."""
+    """Return the distinct pairs of endpoints that identify edges, each with the line of its first record."""
     is_pair = pc.is_null(partial_rows.ids)
     pairs = partial_rows.rows.filter(is_pair).select(_ENDPOINTS)
     lines = partial_rows.input_lines[is_pair.to_numpy(zero_copy_only=False)]
@@ -117,12 +117,12 @@ def _ambiguous_records(partial_rows: PartialRows, pairs: pa.Table, edge_counts: 
             f"'{pair['src']}' to '{pair['dst']}'",
             input_line=pairs["#line_min"][int(position)].as_py(),
             edge_text=edge_text,
-            hint="give the id of each edge to delete",
+            hint="specify the id of each edge to delete",
         )
 
 
 def _find_edges_of_deleted(edge_type: EdgeType, deletion: Deletion, lookup: Lookup) -> Iterator[pa.Table]:
-    """Yield the stored edges of deleted nodes, once for each end."""
+    """Yield the stored edges of deleted nodes, once for each deleted endpoint."""
     for column, node_name in zip(_ENDPOINTS, (edge_type.source, edge_type.target), strict=True):
         deleted_nodes = deletion.removed_rows.get(TableKey.node(node_name))
         if deleted_nodes is not None and deleted_nodes.num_rows:

@@ -170,7 +170,7 @@ def _given_columns(buffer: TypeBuffer, prop: PropertyDefinition, values: pa.Arra
 
 
 def _note_given_names(buffer: TypeBuffer, values_by_name: dict[str, pa.Array], json_text: bytes) -> None:
-    """Record which properties the records have; a column of nulls counts if its name occurs with a null."""
+    """Record which properties the records contain; a column of nulls counts if a record has an explicit null."""
     has_null_text = b"null" in json_text
     buffer.given_names.update(
         name

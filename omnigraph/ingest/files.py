@@ -43,9 +43,8 @@ def split_block(block: bytes, max_line_bytes: int) -> Iterator[bytes]:
 def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 << 20) -> Iterator[bytes]:
     r"""Yield the lines of a source, many per block, verbatim except for the final newline.
 
-    Only the beginning of an overlong line is guaranteed. In a compressed source, an overlong line
-    is the last line: the rest is not decompressed. A JSON array of records counts as one line per
-    record.
+    For an overlong line, only its beginning is guaranteed to be returned. In a compressed source, an overlong line is
+    the last line: the rest is not decompressed. A JSON array of records counts as one line per record.
 
     >>> list(iter_blocks(b"a\nb\n\nc", 100)), list(iter_blocks(b"a\n\n", 100))
     ([b'a\nb\n\nc'], [b'a\n'])

@@ -1,7 +1,7 @@
-"""Records of one type that give only some columns, grouped by the columns that they give.
+"""Records of one type that contain only some columns, grouped by the columns that they contain.
 
-This module owns how such a record names its row: by all members of the key, or by `id`. A column that
-a record omits is absent, which is not null. Whether the rows exist is not known here.
+This module owns how such a record identifies its row: by its complete key or by `id`. A column that a record omits is
+absent and not null. This module does not check whether the rows exist.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ _ENDPOINTS = tuple(ENDPOINT_COLUMNS.values())
 
 @dataclass(frozen=True, slots=True)
 class ColumnGroup:
-    """Records that give the same columns: `rows` has their ids and the given columns."""
+    """Records with the same columns; `rows` contains their ids and the given columns."""
 
     rows: pa.Table
     line_numbers: Positions
@@ -47,7 +47,7 @@ class ColumnGroup:
 
 @dataclass(frozen=True, slots=True)
 class PartialRecords:
-    """The records of one type, by the columns that they give."""
+    """The records of one type, grouped by the columns that they contain."""
 
     entity_type: NodeType | EdgeType
     groups: tuple[ColumnGroup, ...]
@@ -64,7 +64,7 @@ class PartialRecords:
 
     @property
     def ids(self) -> list[str]:
-        """The ids in the order of the records."""
+        """The ids, in the order of the records."""
         if not self.groups:
             return []
         line_numbers = np.concatenate([group.line_numbers for group in self.groups])
@@ -73,7 +73,7 @@ class PartialRecords:
         return ordered_ids
 
     def changed_columns(self, group: ColumnGroup) -> dict[str, pa.Array]:
-        """Return the columns of a group that existing rows take: all but the id and the members of the key."""
+        """Return the columns of a group that change existing rows: all columns except the id and the key."""
         identity = {"id", *_key_columns(self.entity_type)}
         return {name: as_single_array(group.rows[name]) for name in group.rows.column_names if name not in identity}
 
@@ -82,7 +82,7 @@ def read_partial_records(ir: SchemaIR, type_name: str, data: Any, verb: Verb) ->
     """Read records, or one table or frame; raise the first problem.
 
     Raises:
-        KeyConflict: two records name the same row.
+        KeyConflict: two records identify the same row.
 
     """
     entity_type = resolve_type(ir.catalog, type_name, ignore_case=True)
@@ -98,7 +98,7 @@ def read_partial_records(ir: SchemaIR, type_name: str, data: Any, verb: Verb) ->
 
 @dataclass(frozen=True, slots=True)
 class _NumberedRecords:
-    """Records with the same members, and their numbers in the input; or a whole table."""
+    """Records with the same members and their positions in the input, or a whole table."""
 
     records: list[dict[str, Any]] | pa.Table
     numbers: list[int]
@@ -161,7 +161,7 @@ def _read_group(
 def _complete_patches(
     entity_type: NodeType | EdgeType, stored_names: set[str], group: _NumberedRecords, first_number: int
 ) -> _NumberedRecords:
-    """Check how patches name their rows; patches of edges get empty endpoints, because intake requires endpoints."""
+    """Check how patches identify their rows; patches of edges get empty endpoints, which intake requires."""
     error = _naming_error(entity_type, stored_names, group)
     if error is not None:
         raise with_line_number(error, first_number)
@@ -186,8 +186,8 @@ def _naming_error(
         return None
     key_text = f"({', '.join(sorted(key_columns))})"
     if key_columns & stored_names:
-        reason = f"only a part of the key {key_text} of {entity_type.name} is given"
-        return InputError(reason=reason, hint="give all members of the key, or only 'id'")
+        reason = f"only part of the key {key_text} of {entity_type.name} is given"
+        return InputError(reason=reason, hint="specify the complete key, or only 'id'")
     has_ids = not isinstance(group.records, pa.Table) or "id" not in stored_names or not group.records["id"].null_count
     if "id" in stored_names and has_ids:
         return None
@@ -196,7 +196,7 @@ def _naming_error(
 
 
 def _narrow_type(entity_type: NodeType | EdgeType, stored_names: set[str], *, keeps_key: bool) -> NodeType | EdgeType:
-    """Return a type with only the given properties and, if the key names the rows, its members."""
+    """Return a type with only the given properties and, if the key identifies the rows, the key properties."""
     key_columns = _key_columns(entity_type) if keeps_key else ()
     read_names = stored_names | set(key_columns)
     return replace(
@@ -229,6 +229,6 @@ def _reject_repeated_rows(partial_records: PartialRecords) -> None:
                     entity_id=entity_id,
                     line=lines[1],
                     first_input_position=lines[0],
-                    hint="give each entity once",
+                    hint="include each entity only once",
                 )
             first_numbers[entity_id] = number

@@ -1,7 +1,7 @@
-"""A JSON array of records, read as if each record were on a line of its own.
+"""Read a JSON array of records as if each record were on its own line.
 
-This module owns how an array is recognised and split; the records themselves are checked like any
-other line. An array is held in memory, unlike NDJSON, so its size is limited.
+This module recognises and splits an array; the records themselves are checked like any other line. Unlike NDJSON, an
+array is held in memory completely, so its size is limited.
 """
 
 import re
@@ -19,7 +19,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|["\[\]{},]')
 
 
 def starts_array(first_bytes: bytes) -> bool:
-    r"""Return whether a text begins with an array of objects; any other array is an invalid line.
+    r"""Return whether the input begins with an array of objects; any other array is an invalid line.
 
     >>> starts_array(b'\n[ {"type"'), starts_array(b'{"type"'), starts_array(b"[]")
     (True, False, False)
@@ -28,9 +28,9 @@ def starts_array(first_bytes: bytes) -> bool:
 
 
 def unwrap_array(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    r"""Yield a text unchanged, or the records of its array, one per line.
+    r"""Yield the input unchanged, or the records of its array, one per line.
 
-    A record stays on the line on which it begins, unless another record is there already.
+    A record keeps the number of the line on which it begins, unless another record is already on that line.
 
     >>> b"".join(unwrap_array(iter([b'[\n{"a":\n1}, {"b": 2},\n', b'{"c": 3}]'])))
     b'\n{"a": 1}\n{"b": 2}\n{"c": 3}'
@@ -63,7 +63,7 @@ def _records_as_lines(text: bytes) -> Iterator[bytes]:
 
 
 def _split_elements(text: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where each element of the array begins and ends, without surrounding spaces."""
+    """Yield the start and end of each array element, without surrounding spaces."""
     depth, element_start = 0, 0
     for token in _TOKEN.finditer(text):
         symbol = token[0]
@@ -83,9 +83,9 @@ def _split_elements(text: bytes) -> Iterator[tuple[int, int]]:
             depth -= 1
             if not depth:
                 if text[token.end() :].strip():
-                    raise _malformed(text, token.end(), "there is text after its end")
+                    raise _malformed(text, token.end(), "unexpected text after the closing bracket")
                 return
-    raise _malformed(text, len(text), "it has no closing bracket")
+    raise _malformed(text, len(text), "the closing bracket is missing")
 
 
 def _strip_span(text: bytes, start: int, end: int) -> tuple[int, int]:

@@ -45,7 +45,7 @@ LoadMode = Literal["append", "merge", "overwrite", "patch", "delete"]
 OnError = Literal["raise", "report"]
 LOAD_MODES = ("append", "merge", "overwrite", "patch", "delete")
 BUFFER_CLASSES: Mapping[str, type[TypeBuffer]] = {"patch": PatchBuffer, "delete": IdentityBuffer}
-"""The buffers of modes whose records are not whole rows."""
+"""The buffer classes of the modes whose records are not whole rows."""
 
 RequireRows = Callable[[Mapping[TableKey, RowFilter | None]], Requirement]
 Stage = Callable[[Sequence[Requirement]], PublishPlan | None]
@@ -63,9 +63,9 @@ class LoadSummary:
 class LoadOutcome:
     """The result of a load: its commit and record counts by type, or the problems that prevented it.
 
-    `ids` are the ids of each type's records in input order, if known. A deletion counts the deleted
-    entities instead of its records, and in `missing` those that did not exist. `nulled` counts, by
-    type and property, the values that a merge removed because the input never has the property.
+    `ids` are the ids of each type's records in input order, if known. For a deletion, the counts are those of deleted
+    entities, and `missing` counts entities that did not exist. `nulled` counts, by type and property, the values that a
+    merge removed because the input does not contain the property.
     """
 
     mode: LoadMode
@@ -88,8 +88,8 @@ class LoadOutcome:
 class ParsedLoad:
     """The records of an input as table changes, and the schema with which they were read.
 
-    `partial_rows` are the records of a patch or a deletion, and `absent_properties` are those that no
-    record of a type has.
+    `partial_rows` are the records of a patch or a deletion, and `absent_properties` lists the properties that no record
+    of a type contains.
     """
 
     mode: LoadMode
@@ -101,7 +101,7 @@ class ParsedLoad:
     absent_properties: Mapping[TableKey, frozenset[str]] = field(default_factory=dict)
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
-        """Return the stored rows that a patch or a deletion depends on."""
+        """Return filters for the stored rows that a patch or a deletion depends on."""
         if self.mode == "delete":
             return deleted_row_filters(self.ir.catalog, self.partial_rows)
         return patched_row_filters(self.partial_rows)
@@ -109,7 +109,7 @@ class ParsedLoad:
 
 @dataclass(slots=True)
 class LoadEffects:
-    """What the last attempt of a load does to stored rows, besides writing its records."""
+    """The effects of a load's last attempt on stored rows, apart from the records that it writes."""
 
     deleted: dict[TableKey, int] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
@@ -118,10 +118,10 @@ class LoadEffects:
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How a load treats its input: error handling, size limits, and whether it is only validated.
+    """Settings for a load: error handling, size limits, and whether the input is only validated.
 
-    `require_rows` returns the requirement that the rows which a patch or a deletion depends on are as
-    the caller has read them; by default, as this process last knew them.
+    `require_rows` returns the requirement that the rows of a patch or a deletion have not changed since the caller read
+    them; by default, since this process last read them.
     """
 
     on_error: OnError = "raise"
@@ -141,10 +141,9 @@ def load(
 ) -> LoadOutcome:
     """Load NDJSON (a path, a file, bytes), records, or tables and frames by type, as one commit.
 
-    An input without records makes no commit. `conditions` are the caller's requirements; without
-    them, an overwrite requires its tables to be unchanged since the start. A patch or a deletion
-    always requires its rows to be unchanged. With `on_error` "report", all problems are collected
-    and returned; if there are any, nothing is written.
+    An input without records makes no commit. `conditions` are the caller's requirements; without them, an overwrite
+    requires its tables to be unchanged since the load started. A patch or a deletion always requires its rows to be
+    unchanged. With `on_error` "report", all problems are collected and returned; if there are any, nothing is written.
     """
     if mode not in LOAD_MODES:
         raise UsageError(reason=f"mode must be one of {', '.join(LOAD_MODES)}, not '{mode}'")
@@ -277,7 +276,7 @@ def _prepare_plan(
 def _resolve_rows(
     txn: WriteTxn, parsed_load: ParsedLoad, lookup: RecordingLookup, effects: LoadEffects, limit: int | None
 ) -> tuple[list[Violation], Stage]:
-    """Check whole rows, and find those that a merge does not change."""
+    """Check whole rows, and find the rows that a merge does not change."""
     delta, violations = check_delta(parsed_load.ir.catalog, parsed_load.delta, lookup, limit=limit)
 
     def count_nulled(table_key: TableKey, stored_rows: pa.Table, new_rows: pa.Table) -> None:
@@ -302,7 +301,7 @@ def _resolve_patch(
 def _resolve_deletion(
     txn: WriteTxn, parsed_load: ParsedLoad, lookup: RecordingLookup, effects: LoadEffects, limit: int | None
 ) -> tuple[list[Violation], Stage]:
-    """Find the rows to delete, and check the rules that their absence may break."""
+    """Find the rows to delete, and check the rules that deleting them may break."""
     catalog = parsed_load.ir.catalog
     deletion, violations = find_deleted_rows(catalog, parsed_load.partial_rows, lookup)
     delta, broken_rules = check_delta(catalog, deletion.to_delta(parsed_load.ir), lookup, limit=limit)

@@ -1,7 +1,7 @@
-"""Records that are not whole rows: patches with some properties, and identities of rows to delete.
+"""Records that are not whole rows: patches with some properties, and references to rows to delete.
 
-This module owns how such a record names its row: by all members of the key, or by `id`; a deleted
-edge may also be named by its endpoints. A property that a record omits is absent, which is not null.
+This module owns how such a record identifies its row: by its complete key or by `id`; a deleted edge may also be
+identified by its endpoints. A property that a record omits is absent and not null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,13 +30,13 @@ from .record_intake import (
 )
 
 Mask = npt.NDArray[np.bool_]
-_MASK_PREFIX = "#given:"  # `#` cannot occur in the name of a property
+_MASK_PREFIX = "#given:"  # a property name cannot contain `#`
 _ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}  # the members of a record by stored column
 _ENDPOINTS = tuple(_ENDPOINT_MEMBERS)
 
 
 def given_mask_name(property_name: str) -> str:
-    """Return the name of the column that tells which records have a property."""
+    """Return the name of the mask column for the records that contain a property."""
     return f"{_MASK_PREFIX}{property_name}"
 
 
@@ -44,8 +44,8 @@ def given_mask_name(property_name: str) -> str:
 class PartialRows:
     """The partial records of one type, with their input positions.
 
-    `rows` has `id`, for edges `src` and `dst`, and for each property that some record has a column of
-    values and a mask of the records that have it.
+    `rows` has the column `id`, the columns `src` and `dst` for edges, and for each property in the records a column of
+    values and a mask of the records that contain it.
     """
 
     entity_type: NodeType | EdgeType
@@ -54,23 +54,23 @@ class PartialRows:
 
     @property
     def ids(self) -> pa.Array:
-        """The ids; null for an edge that is named by its endpoints."""
+        """The ids, which are null for edges that are identified by their endpoints."""
         return as_single_array(self.rows["id"])
 
     @property
     def patched_names(self) -> tuple[str, ...]:
-        """The properties that at least one record has, without the members of the key."""
+        """The properties that at least one record contains, without the key properties."""
         return tuple(
             prop.name for prop in self.entity_type.properties if given_mask_name(prop.name) in self.rows.column_names
         )
 
     def given_mask(self, property_name: str) -> Mask:
-        """Return a mask of the records that have a property."""
+        """Return a mask of the records that contain a property."""
         return _to_mask(self.rows[given_mask_name(property_name)])
 
 
 class PatchBuffer(TypeBuffer):
-    """Patches of one type: each record names its row, and has only the properties that change."""
+    """Patches of one type; each record identifies its row and contains only the properties to change."""
 
     fills_absent: ClassVar[bool] = False
     requires_endpoints: ClassVar[bool] = False
@@ -78,7 +78,7 @@ class PatchBuffer(TypeBuffer):
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """The members of the type's key."""
+        """The properties and endpoints in the type's key."""
         return key_members(self.ir, self.entity_type)
 
     def _build_columns(
@@ -97,7 +97,7 @@ class PatchBuffer(TypeBuffer):
     def _given_columns(
         self, prop: PropertyDefinition, records: Sequence[RecordData], faults: RecordFaults
     ) -> dict[str, pa.Array]:
-        """Return the column and the mask of a property, or nothing if no record has it."""
+        """Return the column and the mask of a property, or nothing if no record contains it."""
         positions = [position for position, record in enumerate(records) if prop.name in record]
         if not positions:
             return {}
@@ -112,7 +112,7 @@ class PatchBuffer(TypeBuffer):
         return {prop.name: _scatter(column, is_given), given_mask_name(prop.name): pa.array(is_given)}
 
     def resolve_ids(self, property_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
-        """Return the ids of the named rows; a record that names none, or names it twice differently, is reported."""
+        """Return the ids of the rows; a record without an identifier, or with two contradictory ones, is reported."""
         self.all_ids_generated = False
         if supplied_ids is None:
             supplied_ids = pa.nulls(row_count, pa.string())
@@ -125,17 +125,17 @@ class PatchBuffer(TypeBuffer):
         return ids
 
     def _ids_of_keys(self, property_rows: pa.Table, faults: RecordFaults, row_count: int) -> pa.Array:
-        """Return the ids of the records that have the whole key; null for others."""
+        """Return the ids of the records that contain the complete key, and null for the other records."""
         masks = {name: _given_records(property_rows, name, row_count) for name in self.key_names}
         if not masks:
             return pa.nulls(row_count, pa.string())
         is_whole = np.logical_and.reduce(list(masks.values()))
-        # Endpoints beside an id are compared with the stored ones, so they may be a part of the key.
+        # Endpoints next to an id are compared with the stored endpoints, so they may be an incomplete key.
         property_masks = [mask for name, mask in masks.items() if name not in _ENDPOINT_MEMBERS]
         is_partial = np.logical_or.reduce([np.zeros(row_count, bool), *property_masks]) & ~is_whole
         for position in np.flatnonzero(is_partial):
-            reason = f"only a part of the key ({self._key_text()}) of {self.entity_type.name} is given"
-            hint = "give all members of the key, or only 'id'"
+            reason = f"only part of the key ({self._key_text()}) of {self.entity_type.name} is given"
+            hint = "specify the complete key, or only 'id'"
             first_fault_recorder(faults)(int(position), InputError(reason=reason, hint=hint))
         if not is_whole.any():
             return pa.nulls(row_count, pa.string())
@@ -151,7 +151,7 @@ class PatchBuffer(TypeBuffer):
         return _scatter(ids, is_whole)
 
     def _is_named_otherwise(self, _property_rows: pa.Table, row_count: int) -> Mask:
-        """Return a mask of the records that name their row neither by id nor by key."""
+        """Return a mask of the records that identify their row in a way other than by id or key."""
         return np.zeros(row_count, bool)
 
     def _key_text(self) -> str:
@@ -180,7 +180,7 @@ class PatchBuffer(TypeBuffer):
         return pa.schema(fields)
 
     def all_rows(self) -> pa.Table:
-        """Return all records as one table, with the properties that at least one of them has."""
+        """Return all records as one table, with the properties that at least one record contains."""
         self.flush()
         if not self.built_tables:
             return pa.schema([self.schema.field(name) for name in self._identity_names()]).empty_table()
@@ -195,13 +195,13 @@ class PatchBuffer(TypeBuffer):
 
 
 class IdentityBuffer(PatchBuffer):
-    """Rows to delete: of each record, only what names the row is read."""
+    """References to rows to delete; only the identifying members of each record are read."""
 
     purpose: ClassVar[str] = "a deletion"
 
     @property
     def read_properties(self) -> tuple[PropertyDefinition, ...]:
-        """The members of the key; other properties are ignored."""
+        """The key properties; other properties are ignored."""
         return tuple(prop for prop in self.entity_type.properties if prop.name in self.key_names)
 
     def _is_named_otherwise(self, property_rows: pa.Table, row_count: int) -> Mask:
@@ -218,12 +218,12 @@ class IdentityBuffer(PatchBuffer):
 
 
 def key_members(ir: SchemaIR, entity_type: NodeType | EdgeType) -> tuple[str, ...]:
-    """Return the members of a type's key in the order of its ids; empty without a key."""
+    """Return the key members of a type in the order in which ids list them; empty if the type has no key."""
     return ordered_key_columns(ir, entity_type.name, entity_type.kind)
 
 
 def _given_records(rows: pa.Table, column_name: str, row_count: int) -> Mask:
-    """Return a mask of the records that have a property or an endpoint."""
+    """Return a mask of the records that contain a property or an endpoint."""
     if column_name not in rows.column_names:
         return np.zeros(row_count, bool)
     if column_name in _ENDPOINT_MEMBERS:
@@ -240,7 +240,7 @@ def _scatter(values: pa.Array, is_present: Mask) -> pa.Array:
 
 
 def _string_ids(supplied_ids: Any, faults: RecordFaults) -> pa.Array:
-    """Return the ids that are strings; others were reported already, except invalid Unicode."""
+    """Return the ids that are strings, and report invalid Unicode; ids of other types have already been reported."""
     if isinstance(supplied_ids, pa.Array) and pa.types.is_string(supplied_ids.type):
         return supplied_ids
     values = supplied_ids.to_pylist() if isinstance(supplied_ids, pa.Array) else list(supplied_ids)

@@ -1,8 +1,8 @@
-"""Patches applied to stored rows: the values that change, and the rules that the new rows break.
+"""Apply patches to stored rows: determine the values that change and the rules that the new rows break.
 
-This module owns what a patch may do. It reads only the properties that the patch has and the rule
-columns that depend on them, so the cost of a patch does not grow with the width of its type. Rows
-that already have the given values are left out. Nothing is written here.
+This module owns what a patch may change. It reads only the patched properties and the columns of the rules that depend
+on them, so the cost of a patch does not grow with the number of properties of its type. Rows that already have the
+given values are omitted. Nothing is written here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from .partial_records import Mask, PartialRows
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
 
-_MISSING_HINT = "a patch changes existing rows only; add new ones with mode 'append' or 'merge'"
+_MISSING_HINT = "add new entities with the mode 'append' or 'merge'; a patch changes only existing ones"
 _ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}
 
 
@@ -37,8 +37,8 @@ _ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}
 class PatchedTable:
     """The rows of one table that a patch changes.
 
-    `rows` has `id`, the patched columns with their new values, and the other columns that rules
-    read. `row_ids`, `addresses` and `input_lines` are aligned with it.
+    `rows` has `id`, the patched columns with their new values, and the other columns that rules read. `row_ids`,
+    `addresses` and `input_lines` are aligned with `rows`.
     """
 
     entity_type: NodeType | EdgeType
@@ -54,7 +54,7 @@ class PatchedTable:
         return table_key(self.entity_type)
 
     def filter(self, is_retained: Mask) -> "PatchedTable":
-        """Return some of the rows."""
+        """Return the rows that a mask selects."""
         return replace(
             self,
             rows=self.rows.filter(pa.array(is_retained)),
@@ -64,7 +64,7 @@ class PatchedTable:
         )
 
     def to_delta(self, rows: pa.Table) -> TableDelta:
-        """Return the change of these rows, given whole or with the columns that rules read."""
+        """Return the change to the given rows, which are complete or contain only the columns that rules read."""
         positions = np.arange(rows.num_rows, dtype=np.int64)
         return TableDelta(
             self.table_key, rows, positions, self.row_ids, self.addresses, self.input_lines, from_records=True
@@ -105,10 +105,10 @@ def apply_patch(
 def resolve_patch(
     partial_rows: PartialRows, lookup: Lookup, columns: Sequence[str]
 ) -> tuple[PatchedTable, Mask, list[Violation]]:
-    """Return the rows that the records name, with these columns and the patched ones, and which of them change.
+    """Return the rows that the records identify, with these and the patched columns, and a mask of changed rows.
 
-    The violations are the records that fit no row; rules are not checked here. A row that several
-    records patch is in the result once for each of them.
+    The violations are the records that match no row; rules are not checked here. A row that several records patch
+    appears in the result once for each record.
     """
     read_columns = list(dict.fromkeys([*columns, *partial_rows.patched_names]))
     partial_rows, stored_rows, violations = _match_stored(partial_rows, lookup, read_columns, None)
@@ -119,7 +119,7 @@ def resolve_patch(
 def _match_stored(
     partial_rows: PartialRows, lookup: Lookup, columns: Sequence[str], limit: int | None
 ) -> tuple[PartialRows, pa.Table, list[Violation]]:
-    """Return the records whose rows exist, these rows in the same order, and the records that fit no row."""
+    """Return the records whose rows exist, these rows in the same order, and the records that match no row."""
     stored_rows = lookup.find(
         table_key(partial_rows.entity_type), {"id": partial_rows.ids.unique()}, columns, with_row_ids=True
     )
@@ -149,13 +149,13 @@ def broken_row_rules(patched: PatchedTable) -> Iterator[Violation]:
 
 
 def held_values(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
-    """Yield the rows whose unique values other stored rows have."""
+    """Yield the rows whose unique values already occur in other stored rows."""
     unique_type = _with_unique_rules(patched.entity_type, patched.patched_names)
     yield from unique_violations(unique_type, patched.to_delta(patched.rows), lookup)
 
 
 def _repeated_patches(partial_rows: PartialRows) -> Iterator[Violation]:
-    """Yield the records that name a row which an earlier record names; their order would matter."""
+    """Yield the records that patch the same row as an earlier record; the result would depend on their order."""
     ids = partial_rows.ids
     if len(ids) == len(ids.unique()):
         return
@@ -180,7 +180,7 @@ def _columns_to_read(entity_type: NodeType | EdgeType, patched_names: Sequence[s
 
 
 def _with_unique_rules(entity_type: NodeType | EdgeType, patched_names: Sequence[str]) -> NodeType | EdgeType:
-    """Return the type with only those `@unique` rules that the patched columns can break."""
+    """Return the type with only the `@unique` rules that the patched columns can break."""
     patched = set(patched_names)
     rules = tuple(
         rule for rule in entity_type.constraints if isinstance(rule, Unique) and not patched.isdisjoint(rule.columns)
@@ -189,7 +189,7 @@ def _with_unique_rules(entity_type: NodeType | EdgeType, patched_names: Sequence
 
 
 def _with_row_rules(patched: PatchedTable) -> NodeType | EdgeType:
-    """Return the type with only the patched properties and their row rules, each of which reads one column."""
+    """Return the type with only the patched properties and their row rules; each rule reads one column."""
     entity_type, names = patched.entity_type, set(patched.patched_names)
     properties = tuple(prop for prop in entity_type.properties if prop.name in names)
     rules = tuple(rule for rule in entity_type.constraints if isinstance(rule, Range | Check) and rule.column in names)
@@ -208,13 +208,13 @@ def _missing_rows(partial_rows: PartialRows, is_missing: Mask) -> Iterator[Viola
 
 
 def _moved_endpoints(partial_rows: PartialRows, stored_rows: pa.Table) -> Iterator[Violation]:
-    """Yield the edges for which the patch names another endpoint than the stored one."""
+    """Yield the edges whose endpoints in the patch differ from the stored endpoints."""
     if not isinstance(partial_rows.entity_type, EdgeType):
         return
     for column_name, member_name in _ENDPOINT_MEMBERS.items():
         given, stored = as_single_array(partial_rows.rows[column_name]), as_single_array(stored_rows[column_name])
         for position in pc.indices_nonzero(pc.fill_null(pc.not_equal(given, stored), False)).to_pylist():
-            reason = f"'{member_name}' is '{stored[position]}', and the endpoints of an edge cannot change"
+            reason = f"'{member_name}' is '{stored[position]}', and endpoints cannot be changed"
             yield Violation(
                 "endpoint",
                 table_key(partial_rows.entity_type),
@@ -223,7 +223,7 @@ def _moved_endpoints(partial_rows: PartialRows, stored_rows: pa.Table) -> Iterat
                 reason,
                 int(partial_rows.input_lines[position]),
                 given[position].as_py(),
-                hint="delete the edge and insert another one",
+                hint="delete the edge and insert a new one",
             )
 
 
@@ -242,7 +242,7 @@ def _filter_records(partial_rows: PartialRows, is_retained: Mask) -> PartialRows
 
 
 def _apply_values(partial_rows: PartialRows, stored_rows: pa.Table) -> tuple[PatchedTable, Mask]:
-    """Return the rows with their new values, and a mask of those that change; both inputs are aligned."""
+    """Return the rows with their new values, and a mask of the rows that change; both inputs are aligned."""
     is_changed = np.zeros(stored_rows.num_rows, bool)
     new_columns = _new_values(partial_rows, stored_rows)
     if new_columns:
@@ -271,7 +271,7 @@ def _new_values(partial_rows: PartialRows, stored_rows: pa.Table) -> dict[str, p
 
 
 def _choose_values(is_given: Mask, given: pa.Array, stored: pa.Array) -> pa.Array:
-    """Return the given values where there are any, and the stored ones elsewhere."""
+    """Return the given values where present, and the stored values elsewhere."""
     if is_given.all():
         return given
     positions = np.arange(len(given), dtype=np.int64)

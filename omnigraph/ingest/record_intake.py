@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _FLUSH_RECORDS = 20_000  # records of one type that are converted to columns together
 RecordData = Mapping[str, Any]
-EndpointIds = tuple[str | None, str | None]  # source and target; None if a partial record omits it
+EndpointIds = tuple[str | None, str | None]  # source and target; None if a partial record omits them
 _NO_VALUES: Mapping[int, Iterable[Any]] = MappingProxyType({})
 RecordFaults = dict[int, list[ClientError]]  # the errors of each record, by its position
 
@@ -48,9 +48,9 @@ def first_fault_recorder(faults: RecordFaults) -> FaultCallback:
 
 @dataclass(slots=True)
 class TypeBuffer:
-    """The records of one type, each a whole row: an absent property has its default value.
+    """The records of one type as whole rows; an absent property gets its default value.
 
-    `given_names` are the properties that at least one record has. Subclasses accept partial records.
+    `given_names` are the properties that at least one record contains. Subclasses accept partial records.
     """
 
     fills_absent: ClassVar[bool] = True
@@ -86,7 +86,7 @@ class TypeBuffer:
 
     @property
     def absent_properties(self) -> frozenset[str]:
-        """The properties that no record had."""
+        """The properties that no record contains."""
         return frozenset(prop.name for prop in self.entity_type.properties) - self.given_names
 
     def add(
@@ -160,9 +160,9 @@ class TypeBuffer:
         return {**built_columns, "id": id_column}
 
     def resolve_ids(self, column_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
-        """Return the ids of `row_count` rows: derived from the key, given, or generated.
+        """Return the ids of `row_count` rows, which are derived from the key, read from the input, or generated.
 
-        `column_rows` has the properties and, for edges, the endpoints.
+        `column_rows` contains the properties and, for edges, the endpoints.
         """
         if self.entity_type.key is not None:
             self.all_ids_generated = False

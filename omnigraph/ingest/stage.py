@@ -97,7 +97,7 @@ def _stage_row_changes(txn: WriteTxn, table: Table, table_delta: TableDelta, row
 
 
 def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
-    """Stage new columns where that writes less, and otherwise whole rows."""
+    """Stage new columns if this writes fewer bytes, and whole rows otherwise."""
     table, columns = txn.table(patched.table_key), patched.rows.select(patched.patched_names)
     if pays_off(table, patch_size(patched), patched.patched_names):
         return stage_patched_columns(txn.store, table, patched.addresses, patched.row_ids, columns)
@@ -107,7 +107,7 @@ def _stage_patch(txn: WriteTxn, patched: PatchedTable) -> StagedChange:
 
 
 def patch_size(patched: PatchedTable) -> PatchSize:
-    """Return what a patch changes."""
+    """Return the number of rows and bytes that a patch changes, and the affected fragments."""
     fragment_ids = np.unique(patched.addresses >> np.uint64(32)).tolist()
     column_bytes = patched.rows.select(patched.patched_names).nbytes
     return PatchSize(frozenset(fragment_ids), patched.rows.num_rows, column_bytes)

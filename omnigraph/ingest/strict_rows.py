@@ -1,7 +1,7 @@
-"""The stored rows that a patch or a deletion depends on, as row filters by table.
+"""Row filters for the stored rows that a patch or a deletion depends on, by table.
 
-A patch depends on the rows that it names, in the properties that it has. A deletion depends on all
-columns of the rows that it names, and on the edges of the nodes among them.
+A patch depends on the patched properties of the rows that it identifies. A deletion depends on all columns of the rows
+that it identifies and, if these are nodes, on their edges.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _NO_PAIRS = pa.table(dict.fromkeys(_ENDPOINTS, NO_IDS))
 
 @dataclass(frozen=True, slots=True)
 class NamedRows:
-    """Rows with certain ids, edges between certain endpoints, and edges at certain nodes."""
+    """A filter for rows with the given ids, edges between the given endpoints, and edges of the given nodes."""
 
     ids: pa.Array
     columns: frozenset[str] | None = None
@@ -34,7 +34,7 @@ class NamedRows:
     target_ids: pa.Array = field(default_factory=lambda: NO_IDS)
 
     def matches(self, _txn: WriteTxn, rows: pa.Table) -> RowMask:
-        """Return a mask of these rows."""
+        """Return a mask of the matching rows."""
         is_match = _is_in(rows, "id", self.ids)
         if len(self.source_ids):
             is_match |= _is_in(rows, "src", self.source_ids)
@@ -49,7 +49,7 @@ class NamedRows:
 
 
 def patched_row_filters(patches: Mapping[TableKey, PartialRows]) -> dict[TableKey, RowFilter | None]:
-    """Return the rows that a patch depends on."""
+    """Return filters for the rows that a patch depends on."""
     return {
         key: NamedRows(partial_rows.ids, frozenset({"id", *partial_rows.patched_names}))
         for key, partial_rows in patches.items()
@@ -57,7 +57,7 @@ def patched_row_filters(patches: Mapping[TableKey, PartialRows]) -> dict[TableKe
 
 
 def deleted_row_filters(catalog: Catalog, records: Mapping[TableKey, PartialRows]) -> dict[TableKey, RowFilter | None]:
-    """Return the rows that a deletion depends on: those that it names, and the edges of nodes among them."""
+    """Return filters for the rows that a deletion depends on: the rows that it identifies, and the edges of nodes."""
     filters: dict[TableKey, RowFilter | None] = {}
     node_ids = {key.type_name: partial_rows.ids for key, partial_rows in records.items() if not key.is_edge}
     for key, partial_rows in records.items():

@@ -60,7 +60,7 @@ def parse_cells(
 def with_decimal_points(
     prop: PropertyDefinition, cells: pa.Array, decimal_sign: str, type_name: str, report_fault: FaultCallback
 ) -> pa.Array:
-    """Return the cells of a number with points as decimal signs; a cell that already has a point is reported."""
+    """Replace the decimal separator in number cells with a point; a cell that already has a point is reported."""
     is_number = prop.type.is_integer or prop.type.scalar.is_float
     if decimal_sign == "." or not is_number or prop.type.is_list or prop.type.is_vector:
         return cells

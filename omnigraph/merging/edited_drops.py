@@ -1,7 +1,7 @@
-"""What one side wrote into a type or property that the other side dropped since the base.
+"""Find the values that one side wrote to a type or property that the other side has dropped since the base.
 
-Such edits are found before the schemas are combined, because they make the drop a conflict. Tables are read
-only if something was dropped. If the drop wins, the edits are listed as discarded changes.
+Such edits are found before the schemas are combined, because they turn the drop into a conflict. Tables are read only
+if something was dropped. If the drop wins, the edits are listed as discarded changes.
 """
 
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ from .table_merge import Choice
 
 @record
 class EditedDrop:
-    """A dropped type or property, and the entities with values that the other side wrote since the base.
+    """A dropped type or property, and the entities in which the other side has written values since the base.
 
-    `property_name` is None for a type; `values` then holds whole entities.
+    If `property_name` is None, the type was dropped, and `values` contains whole entities.
     """
 
     side: Choice
@@ -41,11 +41,11 @@ class EditedDrop:
     values: tuple[tuple[str, Any], ...]
 
     def to_dropped_edit(self) -> DroppedEdit:
-        """Return the edit in the form in which the schema merge takes it."""
+        """Return the edit in the form that the schema merge accepts."""
         return DroppedEdit(self.side, self.type_id, self.property_id, len(self.values))
 
     def is_dropped_in(self, merged_ir: SchemaIR) -> bool:
-        """Return whether a merged schema has neither the type nor, if the edit is about one, the property."""
+        """Return whether the merged schema lacks the edit's type or property."""
         for identity in merged_ir.type_identities:
             if identity.type_id == self.type_id:
                 property_ids = {number for _, number in identity.property_ids}
@@ -99,7 +99,7 @@ def _property_ids(ir: SchemaIR, type_id: int) -> frozenset[int] | None:
 def _dropped_names(
     keeper_ir: SchemaIR, kept_type: NodeType | EdgeType, base_names: dict[str, str], dropper_ids: frozenset[int]
 ) -> dict[str, int]:
-    """Return the properties of the base that only the dropping side lacks, with their ids."""
+    """Return the properties of the base that only the dropping side no longer has, with their ids."""
     numbers = {name: keeper_ir.property_id(kept_type.kind, kept_type.name, name) for name in base_names}
     return {name: number for name, number in numbers.items() if number not in dropper_ids}
 

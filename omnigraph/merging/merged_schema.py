@@ -67,7 +67,7 @@ class MergedSchema:
 
     @cached_property
     def discarded_changes(self) -> tuple[DiscardedChange, ...]:
-        """The values that a side wrote into what the merged schema does not have."""
+        """The values that a side wrote to types or properties that are missing from the merged schema."""
         return tuple(
             discarded
             for edited_drop in self.edited_drops
@@ -77,12 +77,12 @@ class MergedSchema:
 
     @cached_property
     def restored_columns(self) -> dict[TableKey, frozenset[str]]:
-        """The properties of each type that the target dropped since the base and gets back, by their merged names."""
+        """The properties of each type that the target has dropped and the merge restores, by merged name."""
         restored = {table_key: self.dropped_columns(table_key)[0] for table_key in self.our_transitions}
         return {table_key: names for table_key, names in restored.items() if names}
 
     def dropped_columns(self, table_key: TableKey) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the properties of a merged type that each side dropped since the base, ours first."""
+        """Return the properties of a merged type that each side has dropped since the base, ours first."""
         base_transition = find_transition(self.base_ir, self.ir, table_key)
         base_names = frozenset() if base_transition is None else frozenset(base_transition.old_property_names)
         sides = (self.our_transitions.get(table_key), self.their_transitions.get(table_key))

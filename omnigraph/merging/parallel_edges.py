@@ -1,7 +1,7 @@
 """Parallel edges: edges with the same endpoints and properties that both sides added.
 
-They have different ids, so both are kept unless the caller or the schema requests only one. Keyed
-edges are never parallel: equal edges have equal keys, and therefore the same id.
+Parallel edges have different ids, so both are kept unless the caller or the schema requests only one. Keyed edges are
+never parallel: equal edges have equal keys, and therefore the same id.
 """
 
 from collections.abc import Iterator

@@ -64,10 +64,10 @@ class MergePlan:
 
 
 class MergePlanner:
-    """Plans a merge; each table is compared only once, when it is first needed.
+    """Planner for a merge; each table is compared only once, when it is first needed.
 
-    If the schemas of the sides differ, `aligned_tables` compares them. Tables then have their keys and
-    columns in the merged schema, and every comparison runs in this process.
+    If the schemas of the sides differ, `aligned_tables` compares the sides. Tables then have the keys and columns of
+    the merged schema, and every comparison runs in this process.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class MergePlanner:
         }
         for key, offloaded_delta in offloaded_tables.items():
             violations += row_violations(type_for_key(self.catalog, key), offloaded_delta.suspect_rows)
-        if self.aligned_tables is not None:  # a side may have added rules that rows of the other side break
+        if self.aligned_tables is not None:  # one side may have added rules that rows of the other side violate
             for key, table_delta in delta.tables.items():
                 violations += row_violations(type_for_key(self.catalog, key), table_delta.rows)
         conflicts = [*self._contested_conflicts(decisions), *self._rule_conflicts(violations)]
@@ -149,12 +149,12 @@ class MergePlanner:
 
     @property
     def decided_schema_conflicts(self) -> int:
-        """The number of conflicts between schema changes that a strategy has decided."""
+        """The number of schema conflicts that a strategy has resolved."""
         return 0 if self.merged_schema is None else len(self.merged_schema.combined.resolved)
 
     @property
     def merged_schema(self) -> MergedSchema | None:
-        """The combination of the schemas, if they differ."""
+        """The merged schema, or None if the schemas of the sides are equal."""
         return None if self.aligned_tables is None else self.aligned_tables.merged
 
     def _make_table_deltas(

@@ -46,10 +46,10 @@ def sides_from_recursive_base(
     granularity: Granularity,
     result_type: ResultType | None = None,
 ) -> TableSides:
-    """Return the sides of a table relative to the merge of all bases rather than the first base.
+    """Return the sides of a table relative to the merge of all bases instead of the first base.
 
-    `result_type` is given if the sides have different schemas; rows of a side keep the base's values of
-    properties that the side has dropped.
+    `result_type` is set if the sides have different schemas; the rows of a side keep the base's values for properties
+    that the side has dropped.
     """
     result_type = result_type or ResultType(merge_inputs.target_snapshot.schema.ir)
     entity_ids = pa.concat_arrays([changed_ids(first_base_sides.ours), changed_ids(first_base_sides.theirs)]).unique()
@@ -80,7 +80,7 @@ def sides_from_recursive_base(
 def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
     """Return some entities in the merge of all bases, with the columns that their type has in a schema.
 
-    Entities about which the bases disagree are left out.
+    Entities that differ between the bases are omitted.
     """
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
     base_table = _BaseTable(merge_inputs, ir, table_key, entity_ids, "property")
@@ -180,7 +180,7 @@ def _ids_of_both(first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
 
 
 def copy_columns(rows: pa.Table, source_rows: pa.Table, column_names: Iterable[str]) -> pa.Table:
-    """Return rows with some columns of the entities in other rows; entities that are not there have nulls."""
+    """Copy some columns of the same entities from other rows; entities missing from the other rows get nulls."""
     positions = pc.index_in(rows["id"].combine_chunks(), value_set=source_rows["id"].combine_chunks())
     for column_name in column_names:
         column_index = rows.schema.get_field_index(column_name)

@@ -1,7 +1,7 @@
-"""The schema of the recursive merge base of a criss-cross history: several schemas merged in memory.
+"""The schema of the recursive merge base of a criss-cross history, which merges several schemas in memory.
 
-Like the rows of the bases, their schemas are merged pairwise over their own bases, in the order of their
-ids. Bases whose schema changes contradict each other have no common schema, and the merge is refused.
+Like the rows of the bases, their schemas are merged pairwise over their own bases, in the order of their ids. If the
+schema changes of the bases contradict each other, there is no common schema and the merge fails.
 """
 
 from omnigraph.errors import SchemaMismatch
@@ -45,7 +45,7 @@ def _contradiction_error(merge_inputs: MergeInputs, conflicts: tuple[SchemaConfl
     source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
     details = "".join(f"; {conflict}" for conflict in conflicts[:1])
     return SchemaMismatch(
-        f"branches '{source}' and '{target}' have several merge bases with contradicting schemas{details}",
+        f"branches '{source}' and '{target}' have several merge bases with contradictory schemas{details}",
         source=source,
         target=target,
         hint=COPY_DATA_HINT.format(source=source, target=target),

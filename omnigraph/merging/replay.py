@@ -1,10 +1,9 @@
 """Replay commits: apply one commit to a branch (cherry-pick), or undo one commit or a range (revert).
 
-Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the
-commit's parent is the base and the commit is the other side; in a revert, the roles are swapped.
-A range is replayed as the difference between its two ends. Rows are expressed in the schema of the
-branch, which stays as it is, and are written anew, so that no old table version is referenced. Rule
-violations, and entities that changed after the commit, are conflicts.
+Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the commit's parent is the base
+and the commit is the other side; in a revert, the roles are swapped. A range is replayed as the difference between its
+first and last state. Rows are expressed in the schema of the branch, which does not change, and are written again, so
+no old table version is referenced. Rule violations, and entities that changed after the commit, are conflicts.
 """
 
 from collections.abc import Mapping
@@ -169,8 +168,8 @@ def _parent_snapshot(commit_snapshot: Snapshot, mainline: int | None) -> Snapsho
         raise InputError(
             f"commit {commit.id} changed only the schema{steps}: only changes to data can be reverted or cherry-picked",
             reason="schema commit",
-            hint="apply the schema that you want with `omnigraph schema apply`; the earlier one is shown by `omnigraph"
-            f" schema show --snapshot {parent_snapshot.commit_id}`, and dropped data can still be read there",
+            hint="apply the desired schema with `omnigraph schema apply`; to show the earlier schema, run `omnigraph"
+            f" schema show --snapshot {parent_snapshot.commit_id}`; this snapshot also contains dropped data",
         )
     return parent_snapshot
 

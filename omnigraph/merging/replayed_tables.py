@@ -1,7 +1,7 @@
-"""The tables of a replay across schema changes: two past states, expressed in the schema of the branch.
+"""The tables of a replay across schema changes, which express two past states in the schema of the branch.
 
-The schema of the branch stays as it is. A replay is refused if it would write rows that this schema cannot
-express; the error names the change of the schema that is in the way.
+The schema of the branch does not change. A replay fails if it would write rows that this schema cannot express; the
+error names the responsible schema change.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def align_replay(merge_inputs: MergeInputs) -> "ReplayedTables | None":
 
 @dataclass(frozen=True)
 class ReplayedTables(AlignedTables):
-    """The tables of a replay: the base and the source are expressed in the schema of the target."""
+    """The tables of a replay, with the base and the source expressed in the schema of the target."""
 
     @cached_property
     def _base_transitions(self) -> _Transitions:
@@ -79,13 +79,13 @@ class ReplayedTables(AlignedTables):
         return content_differs(self.merge_inputs.base_snapshot, self.merge_inputs.source_snapshot, source.old_key)
 
     def compare_sides(self, table_key: TableKey, granularity: Granularity) -> TableSides:
-        """Return the changes since the base, of the target and of the state to replay."""
+        """Return the changes that the target and the replayed state have made since the base."""
         merge_inputs = self.merge_inputs
         base = merge_inputs.base_snapshot, self._base_transitions.get(table_key)
         source = merge_inputs.source_snapshot, self._source_transitions.get(table_key)
         target = merge_inputs.target_snapshot, self.merged.our_transitions[table_key]
         their_changes = self._compare(table_key, base, source)
-        # Entities that are not replayed may have values in the base that do not fit the target.
+        # Entities that are not replayed may have values in the base that do not fit the target's schema.
         our_changes = self._compare(table_key, base, target, only_ids=their_changes.ids)
         return TableSides(table_key, our_changes, their_changes, granularity)
 
@@ -116,7 +116,7 @@ class ReplayedTables(AlignedTables):
                 has_rows = any(entry is not None and entry.row_count for entry in entries)
                 if has_rows and content_differs(other, snapshot, table_key):
                     change = describe_type_change(target, snapshot, table_key)
-                    raise self._refusal(f"type '{table_key.type_name}' does not exist there any more{change}")
+                    raise self._refusal(f"type '{table_key.type_name}' no longer exists there{change}")
 
     def _misfit_error(self, snapshot: Snapshot, transition: TypeTransition, property_name: str) -> SchemaMismatch:
         target = self.merge_inputs.target_snapshot

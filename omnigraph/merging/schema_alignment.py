@@ -33,13 +33,13 @@ from .merged_schema import MergedSchema
 from .recursive_base import ResultType, copy_columns, merged_base_rows, sides_from_recursive_base
 from .table_merge import Granularity, TableSides
 
-TypeState = tuple[Snapshot, TypeTransition]  # a state, and how its rows of a type are expressed
-Refuse = Callable[[Snapshot, TypeTransition, str], OmnigraphError]  # with the property that cannot hold a value
+TypeState = tuple[Snapshot, TypeTransition]  # a state, and the conversion of its rows of a type
+Refuse = Callable[[Snapshot, TypeTransition, str], OmnigraphError]  # called with the property that cannot hold a value
 
 
 @dataclass(frozen=True)
 class AlignedTables:
-    """The tables of a merge whose sides have different schemas, with keys and columns of the merged schema."""
+    """The tables of a merge whose sides have different schemas, with the keys and columns of the merged schema."""
 
     merge_inputs: MergeInputs
     merged: MergedSchema
@@ -50,11 +50,11 @@ class AlignedTables:
         return self.merged.catalog
 
     def lookup(self, target_lookup: RecordingLookup) -> Lookup:
-        """Return a lookup in the target's tables that takes and returns columns of the merged schema."""
+        """Return a lookup in the target's tables that accepts and returns columns of the merged schema."""
         return AlignedLookup(target_lookup, self.merged)
 
     def changed_tables(self) -> list[TableKey]:
-        """Return the merged types whose rows the source changed, or that the target lacks in whole or in part."""
+        """Return the merged types whose rows the source changed, or that are missing or incomplete in the target."""
         merged, source = self.merged, self.merge_inputs.source_snapshot
         return sorted(
             table_key
@@ -83,7 +83,7 @@ class AlignedTables:
         )
 
     def _has_several_bases(self, table_key: TableKey) -> bool:
-        """Return whether the sides of a table started from more than one content."""
+        """Return whether the merge bases contain different versions of the table."""
         contents = set()
         for base_snapshot in self.merge_inputs.base_snapshots:
             transition = find_transition(base_snapshot.schema.ir, self.merged.ir, table_key)
@@ -92,7 +92,7 @@ class AlignedTables:
         return len(contents) > 1
 
     def restored_rows(self, table_key: TableKey) -> pa.Table:
-        """Return the target's rows that get back values of properties that the target dropped since the base."""
+        """Return the target's rows with restored values of properties that the target has dropped since the base."""
         merged = self.merged
         restored_columns = merged.restored_columns.get(table_key, frozenset())
         if not restored_columns:
@@ -104,7 +104,7 @@ class AlignedTables:
         return our_rows.filter(reduce(pc.or_, has_values))
 
     def discarded_changes(self) -> tuple[DiscardedChange, ...]:
-        """Return the values that one side wrote into what the merged schema does not have."""
+        """Return the values that one side wrote to types or properties that are missing from the merged schema."""
         return self.merged.discarded_changes
 
 
@@ -140,9 +140,9 @@ def _aligned_changes(
     merged_ir: SchemaIR,
     table_key: TableKey,
 ) -> TableChanges:
-    """Return what a side changed since the base, both in the columns of the merged schema.
+    """Return a side's changes since the base, in the columns of the merged schema.
 
-    A property that the side dropped and the merged schema has is not a change: its rows keep the base's values.
+    If the side dropped a property that the merged schema has, this is not a change: its rows keep the base's values.
     """
     side_snapshot, transition = side
     if transition is None:
@@ -160,13 +160,13 @@ def _aligned_changes(
 
 
 def _misfit_error(snapshot: Snapshot, transition: TypeTransition, property_name: str) -> SchemaMismatch:
-    """Return the error for a value that does not fit the merged schema, whose type a decision has chosen."""
+    """Return the error for a value that does not fit the type that a conflict decision chose for the merged schema."""
     subject = f"{transition.new_type.name}.{property_name}"
     return SchemaMismatch(
         f"values of '{snapshot.branch}' do not fit {subject} of the merged schema",
         source=snapshot.branch,
         target=snapshot.branch,
-        hint=f"decide the conflict about {subject} for the other side, or change the values first",
+        hint=f"resolve the conflict about {subject} in favour of the other side, or change the values first",
     )
 
 
@@ -186,9 +186,9 @@ def compare_in_schema(
     keeps_dropped: bool = False,
     only_ids: pa.Array | None = None,
 ) -> TableChanges:
-    """Return the changes to a type between two states, in the columns that it has in a third schema.
+    """Return the changes to a type between two states, in the columns that the type has in a third schema.
 
-    `keeps_dropped` gives new rows the old values of properties that the new state does not have. `refuse` returns
+    With `keeps_dropped`, new rows keep the old values of properties that the new state does not have. `refuse` returns
     the error for a value that does not fit the third schema.
     """
     (old_snapshot, old_transition), (new_snapshot, new_transition) = old, new

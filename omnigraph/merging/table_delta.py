@@ -59,7 +59,7 @@ def make_table_delta(
 
 
 def with_restored_rows(table_delta: TableDelta, restored_rows: pa.Table) -> TableDelta:
-    """Return a delta that also writes rows of the target, except those that it writes or removes anyway."""
+    """Return a delta that also writes the given rows of the target, unless it already writes or removes them."""
     touched_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
     added_rows = restored_rows.filter(pc.invert(pc.is_in(restored_rows["id"], value_set=touched_ids)))
     if not added_rows.num_rows:

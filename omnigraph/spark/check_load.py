@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[int]]:
     """Return the violations of rules that involve all records, and the positions of replaced records."""
     violations: list[Violation] = []
-    is_patch = context.load_job.mode == "patch"  # a patch moves no edge
+    is_patch = context.load_job.mode == "patch"  # a patch never moves an edge
     lost_endpoints, duplicate_free_keys = ([], frozenset()) if is_patch else lost_endpoint_violations(context)
     repeated_ids = _find_repeated_ids(context, context.input_keys - duplicate_free_keys)
     violations += _repeated_id_violations(context, repeated_ids)
@@ -110,7 +110,7 @@ def _repeated_id_violations(context: LoadCheckContext, repeated: PositionsById) 
 
 
 def _key_text(context: LoadCheckContext, entity_type: NodeType | EdgeType, entity_id: str) -> str:
-    """Return the key values of an id in the order in which messages name the key columns."""
+    """Return the key values of an id in the order in which messages list the key columns."""
     key_columns = ordered_key_columns(context.load_job.schema_ir, entity_type.name, entity_type.kind)
     if len(key_columns) == 1:
         return entity_id
@@ -129,7 +129,7 @@ def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]
         unique_columns = unique_groups(entity_type)[group_number]
         for position in positions[1:]:
             if context.load_job.mode == "patch" and ids_by_position[position] == ids_by_position[positions[0]]:
-                continue  # patches of the same row, which is reported already
+                continue  # patches of the same row, which are already reported
             yield Violation(
                 "@unique",
                 context.load_job.table_keys[type_number],

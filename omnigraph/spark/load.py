@@ -79,9 +79,9 @@ StepNameCallback = Callable[[str], object]
 class BulkLoad:
     """The options of a load: files or DataFrames by type, the mode, and whether it is a dry run.
 
-    `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit the size
-    of a fragment. `on_step` is called with the name of each step. `require_rows` returns the
-    requirement of a patch or a deletion that its rows are as the caller has read them.
+    `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit the size of a fragment.
+    `on_step` is called with the name of each step. `require_rows` returns a patch's or deletion's requirement that its
+    rows have not changed since the caller read them.
     """
 
     mode: LoadMode
@@ -240,7 +240,7 @@ class LoadAttempt:
             return None
         if load_job.mode == "patch":
             collected = write_patches(self.spark, load_job, task_reports, collected)
-        elif replaced_positions:  # some records are replaced by later ones, so write again without them
+        elif replaced_positions:  # later records replace some records, so write again without the replaced records
             second_reports = self.run_tasks(replace(load_job, skipped_positions=replaced_positions), pieces)
             collected = collect_reports(second_reports)
             second_reports.unpersist()
@@ -248,7 +248,7 @@ class LoadAttempt:
         return self._make_plan(txn, load_job, staged_tables, input_keys) if staged_tables else None
 
     def _require_rows(self, txn: WriteTxn, row_filters: Mapping[TableKey, RowFilter | None]) -> None:
-        """Check that the rows which the load depends on are as the caller has read them; a failure is final."""
+        """Check that a patch's or deletion's rows have not changed since the caller read them; a failure is final."""
         if self.bulk_load.require_rows is None:
             return
         try:
@@ -265,7 +265,7 @@ class LoadAttempt:
         task_reports: "DataFrame",
         collected: Sequence[TaskReport],
     ) -> PublishPlan | None:
-        """Find the rows that the records name, on the driver, which must list the removed rows anyway."""
+        """Find the rows to delete on the driver, which must list the removed rows anyway."""
         named_rows = collect_named_rows(load_job, task_reports)
         self._require_rows(txn, deleted_row_filters(load_job.schema_ir.catalog, named_rows))
         delta, violations, self.effects = find_deletion(load_job, named_rows)

@@ -12,7 +12,7 @@ from .task_reports import LineCountReport, RejectReport, TaskReport, select_repo
 def locate_problems(
     pieces: Sequence[InputPiece], collected: Sequence[TaskReport], violations: Iterable[Violation]
 ) -> list[LoadProblem]:
-    """Return the records that could not be read, and the violations that these do not explain."""
+    """Return the records that could not be read, and the violations that these records do not explain."""
     line_counts = {report.piece_number: report.line_count for report in select_reports(collected, LineCountReport)}
     problems = ProblemCollector()
     for report in select_reports(collected, RejectReport):

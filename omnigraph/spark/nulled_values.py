@@ -1,4 +1,4 @@
-"""The values that a merge on Spark removes, of properties that no piece of the input has."""
+"""Count the values that a merge on Spark removes because no piece of the input contains their property."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

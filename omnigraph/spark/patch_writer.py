@@ -1,8 +1,8 @@
-"""Write the patched rows of a load on Spark, fragment by fragment, after everything was checked.
+"""Write the patched rows of a load on Spark, fragment by fragment, after all records have been checked.
 
-The tasks of the load report patched rows packed by fragment; here all patches of one fragment meet
-in one task. A type whose patches cover much of their fragments gets new columns; the rows of any
-other type are replaced as whole rows.
+The tasks of the load report patched rows grouped by fragment; this module collects all patches of a fragment in one
+task. If the patches of a type change many rows of their fragments, new columns are written; otherwise, whole rows are
+replaced.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
     from .stage import LoadJob
 
-_PACKED_ROWS = 1 << 16  # rows packed together
+_PACKED_ROWS = 1 << 16  # rows in one packed report
 ReportBatches = Iterator[pa.RecordBatch]
 
 
 def report_patched_rows(type_number: int, patched: "PatchedTable") -> ReportBatches:
-    """Yield the patched rows by fragment, and their sizes."""
+    """Yield the patched rows of each fragment, and their sizes."""
     columns = patched.rows.select(patched.patched_names)
     located = columns.append_column("_rowid", pa.array(patched.row_ids))
     located = located.append_column("_rowaddr", pa.array(patched.addresses))
@@ -66,7 +66,7 @@ def report_patched_rows(type_number: int, patched: "PatchedTable") -> ReportBatc
 
 @dataclass(frozen=True, slots=True)
 class PatchPlan:
-    """How the patches of one type are written: with which columns, and whether as new columns."""
+    """The plan for the patches of one type: the columns to write, and whether to write only these or whole rows."""
 
     column_names: tuple[str, ...]
     writes_columns: bool
@@ -75,7 +75,7 @@ class PatchPlan:
 def write_patches(
     spark: "SparkSession", load_job: "LoadJob", task_reports: "DataFrame", collected: Sequence[TaskReport]
 ) -> list[TaskReport]:
-    """Write all patched rows, and return the reports of the tasks that did so."""
+    """Write all patched rows, and return the reports of the tasks."""
     sizes = select_reports(collected, PatchedRowsReport)
     plans = _plan_patches(load_job, sizes)
     fragment_count = len({(report.table_key, report.fragment_id) for report in sizes})
@@ -104,7 +104,7 @@ def _plan_patches(load_job: "LoadJob", sizes: Sequence[PatchedRowsReport]) -> di
 def _make_patch_task(
     load_job: "LoadJob", plans: Mapping[TableKey, PatchPlan]
 ) -> Callable[[ReportBatches], ReportBatches]:
-    """Return the Spark function that writes packed rows, which come in the order of types and fragments."""
+    """Return the Spark function that writes packed rows; its input is ordered by type and fragment."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         packed_rows = (row for batch in batches for row in batch.to_pylist())
@@ -164,7 +164,7 @@ def _replace_rows(
 
 
 def _unpack_rows(table: Table, column_names: Sequence[str], payloads: Sequence[bytes]) -> pa.Table:
-    """Return packed rows with all patched columns; a column that a record's piece does not have is read."""
+    """Return packed rows with all patched columns; columns missing from a record's piece are read from the table."""
     schema = row_schema(table.schema)
     fields = [pa.field("_rowid", pa.int64()), pa.field("_rowaddr", pa.uint64())]
     target = pa.schema([*fields, *(schema.field(name) for name in column_names)])

@@ -1,4 +1,4 @@
-"""The stored rows that a patch on Spark depends on: those that its records name, by id.
+"""The stored rows that a patch on Spark depends on, which are found by the ids in its records.
 
 The ids are collected only if another writer has changed the type since the caller read it.
 """
@@ -21,7 +21,7 @@ from .task_reports import RecordCountReport, select_reports
 
 @dataclass(slots=True)
 class PatchedRecords:
-    """The rows of one type that a patch names, and the columns that it has."""
+    """The rows of one type that a patch identifies, and the columns that it contains."""
 
     context: LoadCheckContext
     table_key: TableKey
@@ -29,7 +29,7 @@ class PatchedRecords:
     _ids: pa.Array | None = field(default=None, init=False)
 
     def matches(self, _txn: WriteTxn, rows: pa.Table) -> RowMask:
-        """Return a mask of these rows."""
+        """Return a mask of the matching rows."""
         if self._ids is None:
             self._ids = as_single_array(self.context.key_rows(self.table_key).select("id").toArrow()["id"])
         is_match: RowMask = pc.is_in(as_single_array(rows["id"]), value_set=self._ids).to_numpy(zero_copy_only=False)
@@ -37,7 +37,7 @@ class PatchedRecords:
 
 
 def patched_row_filters(context: LoadCheckContext) -> dict[TableKey, RowFilter | None]:
-    """Return the rows that a patch depends on, in the properties that the input has for their type."""
+    """Return filters for the rows that a patch depends on, limited to the properties that the input contains."""
     given_names: dict[TableKey, set[str]] = {}
     for report in select_reports(context.collected, RecordCountReport):
         given_names.setdefault(report.table_key, set()).update(report.given_names)

@@ -37,7 +37,7 @@ def key_batches(
 def tuple_batches(
     entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions
 ) -> ReportBatches:
-    """Return `TUPLE_ROWS`; a key needs no tuple, because it determines the id."""
+    """Return `TUPLE_ROWS` batches; a key needs no tuple, because it determines the id."""
     for group_number, unique_columns in enumerate(unique_groups(entity_type)):
         tuple_texts = encode_tuples(entity_type, rows, unique_columns)
         has_value = pc.is_valid(tuple_texts).to_numpy(zero_copy_only=False)

@@ -235,7 +235,7 @@ class PieceLoader:
             yield RowViolationReport(violation).to_batch()
 
     def _report_patch(self, table_key: TableKey, partial_rows: PartialRows) -> ReportBatches:
-        """Report the rows that patches change; they are written when all records have been checked."""
+        """Report the rows that patches change; the rows are written after all records have been checked."""
         entity_type = partial_rows.entity_type
         patched, is_changed, violations = resolve_patch(partial_rows, self.lookup, rule_columns(entity_type))
         yield from self._report_invalid([*violations, *broken_row_rules(patched)])
@@ -347,7 +347,7 @@ class PieceLoader:
 
 
 def named_rows(type_number: int, rows: pa.Table, positions: Positions) -> pa.RecordBatch:
-    """Return what the records of a deletion name, with the columns of `KEY_ROWS`."""
+    """Return the references in the records of a deletion, with the columns of `KEY_ROWS`."""
     endpoints = {name: rows[name] for name in ("src", "dst") if name in rows.column_names}
     return KEY_ROWS.batch(rows.num_rows, type=type_number, id=rows["id"], spot=positions, **endpoints)
 

@@ -113,7 +113,7 @@ class LineCountReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class RecordCountReport(TaskReport):
-    """The number of records of a type in a piece, whether the piece truncates the type, and their properties."""
+    """The number of a type's records in a piece, their properties, and whether the piece truncates the type."""
 
     kind: ClassVar[str] = "count"
     table_key: TableKey
@@ -138,7 +138,7 @@ class RecordCountReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class NulledValuesReport(TaskReport):
-    """The values of stored rows that a merge replaces with null, by property."""
+    """The number of stored values that a merge replaces with null, by property."""
 
     kind: ClassVar[str] = "nulled"
     table_key: TableKey
@@ -289,7 +289,7 @@ class ReportedTypeReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class PatchedRowsReport(TaskReport):
-    """The size of patched rows of one fragment, and the properties that their records have."""
+    """The size of the patched rows of one fragment, and the properties that their records contain."""
 
     kind: ClassVar[str] = "patch_size"
     table_key: TableKey
@@ -316,7 +316,7 @@ class PatchedRowsReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class PatchedColumnsReport(TaskReport):
-    """A stored fragment to which a task gave new columns."""
+    """A stored fragment for which a task wrote new columns."""
 
     kind: ClassVar[str] = "patched_columns"
     table_key: TableKey

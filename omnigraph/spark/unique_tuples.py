@@ -1,7 +1,7 @@
 """Encode the tuples of `@unique` constraints as strings that are equal if and only if all values are equal.
 
-This module owns the encoding of the tuples, with which Spark groups tuples of several columns as
-one column. A key needs no tuple, because it determines the id.
+This module owns the encoding, with which Spark can group tuples of several columns as one column. A key needs no tuple,
+because it determines the id.
 """
 
 from collections.abc import Sequence

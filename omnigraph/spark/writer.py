@@ -172,7 +172,7 @@ def _report_problems(task_report: WriteTaskReport, problems: Iterable[LoadProble
 
 
 def _complete_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Table) -> pa.Table:
-    """Return the whole rows that patches produce; those that fit no stored row are reported."""
+    """Return the whole rows that patches produce; patches that match no stored row are reported."""
     partial_rows = PartialRows(type_write.entity_type, rows, np.zeros(rows.num_rows, np.int64))
     pinned_table = type_write.pinned_graph.table(type_write.table_key)
     patched, _, violations = resolve_patch(

@@ -1,7 +1,7 @@
-"""Read one stored blob by byte ranges, through the table version that it belongs to.
+"""Read byte ranges of one stored blob from its table version.
 
-Memory holds only the requested range. A blob whose file is missing or too short raises
-`BlobIntegrityError`; a failing store raises `StorageError`. This module never writes.
+Only the requested range is held in memory. A missing or truncated blob file raises `BlobIntegrityError`; a failing
+store raises `StorageError`. This module never writes.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from .large_blobs import blob_file_name
 from .store import Store
 from .table import Table, data_files
 
-_SEPARATE_FILE_KINDS = (1, 2)  # packed with other blobs, or in a file of its own; 0 is inside the data file
+_SEPARATE_FILE_KINDS = (1, 2)  # packed with other blobs, or in a separate file; 0 means inside the data file
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class StoredBlob:
 
     @property
     def identity(self) -> str:
-        """A name for the stored bytes, which never change: data file, position in it and column."""
+        """An identifier for the stored, immutable bytes: the data file, the position in the file, and the column."""
         return f"{self._data_files()[0]}:{self.address & 0xFFFFFFFF}:{self.column}"
 
     def file_names(self) -> list[str]:
-        """Return the root-relative names of the files of the row's fragment, with its blob files."""
+        """Return the root-relative file names of the row's fragment, including its blob files."""
         fragment_files = self._data_files()
         blob_files = [
             listed_object.name
@@ -61,14 +61,14 @@ class StoredBlob:
         return data_files(self.table, [self.table.dataset.get_fragment(self.address >> 32).metadata])
 
     def _raise_if_damaged(self, error: Exception) -> None:
-        """Raise `BlobIntegrityError` if the blob's file is proved to be missing or too short."""
+        """Raise `BlobIntegrityError` if the blob's file is certainly missing or too short."""
         descriptor = self._read_descriptor()
         if descriptor is None or descriptor["kind"] not in _SEPARATE_FILE_KINDS:
             return
         try:
             sizes = self._list_blob_sizes(blob_file_name(descriptor["blob_id"]))
         except StorageError:
-            return  # the store does not respond, so nothing is proved
+            return  # the store does not respond, so the state of the file is unknown
         needed_bytes = descriptor["position"] + descriptor["size"]
         if not any(file_size >= needed_bytes for file_size in sizes):
             state = f"has {max(sizes)} of {needed_bytes} bytes" if sizes else "is missing"

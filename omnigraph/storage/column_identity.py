@@ -1,4 +1,4 @@
-"""Columns of two versions of a table, matched by the property that they hold, never by name.
+"""Match the columns of two table versions by the property that they contain, never by name.
 
 A column records the id of its property. This module compares and aligns columns; it reads no rows.
 """
@@ -14,7 +14,7 @@ from .table_fields import lance_columns
 
 
 def property_identity(field: pa.Field) -> bytes:
-    """Return the id of the property that a column holds, or the name of a column without one, such as `id`."""
+    """Return the property id of a column, or the column's name if it has no property id, as for `id`."""
     identity: bytes = (field.metadata or {}).get(PROPERTY_ID_KEY, field.name.encode())
     return identity
 
@@ -29,10 +29,10 @@ def have_same_columns(first_table: Table, second_table: Table) -> bool:
 
 
 def contains_hidden_values(table: Table, other_table: Table, relevant: Container[bytes] | None = None) -> bool:
-    """Return whether files of a version contain values of a column that only the other version has.
+    """Return whether the files of one version contain values of a column that only the other version has.
 
-    Such versions can have the same files and still differ, because a dropped column stays in its files.
-    `relevant` limits the columns, by the identity of their properties.
+    Such versions can have the same files and still differ, because a dropped column stays in its files. `relevant`
+    limits the check to columns with these property identities.
     """
     identities = {property_identity(field) for field in table.schema}
     hidden_names = {
@@ -56,7 +56,7 @@ def align_columns(
 ) -> pa.Table:
     """Return rows with the columns of a different schema, matched by property identity.
 
-    A column that did not exist gets its value from `column_defaults`, or null if it has no default.
+    A column that is missing from the rows gets its value from `column_defaults`, or null if it has no default.
     """
     if old_schema.equals(new_schema, check_metadata=True):
         return rows

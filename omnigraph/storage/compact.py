@@ -69,14 +69,14 @@ def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any])
 
 
 def _join_in_process(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments by writing the rows in this process, so the checksums need no request."""
+    """Join fragments by writing the rows in this process, so no storage requests are needed for the checksums."""
     fragment_ids = [fragment.fragment_id for fragment in fragments]
     batches = read_fragments(table, fragment_ids, table.schema.names, with_row_ids=True)
     return _write_joined(store, table, fragments, pa.Table.from_batches(batches))
 
 
 def _join_heavy_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments with blobs too large for memory, which Lance would read completely."""
+    """Join fragments whose blobs are too large for memory, because Lance would read the blobs completely."""
     fragment_ids, names = [fragment.fragment_id for fragment in fragments], table.schema.names
     batches = read_fragments(table, fragment_ids, names, with_row_ids=True, blob_handling="blobs_descriptions")
     write = PendingBlobs((), {})
@@ -206,9 +206,9 @@ def stage_task_results(table: Table, task_results: Sequence[str]) -> StagedChang
 def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) -> list[list[Any]]:
     """Return runs of adjacent fragments that are small or due for rewriting.
 
-    A fragment with a very large blob is never small, because each rewrite would copy the blob.
-    Lance's own plan does not combine fragments covered by different segments of BTREE indexes, so a
-    table that was indexed often would never be compacted.
+    A fragment with a very large blob never counts as small, because each rewrite would copy the blob. Lance's own plan
+    does not combine fragments covered by different segments of BTREE indexes, so a table that was indexed often would
+    never be compacted.
     """
     runs: list[list[Any]] = [[]]
     heavy_fragments = find_heavy_fragments(table)

@@ -1,8 +1,8 @@
-"""External blobs: the URIs that a graph may read, and their bytes.
+"""External blobs: check whether a graph may read a URI, and read its bytes.
 
-A URI is allowed if it lies below an allowed base, compared part by part after decoding. URIs with
-`..`, encoded separators, credentials, queries or unknown schemes are always refused, and so are
-links that lead out of a base. The bytes are copied; a graph never refers to an external object.
+A URI is allowed if it is below an allowed base; decoded URIs are compared by path component. URIs with `..`, encoded
+separators, credentials, queries or unknown schemes are always rejected, and so are symbolic links to locations outside
+a base. The bytes are copied; a graph never references an external object.
 """
 
 import os
@@ -20,19 +20,19 @@ from .root import GraphRoot, s3_options
 
 _SCHEMES = ("file", "s3")
 _MAX_URI_BYTES = 64 << 10
-_OTHER_FORMS_HINT = "pass the bytes, a pathlib.Path or base64 text: 'base64:aGk='"
+_OTHER_FORMS_HINT = "pass the bytes, a pathlib.Path or base64 text such as 'base64:aGk='"
 
 
 @record
 class BlobLocation:
-    """A URI as scheme, bucket (empty for files) and decoded path parts."""
+    """A URI split into its scheme, bucket (empty for files) and decoded path components."""
 
     scheme: str
     bucket: str
     parts: tuple[str, ...]
 
     def contains(self, other: "BlobLocation") -> bool:
-        """Return whether another location is this one or lies below it.
+        """Return whether a location is equal to this location or below it.
 
         >>> base = parse_location("s3://lake/covers")
         >>> [base.contains(parse_location(f"s3://lake/{key}")) for key in ("covers/a.png", "covers2/a.png")]
@@ -43,7 +43,7 @@ class BlobLocation:
 
     @property
     def uri(self) -> str:
-        """The URI of the location, with its parts encoded."""
+        """The URI of the location, with encoded path components."""
         return f"{self.scheme}://{'/'.join([self.bucket, *(quote(part, safe='') for part in self.parts)])}"
 
     @property
@@ -53,7 +53,7 @@ class BlobLocation:
 
 
 def parse_location(uri: str, *, is_base: bool = False) -> BlobLocation:
-    """Parse a URI; raise `ExternalBlobPolicyError` if it is malformed or could hide a different location.
+    """Parse a URI; raise `ExternalBlobPolicyError` if it is malformed or could disguise a different location.
 
     A base may also be a whole bucket.
     """
@@ -72,26 +72,26 @@ def parse_allowed_bases(uris: Iterable[str]) -> tuple[BlobLocation, ...]:
     (BlobLocation(scheme='s3', bucket='lake', parts=('covers',)),)
     """
     if isinstance(uris, str):
-        raise InputError("external_blobs must be a list of URIs, not a string", reason="no list")
+        raise InputError("external_blobs must be a list of URIs, not a string", reason="expected a list")
     try:
         return tuple(parse_location(str(uri), is_base=True) for uri in uris)
     except ExternalBlobPolicyError as error:
         raise InputError(
             f"'{error.uri}' cannot be allowed for external blobs: {error.reason}",
             reason="malformed base",
-            hint="give URIs such as s3://bucket/prefix or file:///data",
+            hint="use URIs such as s3://bucket/prefix or file:///data",
         ) from None
 
 
 def require_allowed(uri: str, allowed_bases: Iterable[BlobLocation]) -> BlobLocation:
-    """Return the location of a URI; raise `ExternalBlobPolicyError` unless it lies below an allowed base."""
+    """Return the location of a URI; raise `ExternalBlobPolicyError` unless it is below an allowed base."""
     location, bases = parse_location(uri), tuple(allowed_bases)
     containing_bases = [base for base in bases if base.contains(location)]
     if not containing_bases:
-        reason = "it is not below an allowed location" if bases else "this graph was opened without external blobs"
+        reason = "the URI is not below an allowed location" if bases else "this graph was opened without external blobs"
         raise ExternalBlobPolicyError(uri=redact_uri(uri), reason=reason, hint=_hint_for(uri))
     if location.scheme == "file" and not _stays_inside(location, containing_bases):
-        raise ExternalBlobPolicyError(uri=uri, reason="a symbolic link leads out of the allowed location")
+        raise ExternalBlobPolicyError(uri=uri, reason="a symbolic link points outside the allowed location")
     return location
 
 
@@ -108,11 +108,11 @@ def read_external(uri: str, location: BlobLocation, s3_settings: Mapping[str, st
 
 
 def _read_file(location: BlobLocation) -> Iterator[bytes]:
-    # O_NONBLOCK: opening a named pipe must not wait for a writer.
+    # With O_NONBLOCK, opening a named pipe does not wait for a writer.
     descriptor = os.open(location.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:  # noqa: PTH123 - an open descriptor
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, "it is not a regular file")
+            raise OSError(0, "not a regular file")
         yield from iter(lambda: file.read(CHECKSUM_BLOCK_BYTES), b"")
 
 
@@ -128,30 +128,30 @@ def _read_object(location: BlobLocation, s3_settings: Mapping[str, str]) -> Iter
 
 
 def _find_uri_problem(uri: str, *, is_base: bool) -> str | None:
-    """Return why a URI is never allowed; None if its form is acceptable."""
+    """Return the reason why a URI is never allowed, or None if its form is acceptable."""
     scheme, separator, _ = uri.partition("://")
     if not separator or scheme not in _SCHEMES or len(uri.encode(errors="replace")) > _MAX_URI_BYTES:
         schemes = " or ".join(f"{name}://" for name in _SCHEMES)
         return f"expected a URI of at most {_MAX_URI_BYTES} bytes that begins with {schemes}"
     if any(ord(character) < 0x20 or character in "\\?#\x7f" for character in uri):
-        return "it contains a control character, '\\', '?' or '#'; encode them"
+        return "the URI contains a control character, '\\', '?' or '#'; encode such characters"
     uri_parts = urlsplit(uri)
     if scheme == "file" and uri_parts.netloc:
-        return "a file URI must not name a host: write file:///path"
+        return "a file URI must not contain a host; use the form file:///path"
     if scheme == "s3" and (not uri_parts.netloc or set(uri_parts.netloc) & set("@:%")):
         return "expected a bucket name without credentials or a port"
     raw_parts = _raw_parts(uri_parts.path)
     if not raw_parts and not (is_base and scheme == "s3"):
-        return "it names no object" if scheme == "s3" else "it names the root of the file system"
+        return "the URI has no object name" if scheme == "s3" else "the URI is the root of the file system"
     return _find_path_problem(raw_parts)
 
 
 def _find_path_problem(raw_parts: list[str]) -> str | None:
     decoded_parts = [unquote(part, errors="surrogateescape") for part in raw_parts]
     if any(part in ("", ".", "..") for part in decoded_parts):
-        return "its path contains an empty part, '.' or '..'"
+        return "the path contains an empty component, '.' or '..'"
     if any(set(part) & set("/\\\x00") or not part.isprintable() for part in decoded_parts):
-        return "its path contains an encoded separator or an unprintable character"
+        return "the path contains an encoded separator or an unprintable character"
     return None
 
 

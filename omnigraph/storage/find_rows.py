@@ -66,7 +66,7 @@ def read_rows(
 def _scan_rows(
     table: Table, columns: Sequence[str], filter_expression: pc.Expression | None, with_row_ids: bool, use_index: bool
 ) -> pa.Table:
-    """Return the matching rows; while a write runs, large blobs are placeholders."""
+    """Return the matching rows; during a write, large blobs are returned as placeholders."""
     write = running_write()
     blob_names = blob_columns(table, list(columns)) if write is not None else []
     if write is not None and blob_names:

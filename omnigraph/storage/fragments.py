@@ -64,7 +64,7 @@ def read_fragments(
     with_row_ids: bool = False,
     blob_handling: str = "all_binary",
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some fragments in batches, with blobs as bytes or as Lance describes them."""
+    """Yield the rows of some fragments in batches, with blobs as bytes or as Lance's blob descriptions."""
     chosen_fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in fragment_ids]
     try:
         scanner = table.dataset.scanner(

@@ -1,6 +1,6 @@
-"""Values of a property in entities that were written before the property existed, or that omit it.
+"""The values of a property in entities that were written before the property existed or that omit it.
 
-This module owns what `@default` means for stored values. Omitted values of records are filled by `ingest`.
+This module defines the meaning of `@default` for stored values. `ingest` fills in values that records omit.
 """
 
 from functools import lru_cache
@@ -32,7 +32,7 @@ def default_value(prop: PropertyDefinition) -> Any:
 
 
 def backfill_value(prop: PropertyDefinition) -> pa.Scalar | None:
-    """Return the value of a new property for existing entities; None (null) unless it is required."""
+    """Return the default of a new required property, which existing entities get, or None if they get null."""
     if prop.type.nullable or prop.default is None:
         return None
     is_blob = prop.type.scalar is ScalarType.BLOB
@@ -40,6 +40,6 @@ def backfill_value(prop: PropertyDefinition) -> pa.Scalar | None:
 
 
 def backfill_values(entity_type: NodeType | EdgeType) -> dict[str, pa.Scalar]:
-    """Return property values for entities that predate the properties; nulls are omitted."""
+    """Return the values that existing entities get for new properties; nulls are omitted."""
     backfills = {prop.name: backfill_value(prop) for prop in entity_type.properties}
     return {property_name: value for property_name, value in backfills.items() if value is not None}

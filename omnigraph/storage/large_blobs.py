@@ -1,8 +1,8 @@
-"""Rows whose large blobs are placeholders, for writes that only carry the blobs along.
+"""Replace large blobs in rows with placeholders, for writes that copy the blobs without changing them.
 
-Changing one property of a row rewrites the whole row. While a write runs, its reads therefore
-return placeholders for large stored blobs, so that memory never holds them; the bytes are streamed
-from the stored file into the new one. Small blobs stay bytes.
+Changing one property of a row rewrites the whole row. During a write, reads therefore return placeholders for large
+stored blobs, so the blobs are never held in memory; the bytes are streamed from the stored file to the new file. Small
+blobs remain bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +21,7 @@ from .pending_blobs import PendingBlobs, placeholder_of
 from .scan import ROW_ADDRESS, ROW_ID
 from .table import Table
 
-LARGE_BLOB_BYTES = 4 << 20  # Lance stores larger blobs in files of their own
+LARGE_BLOB_BYTES = 4 << 20  # Lance stores each larger blob in a separate file
 HEAVY_BLOB_BYTES = 64 << 20  # a fragment with a larger blob is never rewritten only because it has few rows
 _COPY_BLOCK_BYTES = 4 << 20
 _OWN_FILE_KIND = 2
@@ -31,18 +31,18 @@ Descriptor = Mapping[str, Any] | None
 
 
 def blob_columns(table: Table, column_names: list[str]) -> list[str]:
-    """Return those of the columns that hold blobs."""
+    """Return the names of the blob columns."""
     schema = table.schema
     return [name for name in column_names if name in schema.names and is_blob_field(schema.field(name))]
 
 
 def has_large_blobs(described_rows: pa.Table, columns: list[str]) -> bool:
-    """Return whether any blob is large; the columns hold Lance's descriptions of blobs."""
+    """Return whether any blob is large; the columns contain Lance's blob descriptions."""
     return any(_is_large(descriptor) for name in columns for descriptor in described_rows[name].to_pylist())
 
 
 def find_heavy_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments that hold a blob too large to rewrite without need, or to hold in memory."""
+    """Return the fragments with a blob that is too large to hold in memory or to rewrite needlessly."""
     names = blob_columns(table, table.schema.names)
     if not names:
         return frozenset()
@@ -64,7 +64,7 @@ def _heavy_addresses(batch: pa.RecordBatch, column: str) -> list[int]:
 def with_placeholders(
     table: Table, described_rows: pa.Table, columns: list[str], running_write: PendingBlobs, read_blobs: ReadBlobs
 ) -> pa.Table:
-    """Return rows with small blobs as bytes and large ones as placeholders; the rows must have row ids."""
+    """Return rows with small blobs as bytes and large blobs as placeholders; the rows must have row ids."""
     for name in columns:
         blobs = _read_column(table, name, described_rows, running_write, read_blobs)
         described_rows = described_rows.set_column(described_rows.column_names.index(name), name, blobs)
@@ -94,7 +94,7 @@ def _read_column(
 
 
 def comparable_blobs(blobs: pa.Array) -> pa.Array:
-    """Return a column of blobs whose large values are placeholders too, to compare it with stored rows."""
+    """Replace the large values of a blob column with placeholders, so the column can be compared with stored rows."""
     lengths = pc.fill_null(pc.binary_length(blobs), 0)
     if not pc.any(pc.greater(lengths, LARGE_BLOB_BYTES)).as_py():
         return blobs
@@ -106,7 +106,7 @@ def comparable_blobs(blobs: pa.Array) -> pa.Array:
 
 
 def comparable_rows(rows: pa.Table) -> pa.Table:
-    """Return rows whose large blobs are placeholders too, to compare them with stored rows."""
+    """Replace large blobs with placeholders, so the rows can be compared with stored rows."""
     for position, column_field in enumerate(rows.schema):
         if pa.types.is_large_binary(column_field.type):
             blobs = pa.chunked_array(
@@ -121,7 +121,7 @@ def _is_large(descriptor: Descriptor) -> bool:
 
 
 def _find_local_file(table: Table, address: int, descriptor: Mapping[str, Any]) -> Path | None:
-    """Return the file that holds exactly this blob; None if it is on an object store or shared."""
+    """Return the file that contains only this blob; None if the file is shared or on an object store."""
     if "://" in table.dataset.uri or descriptor["kind"] != _OWN_FILE_KIND:
         return None
     data_folder = Path(table.dataset.uri) / "data"

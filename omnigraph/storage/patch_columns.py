@@ -1,8 +1,8 @@
-"""Change some columns of many rows: one more data file per fragment, with only these columns.
+"""Change some columns of many rows by adding one data file with only these columns to each fragment.
 
-The old values stay in the old files, which no longer name the columns; compaction removes them.
-Rows, row ids and fragments keep their place, and indexes on other columns keep covering them. A file
-has a value for every row of its fragment, so changes of few rows replace whole rows instead.
+The old values remain in the old files until compaction removes them, but the columns no longer refer to these files.
+Rows, row ids and fragments do not move, and indexes on other columns still cover them. A file has a value for every row
+of its fragment, so changes to few rows replace whole rows instead.
 """
 
 import json
@@ -21,8 +21,8 @@ from .checksums import FileChecksum
 from .store import Store
 from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
-MIN_ROWS = 1_000  # fewer changed rows are replaced as whole rows
-LARGE_SHARE = 0.5  # share of changed rows from which the size of the columns does not matter
+MIN_ROWS = 1_000  # if fewer rows change, whole rows are replaced
+LARGE_SHARE = 0.5  # from this share of changed rows on, new columns are written regardless of their size
 
 RowAddresses = npt.NDArray[np.uint64]
 RowIds = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ RowIds = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PatchSize:
-    """The fragments that a patch touches, and the number of rows and bytes that it changes in them."""
+    """The fragments that a patch changes, and the number of rows and bytes that it changes in these fragments."""
 
     fragment_ids: frozenset[int]
     row_count: int
@@ -45,7 +45,8 @@ def pays_off(table: Table, size: PatchSize, column_names: Sequence[str]) -> bool
     changed_share: float = size.row_count / sum(fragment.physical_rows for fragment in fragments)
     if changed_share >= LARGE_SHARE:
         return True
-    # Sizes in memory and in compressed files differ, in favor of whole rows; an unknown file size counts as zero.
+    # Comparing the size in memory with the size of compressed files favours whole rows; an unknown file size counts as
+    # 0.
     file_sizes = (data_file.file_size_bytes for fragment in fragments for data_file in fragment.metadata.files)
     return bool(size.column_bytes / changed_share <= sum(size or 0 for size in file_sizes) * changed_share)
 
@@ -53,7 +54,7 @@ def pays_off(table: Table, size: PatchSize, column_names: Sequence[str]) -> bool
 def stage_patched_columns(
     store: Store, table: Table, addresses: RowAddresses, row_ids: RowIds, columns: pa.Table
 ) -> StagedChange:
-    """Stage new values for columns of the rows with these addresses and row ids, in the same order."""
+    """Stage new column values for the rows with these addresses and row ids, in the same order."""
     fragment_ids = addresses >> np.uint64(32)
     written_fragments = []
     for fragment_id in np.unique(fragment_ids):
@@ -70,7 +71,7 @@ def write_fragment_columns(
 ) -> dict[str, Any]:
     """Write a file with new values for columns of a fragment; return the fragment's new description.
 
-    The description also has the ids of the changed fields, the name of the file and its checksum.
+    The description also contains the ids of the changed fields, the file's name and its checksum.
     """
     fragment = table.dataset.get_fragment(fragment_id)
     write_columns = partial(fragment.update_columns, _fragment_values(table, columns, row_ids))
@@ -85,7 +86,7 @@ def write_fragment_columns(
 
 
 def stage_column_fragments(table: Table, written_fragments: Sequence[Mapping[str, Any]]) -> StagedChange:
-    """Stage the fragments that any number of writers gave new columns."""
+    """Stage the fragments for which one or more writers have written new columns."""
     fragments = [FragmentMetadata.from_json(json.dumps(written["fragment"])) for written in written_fragments]
     checksums = {
         file_name: FileChecksum.from_json(checksum_json)
@@ -110,5 +111,5 @@ def _fragment_values(table: Table, columns: pa.Table, row_ids: RowIds) -> pa.Tab
 
 
 def _column_update(fragments: list[Any], field_ids: list[int]) -> Any:
-    # The field ids make Lance drop the fragments from the indexes on these columns.
+    # Because of the field ids, Lance removes the fragments from the indexes on these columns.
     return LanceOperation.Update(updated_fragments=fragments, fields_modified=field_ids, update_mode="rewrite_columns")

@@ -1,8 +1,8 @@
 """Blobs that a write has accepted but not yet stored: files and external objects.
 
-Rows carry a short placeholder instead of the bytes, so memory never holds a large blob; the bytes
-are streamed when the rows are written. A placeholder contains a random prefix and the SHA-256 of
-the bytes: it is valid in this process only, and equal placeholders stand for equal bytes.
+Rows contain a short placeholder instead of the bytes, so a large blob is never held in memory; the bytes are streamed
+when the rows are written. A placeholder consists of a random prefix and the SHA-256 of the bytes: it is valid only in
+this process, and equal placeholders represent equal bytes.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from .checksums import CHECKSUM_BLOCK_BYTES
 from .external_blobs import BlobLocation, read_external, require_allowed
 from .failures import as_storage_errors
 
-MAX_EXTERNAL_BYTES = 32 << 20  # of all external blobs of one write
+MAX_EXTERNAL_BYTES = 32 << 20  # the limit for all external blobs of one write
 _PLACEHOLDER_PREFIX = f"omnigraph pending blob {clock_and_ids.new_nonce()} ".encode()
 _PLACEHOLDER_LENGTH = len(_PLACEHOLDER_PREFIX) + hashlib.sha256().digest_size
 
@@ -36,8 +36,9 @@ _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs
 class PendingBlobs:
     """The blobs of one write; `close` removes their temporary copies.
 
-    `report` is called with the bytes read of a file and its size, or the bytes so far if the size is unknown.
-    With `copies_files`, the caller's files may change or disappear before the blobs are stored.
+    `report` is called with the number of bytes read from a file and with its size, or with the number of bytes so far
+    if the size is unknown. With `copies_files`, files are copied, because the caller's files may change or disappear
+    before the blobs are stored.
     """
 
     def __init__(
@@ -52,13 +53,13 @@ class PendingBlobs:
         self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._placeholders: dict[object, bytes] = {}
-        self._sources: list[Any] = []  # kept alive, because placeholders are found by the identity of a file
+        self._sources: list[Any] = []  # kept alive, because placeholders are looked up by object identity
         self._paths: list[tuple[bytes, Path]] = []
         self._external_bytes = self._file_count = 0
 
     @contextmanager
     def activate(self) -> Iterator[None]:
-        """Accept blobs in the values that are converted while the block runs."""
+        """Accept blobs in values that are converted inside the `with` block."""
         token = _active.set(self)
         try:
             yield
@@ -66,7 +67,7 @@ class PendingBlobs:
             _active.reset(token)
 
     def close(self) -> None:
-        """Forget all placeholders and remove temporary files."""
+        """Discard all placeholders and remove temporary files."""
         with _contents_lock:
             for placeholder, path in self._paths:
                 paths = _contents[placeholder]
@@ -78,7 +79,7 @@ class PendingBlobs:
             self._folder.cleanup()
 
     def accept(self, blob: BlobUri | BlobSource) -> bytes:
-        """Return the placeholder of a blob; each source is read only once, also if a write is retried."""
+        """Return the placeholder of a blob; each source is read only once, even if a write is retried."""
         key = _source_key(blob)
         if key not in self._placeholders:
             self._sources.append(blob)
@@ -86,7 +87,7 @@ class PendingBlobs:
         return self._placeholders[key]
 
     def accept_stored(self, key: object, path: Path | None, read_blocks: Callable[[], Iterable[bytes]]) -> bytes:
-        """Return the placeholder of a blob that the graph already holds, in a local file or elsewhere."""
+        """Return the placeholder of a blob that is already stored in the graph, in a local file or elsewhere."""
         if key not in self._placeholders:
             self._placeholders[key] = self._copy(read_blocks()) if path is None else self._link(path)
         return self._placeholders[key]
@@ -100,9 +101,9 @@ class PendingBlobs:
         return self._copy(_read_file(blob.source))
 
     def _link(self, path: Path, *, copy: bool = False) -> bytes:
-        """Register a file; without `copy`, only files that can be read only once, as a pipe, are copied.
+        """Register a file; without `copy`, a file is copied only if it cannot be read twice, as with a pipe.
 
-        The name of a file may contain any characters, that of a link does not.
+        The file is linked under a safe name, because the original name may contain any characters.
         """
         try:
             with path.open("rb") as file:
@@ -171,18 +172,18 @@ def pending_blobs(allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[st
 
 
 def accept_blob(blob: BlobUri | BlobSource) -> bytes:
-    """Return the placeholder of a blob in the running write; raise if this write accepts none."""
+    """Return the placeholder of a blob in the running write; raise an error outside a write that accepts blobs."""
     write = running_write()
     if write is not None:
         return write.accept(blob)
     if isinstance(blob, BlobUri):
-        reason = "external blobs are read only by writes in this process, not on Spark"
+        reason = "external blobs are not supported on Spark; only writes in this process can read them"
         raise ExternalBlobPolicyError(uri=blob.uri, reason=reason)
-    raise InputError(reason="a file cannot be given as a blob here", hint="pass the bytes")
+    raise InputError(reason="a file is not accepted as a blob here", hint="pass the bytes")
 
 
 def running_write() -> PendingBlobs | None:
-    """Return the blobs of the write that runs in this context; None outside a write."""
+    """Return the pending blobs of the write that runs in this context; None outside a write."""
     return _active.get()
 
 
@@ -196,12 +197,12 @@ def _is_placeholder(value: bytes | None) -> TypeGuard[bytes]:
 
 
 def content_digest(value: bytes) -> str | None:
-    """Return the SHA-256 of the bytes of a placeholder, which is the same in every process; else None."""
+    """Return the SHA-256 of a placeholder's bytes, which is the same in every process; None for any other value."""
     return value[len(_PLACEHOLDER_PREFIX) :].hex() if _is_placeholder(value) else None
 
 
 def content_path(value: bytes | None) -> Path | None:
-    """Return the file that holds the bytes of a placeholder; None for any other value."""
+    """Return the file that contains a placeholder's bytes; None for any other value."""
     if not _is_placeholder(value):
         return None
     with _contents_lock:
@@ -212,7 +213,7 @@ def content_path(value: bytes | None) -> Path | None:
 
 
 def _source_key(blob: BlobUri | BlobSource) -> object:
-    """Return what identifies a source in one write; the content of a path may change, so paths are distinct."""
+    """Return the key that identifies a source in one write; the content of a path may change, so paths are distinct."""
     if isinstance(blob, BlobUri):
         return blob.uri
     return id(blob) if isinstance(blob.source, os.PathLike) else id(blob.source)

@@ -1,7 +1,7 @@
 """Scalar types, and the coercion, canonical spelling and JSON encoding of values.
 
-Stored forms are plain Python values: str, bool, int, float, days or milliseconds since 1970 as int,
-bytes, `BlobUri` or `BlobSource`, tuples, and None. This package imports no data library, to keep start-up fast.
+Stored forms are plain Python values: str, bool, int, float, int for days or milliseconds since 1970, bytes, `BlobUri`
+or `BlobSource`, tuples, and None. This package imports no data library, to keep start-up fast.
 """
 
 from omnigraph.values.blobs import BlobSource, BlobUri, format_blob, parse_blob

@@ -1,4 +1,4 @@
-"""The forms in which a blob is given: base64, the URI of an external object, or a file.
+"""The input forms of a blob: base64 text, the URI of an external object, or a file.
 
 This module never reads a file or an object and never decides whether a URI is allowed.
 """
@@ -20,13 +20,13 @@ class BlobUri:
 
 @record
 class BlobSource:
-    """A blob that a caller gave as a path or as an open binary file."""
+    """A blob that a caller passed as a path or as an open binary file."""
 
     source: Any
 
 
 def blob_source(value: object) -> BlobSource | None:
-    """Return the source of a blob given as a path or a binary file; None for any other value.
+    """Return the source of a blob that is a path or a binary file; None for any other value.
 
     >>> from pathlib import Path
     >>> blob_source(Path("cover.png")), blob_source("cover.png")

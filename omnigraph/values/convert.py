@@ -1,8 +1,8 @@
 """Convert input values to stored values, or report why a value does not fit its type.
 
-The stored forms are str, bool, int, float (F32 already narrowed), days or milliseconds since 1970
-as int, bytes, `BlobUri` or `BlobSource`, tuples for lists and vectors, and None. Enum membership is a graph rule
-and is not checked here. `coerce` raises the errors that users see.
+The stored forms are str, bool, int, float (F32 already narrowed), int for days or milliseconds since 1970, bytes,
+`BlobUri` or `BlobSource`, tuples for lists and vectors, and None. Enum membership is a graph rule and is not checked
+here. `coerce` raises the errors that users see.
 """
 
 import math

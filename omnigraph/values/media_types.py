@@ -1,10 +1,10 @@
 """Guess the media type of content from its leading bytes.
 
-Only formats with an unambiguous signature are recognised; UTF-8 text without control characters is
-`text/plain`, and everything else is `application/octet-stream`. Names of files are never used.
+Only formats with an unambiguous signature are recognised; UTF-8 text without control characters is `text/plain`, and
+everything else is `application/octet-stream`. File names are never used.
 """
 
-LEADING_BYTES = 512  # how much of the content `guess_media_type` looks at
+LEADING_BYTES = 512  # the number of leading bytes that `guess_media_type` examines
 _UNKNOWN, _TEXT = "application/octet-stream", "text/plain"
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -53,5 +53,5 @@ def _is_text(leading_bytes: bytes) -> bool:
     try:
         leading_bytes.decode()
     except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data"  # a character that is cut off at the end
+        return error.reason == "unexpected end of data"  # the last character is truncated
     return True

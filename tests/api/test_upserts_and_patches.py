@@ -98,7 +98,7 @@ def test_patch_changes_only_existing_entities(graph: Graph) -> None:
     done = graph.patch("Person", {"name": "ann", "age": 31}, {"id": "bob", "team": "x", "mail": "b@x"})
     assert (done.nodes, done.ids) == ({"Person": 2}, {})
     assert (person(graph, "ann"), person(graph, "bob")) == ((31, "red", "a@x", 1), (None, "x", "b@x", 2))
-    with pytest.raises(EntityNotFound, match="'Person' has no id 'zoe'"):
+    with pytest.raises(EntityNotFound, match="'Person' has the id 'zoe'"):
         graph.patch("Person", {"name": "ann", "age": 1}, {"name": "zoe", "age": 2})
     assert person(graph.refresh(), "ann")[0] == 31
     for number, people in enumerate(_frames({"name": ["ann", "bob"], "age": [1, None]})):
@@ -120,7 +120,7 @@ def test_patch_changes_only_existing_entities(graph: Graph) -> None:
         ("Note", {"text": "x"}, "a patch of Note needs 'id'"),
         ("Note", {"id": None, "text": "x"}, "a patch of Note needs 'id'"),
         ("Note", pa.table({"id": pa.array([None], pa.string()), "text": ["x"]}), "a patch of Note needs 'id'"),
-        ("Slot", {"room": "r", "note": "x"}, r"only a part of the key \(day, room\) of Slot"),
+        ("Slot", {"room": "r", "note": "x"}, r"only part of the key \(day, room\) of Slot"),
         ("Person", {"name": "ann", "id": "bob", "age": 1}, "does not match its key"),
         ("Person", {"name": "ann", "level": None}, "expected I32, got null"),
         ("Knows", {"id": "k", "to": "ann"}, "the endpoints of Knows cannot be changed"),

@@ -134,8 +134,8 @@ def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -
     assert "all of these values were already stored, so nothing changed" in omnigraph(*load, "patch").out
     assert people() == [("ann", 5, "x"), ("bob", 2, "y")]
     merged = omnigraph(*load, "merge")
-    assert merged.out.endswith("merge removed values that the input does not have: Person.note (2)\n")
-    assert "hint: --mode patch" in merged.err
+    assert merged.out.endswith("merge removed values of properties that the input does not contain: Person.note (2)\n")
+    assert "hint: use --mode patch" in merged.err
     Path("gone.csv").write_text("name\nann\nzoe\n")
     gone = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "delete", "--json")
     document = json.loads(gone.out)
@@ -144,5 +144,5 @@ def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -
     again = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "delete")
     assert again.out == "nothing to delete from main (mode: delete); not found: 2 Person\n"
     refused = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "patch", "--rejects", "bad")
-    assert (refused.code, refused.err.count("has no id")) == (1, 2)
+    assert (refused.code, refused.err.count("has the id")) == (1, 2)
     assert len(Path("bad/rejects.ndjson").read_text().splitlines()) == 2

@@ -156,8 +156,8 @@ def test_an_array_of_records_is_read_like_lines(records: list[Any], indent: int 
     [
         (b'[{"a": 1},\n]', "line 2: malformed JSON array: a record is missing before ']'"),
         (b'[{"a": 1},\n,{}]', "line 2: malformed JSON array: a record is missing before ','"),
-        (b'[\n{"a": [1}', "line 2: malformed JSON array: it has no closing bracket"),
-        (b'[{"a": 1}]\n{}', "line 1: malformed JSON array: there is text after its end"),
+        (b'[\n{"a": [1}', "line 2: malformed JSON array: the closing bracket is missing"),
+        (b'[{"a": 1}]\n{}', "line 1: malformed JSON array: unexpected text after the closing bracket"),
         (b'[{"a": "x\ny"}]', "line 1: malformed JSON array: a string has no closing quote"),
     ],
 )

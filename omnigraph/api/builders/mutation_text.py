@@ -87,7 +87,7 @@ def suggest_upsert() -> Iterator[None]:
     try:
         yield
     except KeyConflict as error:
-        error.hint = "use upsert to change existing entities"
+        error.hint = "use `upsert` to change existing entities"
         raise
 
 
@@ -130,9 +130,9 @@ def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
 
 
 def resolve_edge_id(ir: SchemaIR, edge: EdgeType, key: Any) -> str:
-    """Return an edge's id from its key, as for a node; an endpoint in the key is the id or the key of a node.
+    """Return the id of an edge with the given key; an endpoint in the key is the id or the key of a node.
 
-    A mapping names the endpoints `from` and `to`, or `src` and `dst`.
+    In a mapping, the endpoints are called `from` and `to`, or `src` and `dst`.
     """
     return _resolve_keyed_id(ir, edge, with_stored_endpoints(key) if isinstance(key, Mapping) else key)
 

@@ -81,7 +81,7 @@ class FeedPosition:
 class BlockChanges(Guarded):
     """The changes of one commit, in order; they can be iterated over repeatedly.
 
-    `schema_change` is what the commit changed in the schema, or None.
+    `schema_change` describes how the commit changed the schema, or is None.
     """
 
     tables: tuple[TableChanges, ...]
@@ -125,7 +125,7 @@ class ChangeBlock(Guarded):
 
     @property
     def schema_change(self) -> SchemaChange | None:
-        """What the commit changed in the schema, as migration steps; None if it did not change the schema."""
+        """The commit's changes to the schema as migration steps; None if the commit did not change the schema."""
         return self.block.schema_change
 
     def to_json(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class ChangeBlock(Guarded):
     def to_arrow(self) -> pa.RecordBatch:
         """Return the changes as rows; the before and after images are JSON strings.
 
-        A schema change is in the metadata of the batch's schema, as JSON, under `schema_change`.
+        A schema change is stored as JSON in the metadata of the batch's schema, under `schema_change`.
         """
         import orjson
 
@@ -315,7 +315,7 @@ def describe_cause(commit: Commit) -> dict[str, Any]:
 
 
 def describe_schema_change(schema_change: SchemaChange | None) -> dict[str, Any]:
-    """Return the member of a JSON document that holds a schema change; it is omitted if there is none."""
+    """Return the JSON member for a schema change, or no member if the schema did not change."""
     return {} if schema_change is None else {"schema_change": schema_change.to_json()}
 
 

@@ -79,9 +79,9 @@ def _check_limit(resource_name: str, requested: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommitPart:
-    """All or some of the changes of one commit in a page, as records and as JSON.
+    """The changes of one commit that a page contains, as records and as JSON.
 
-    `schema_change` is what the commit changed in the schema; only its first part has it.
+    `schema_change` describes how the commit changed the schema; it is set only in the commit's first part.
     """
 
     commit: Commit
@@ -114,7 +114,7 @@ class CommitPage:
 
     @property
     def schema_change(self) -> SchemaChange | None:
-        """What the commit changed in the schema; only the first page has it."""
+        """The commit's changes to the schema, which are set only on the first page."""
         return self.part.schema_change
 
     def to_json(self) -> dict[str, Any]:

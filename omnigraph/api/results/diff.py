@@ -54,9 +54,9 @@ class LazyTableChanges(Guarded):
 class Diff(Guarded):
     """The entities that differ between two states; iterate over `EntityChange` records.
 
-    Records are ordered by type, then by id. A change that was reverted is not a difference, nor is
-    a commit that only moved data. `from_commit` and `to_commit` are the ids of the two states. Values of the
-    first state are expressed in the schema of the second; `schema_change` says how the schemas differ.
+    Records are ordered by type, then by id. Changes that were later reverted do not appear, and maintenance such as
+    compaction does not appear either. `from_commit` and `to_commit` are the commit ids of the two states. Values of the
+    first state are expressed in the schema of the second state; `schema_change` describes how the schemas differ.
     """
 
     lazy_changes: LazyTableChanges
@@ -181,7 +181,7 @@ def _schema_change(
     type_names: tuple[str, ...] | None,
     kind_names: tuple[str, ...] | None,
 ) -> SchemaChange | None:
-    """Return how the schemas differ, in the selected types only."""
+    """Return the differences between the schemas in the selected types."""
     included_kinds = _ENTITY_KINDS if kind_names is None else kind_names
     if type_names is None and kind_names is None:
         return compare_schemas(old_snapshot, new_snapshot)

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class Receipt:
     """The result of a write; truthy if it made a commit.
 
-    `nodes` and `edges` count the affected entities by type. `ids` are the ids of added or replaced
-    entities by type, in input order; a load omits them. For a load, `steps` maps each step to its
-    duration in seconds, and `written` is the number of bytes, if known. `indexes` are the columns
-    whose indexes were built, by table. For a load by delete, `missing` counts the entities that did
-    not exist, by type. For a load by merge, `nulled` counts the values that became null because the
-    input never has their property, by type and property.
+    `nodes` and `edges` count the affected entities by type. `ids` maps each type to the ids of added or replaced
+    entities, in input order; loads leave it empty. For a load, `steps` maps each step to its duration in seconds, and
+    `written` is the number of bytes written, if known. `indexes` maps each table to the columns whose indexes were
+    built. For a load with the mode "delete", `missing` counts the entities that did not exist, by type. For a load with
+    the mode "merge", `nulled` counts, by type and property, the values that became null because the input does not
+    contain their property.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)

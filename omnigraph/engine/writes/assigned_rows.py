@@ -1,7 +1,7 @@
-"""The row of an insert, upsert or patch: its id and its values, converted from assigned to stored values.
+"""Convert the assignments of an insert, upsert or patch to a row: its id and its stored values.
 
-Owns how such a statement names its row: by the id that belongs to its key, or by the `id` that it
-assigns. Whether the row exists is not known here.
+This module owns how such a statement identifies its row: by the id derived from its key, or by the `id` that it
+assigns. It does not check whether the row exists.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class AssignedRow:
 
     @property
     def endpoints(self) -> dict[TableKey, pa.Array]:
-        """The ids of the assigned endpoints of an edge, by the table of their nodes."""
+        """The node ids of an edge's assigned endpoints, by node table."""
         ids_by_key: dict[TableKey, list[str]] = {}
         if isinstance(self.entity_type, EdgeType):
             node_types = {"src": self.entity_type.source, "dst": self.entity_type.target}
@@ -48,12 +48,12 @@ class AssignedRow:
 
     @property
     def changed_values(self) -> dict[str, Any]:
-        """The assigned values that an existing row takes: all but the members of the key."""
+        """The assigned values that are written to an existing row, that is, all values except the key."""
         return {name: value for name, value in self.values.items() if name not in self.key_columns}
 
 
 def read_row(ir: SchemaIR, statement: RowWrite, params: Mapping[str, Any]) -> AssignedRow:
-    """Return the row that a statement names, with its assigned values."""
+    """Return the row that a statement identifies, with its assigned values."""
     table_key = TableKey.of(statement.kind, statement.type_name)
     entity_type = type_for_key(ir.catalog, table_key)
     arguments = {assignment.name: resolve_constant(assignment.value, params) for assignment in statement.assignments}
@@ -83,7 +83,7 @@ def _row_id(
     if key_id is None and given_id is None and not isinstance(statement, plan.InsertRow):
         raise PropertyValueError(type_name=entity_type.name, property="id", expected="String", actual="null")
     if given_id == "":
-        raise InputError(reason="id is empty")
+        raise InputError(reason="id must not be empty")
     return key_id if key_id is not None else given_id
 
 
@@ -93,7 +93,7 @@ def _key_id(entity_type: NodeType | EdgeType, key_columns: tuple[str, ...], valu
 
 
 def coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyDefinition, value: Any) -> Any:
-    """Return an assigned value as a value of a property; constraints are checked later."""
+    """Convert an assigned value to the type of its property; constraints are checked later."""
     coerced = coerce_assigned(
         declared_property.type, value, type_name=entity_type.name, property_name=declared_property.name
     )

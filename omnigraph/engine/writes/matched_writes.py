@@ -1,7 +1,7 @@
 """Rows that a `match` selects for an update or a delete.
 
-Owns the run of the match on the state that the operation has reached, the requirement that everything it read stays
-unchanged, and the rule that a property is assigned one value at most.
+This module runs the match on the current state of the operation, requires that everything the match read stays
+unchanged, and rejects a match that assigns several values to one property of an entity.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -121,7 +121,7 @@ def stored_values(
 
 
 def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
-    """Raise if an entity occurs twice; the rows of the match are distinct, so some value differs."""
+    """Raise an error if an entity occurs twice; the rows of the match are distinct, so some value differs."""
     ids = as_single_array(matches["id"])
     if len(ids.unique()) == len(ids):
         return

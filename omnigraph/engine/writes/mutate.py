@@ -72,7 +72,7 @@ class BoundMutation:
         overlay.apply_pending()
 
     def row_filters(self, ir: SchemaIR) -> dict[TableKey, RowFilter | None]:
-        """Return the rows that the statements depend on, by table; inserts depend on nothing."""
+        """Return filters for the rows that the statements depend on, by table; inserts depend on no rows."""
         dependencies = RowDependencies()
         dependencies.add_mutation(self.statements, self.params, ir)
         return dependencies.row_filters()
@@ -92,8 +92,8 @@ def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
     if parsed_load.mode == "overwrite":
         raise InputError(reason="a transaction cannot overwrite whole types")
     if parsed_load.mode not in ("append", "merge"):
-        hint = "use update and delete, or load outside of the transaction"
-        raise InputError(reason=f"a transaction cannot load by {parsed_load.mode}", hint=hint)
+        hint = "use `update` and `delete`, or load outside the transaction"
+        raise InputError(reason=f"a transaction cannot load with the mode '{parsed_load.mode}'", hint=hint)
 
     def write_tables(overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
         for table_key, table_delta in parsed_load.delta.tables.items():

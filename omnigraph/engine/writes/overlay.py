@@ -77,7 +77,7 @@ class Overlay:
         self.change_count += 1
 
     def apply_pending(self) -> None:
-        """Apply all pending writes, with one lookup per table for the ids that must be new."""
+        """Apply all pending writes; the ids that must be new are looked up once per table."""
         for type_key in list(self._pending_writes):
             self.overlay_of(type_key)
 
@@ -88,7 +88,7 @@ class Overlay:
         params: ParamValues,
         assigned_columns: Callable[[pa.Table], Mapping[str, pa.Array]],
     ) -> pa.Array:
-        """Assign columns, computed from the rows, to the rows that match a predicate; return the ids of these rows."""
+        """Assign columns computed from the rows to all rows that match a predicate; return the ids of these rows."""
         stored_rows = self._match_stored(type_key, predicate, params, self.row_schema_of(type_key).names)
         written_mask = self._match_written(self.overlay_of(type_key), predicate, params)
         return self._replace_rows(
@@ -98,7 +98,7 @@ class Overlay:
     def update_by_id(
         self, type_key: TableKey, ids: pa.Array, columns: Mapping[str, pa.Array], *, skip_unchanged: bool = False
     ) -> pa.Array:
-        """Assign to the rows with these ids, which are distinct, the values at the same positions of columns.
+        """Assign column values to the rows with the given distinct ids, matched by position.
 
         Returns the ids of the rows that exist. With `skip_unchanged`, stored rows with equal values are not written.
         """
@@ -136,7 +136,7 @@ class Overlay:
         row_ids = np.concatenate([stored_ids, table_overlay.row_ids[written_mask]])
         addresses = np.concatenate([stored_rows[ROW_ADDRESS].to_numpy(), table_overlay.addresses[written_mask]])
         discard_written(table_overlay, written_mask)
-        if type_key.is_edge:  # the previous endpoints matter if the edge was moved
+        if type_key.is_edge:  # if the edge was moved, its previous endpoints are affected, too
             replaced_edges = stored_rows.select(table_overlay.replaced_rows.column_names)
             table_overlay.replaced_rows = pa.concat_tables(
                 [table_overlay.replaced_rows, replaced_edges.cast(table_overlay.replaced_rows.schema)]
@@ -302,7 +302,7 @@ class Overlay:
         return pa.concat_tables([located_rows, looked_up.cast(located_rows.schema)])
 
     def _find_stored_ids(self, type_key: TableKey, pending_writes: Iterable["_PendingWrite"]) -> pa.Array:
-        """Return the ids of stored rows among those that must be new."""
+        """Return the ids that must be new but belong to stored rows."""
         id_arrays = [pending_write.ids for pending_write in pending_writes if pending_write.rejects_existing]
         if not id_arrays:
             return NO_IDS
@@ -330,7 +330,7 @@ class _PendingWrite:
 
 
 def _reject_existing_ids(table_overlay: TableOverlay, ids: pa.Array, stored_ids: pa.Array) -> None:
-    """Raise `KeyConflict` if one of the ids is stored and not removed, or was written by the operation."""
+    """Raise `KeyConflict` if an id is stored and not removed, or was already written by the operation."""
     removed_ids = as_single_array(table_overlay.removed_rows["id"])
     still_stored = stored_ids.filter(pc.invert(pc.is_in(stored_ids, value_set=removed_ids)))
     existing_ids = pa.concat_arrays([still_stored, as_single_array(table_overlay.written_rows["id"])])
@@ -339,7 +339,7 @@ def _reject_existing_ids(table_overlay: TableOverlay, ids: pa.Array, stored_ids:
         raise KeyConflict(
             type_key=table_overlay.table_key,
             entity_id=conflicting_ids[0].as_py(),
-            hint="use upsert to change existing entities",
+            hint="use `upsert` to change existing entities",
         )
 
 

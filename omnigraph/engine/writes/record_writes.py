@@ -1,7 +1,7 @@
-"""Upserts and patches of records: existing rows take the columns that the records give.
+"""Upserts and patches of records, which assign the given columns to existing rows.
 
-Owns what becomes of a record without a row: an upsert inserts it with defaults, and a patch fails. A
-row that already has the given values is not written again.
+This module defines what happens if the row of a record does not exist: an upsert inserts the record with defaults, and
+a patch fails. A row that already has the given values is not written again.
 """
 
 import pyarrow as pa
@@ -29,24 +29,24 @@ class RecordWrite:
 
     @property
     def named_ids(self) -> dict[str, list[str]]:
-        """The ids of upserted records by type, in the order of the records; a caller of a patch knows them."""
+        """The ids of upserted records by type, in the order of the records; empty for a patch."""
         return {self.partial_records.entity_type.name: self.partial_records.ids} if self.verb == "upsert" else {}
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
-        """Return the rows that the write depends on."""
+        """Return filters for the rows that the write depends on."""
         dependencies = RowDependencies()
         self.add_dependencies(dependencies)
         return dependencies.row_filters()
 
     def add_dependencies(self, dependencies: RowDependencies) -> None:
-        """Add the rows that the records name, in the columns that they give; new rows depend on nothing."""
+        """Add a dependency on the given columns of the existing rows that the records identify."""
         for group in self.partial_records.groups:
             if not group.ids_generated:
                 columns = self.partial_records.changed_columns(group)
                 dependencies.add_rows(self.partial_records.table_key, group.ids, columns)
 
     def run(self, overlay: Overlay, write_stats: WriteStats, _id_generator: IdGenerator) -> None:
-        """Change the existing rows, and insert the others or fail."""
+        """Change the existing rows; insert the missing rows for an upsert, and fail for a patch."""
         table_key = self.partial_records.table_key
         for group in self.partial_records.groups:
             self._write_group(overlay, group)
@@ -72,7 +72,7 @@ class RecordWrite:
         overlay.write(table_key, self._with_defaults(overlay, new_rows), NEW_ROW)
 
     def _with_defaults(self, overlay: Overlay, rows: pa.Table) -> pa.Table:
-        """Return whole rows; raise `PropertyValueError` if the records omit a required property."""
+        """Return whole rows, with defaults; raise `PropertyValueError` if the records omit a required property."""
         entity_type = self.partial_records.entity_type
         defaults = defaults_of(entity_type)
         for declared_property in entity_type.properties:
@@ -84,7 +84,7 @@ class RecordWrite:
                     entity_id=rows["id"][0].as_py(),
                     expected=declared_property.type.display(),
                     actual="nothing",
-                    hint="the entity does not exist yet, so it needs a value",
+                    hint="add a value, because the entity does not exist yet",
                 )
         row_schema = overlay.row_schema_of(self.partial_records.table_key)
         columns = [

@@ -1,11 +1,10 @@
 """The stored rows that mutations and queries depend on, as row filters by table.
 
-A statement depends on the rows that match its predicate, in the columns that it reads or writes; a
-delete writes all columns of its rows, and depends on the edges of its nodes. An upsert or a patch
-depends on the row that it names, in the columns that it assigns. A statement fed by a match depends
-on all rows of the types that the match reads. A query depends on rows that match the filters of its
-scans, in the columns that it reads. Where this is not provable (for example for traversals and
-rankings), a query depends on all rows of the types it reads.
+A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
+columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
+assigns, in the row that it identifies. A statement that takes its rows from a match depends on all rows of the types
+that the match reads. A query depends on the columns that it reads, in the rows that match the filters of its scans.
+Where this is not provable (for example for traversals and rankings), a query depends on all rows of the types it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -83,7 +82,7 @@ class BoundPredicate:
 
 @dataclass(frozen=True, slots=True)
 class HasId:
-    """The predicate that a row has one of these ids."""
+    """A predicate that matches the rows with the given ids."""
 
     ids: pa.Array
 
@@ -150,7 +149,7 @@ class RowDependencies:
         return {**self.tables, **dict.fromkeys(self.whole_tables)}
 
     def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, ir: SchemaIR) -> None:
-        """Add the rows that statements match or name; inserts depend on nothing that a caller has read."""
+        """Add the rows that statements match or identify; inserts do not depend on rows that a caller has read."""
         for statement in statements:
             if isinstance(statement, plan.UpsertRow | plan.PatchRow):
                 with suppress(ClientError):  # an invalid value is reported when the statement runs
@@ -173,7 +172,7 @@ class RowDependencies:
                 self.whole_tables |= {TableKey.edge(edge_name) for edge_name in cascades}
 
     def add_rows(self, table_key: TableKey, ids: pa.Array, column_names: Iterable[str]) -> None:
-        """Add the rows with these ids, whether they exist or not, in the given columns."""
+        """Add the given columns of the rows with these ids, even if the rows do not exist."""
         dependency = self.tables.setdefault(table_key, TableDependency(nodes=self.tables))
         dependency.predicates.append(HasId(ids))
         dependency.column_names |= set(column_names)

@@ -1,8 +1,8 @@
-"""Writes of one row whose id is known: insert a new row, change an existing one, or either.
+"""Write one row by its id: insert a new row, change an existing row, or do either as needed.
 
-Owns what an absent or existing row means: an existing row is a conflict for an insert, and an absent
-one is an error for a patch. Values that a statement does not assign keep what the row has; a new row
-gets defaults.
+This module defines how each statement treats existing and missing rows: an existing row is a conflict for an insert,
+and a missing row is an error for a patch. Properties that a statement does not assign keep their values; in a new row,
+they get their defaults.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW
 from .assigned_rows import AssignedRow
 from .overlay import Overlay
 
-MISSING_ROW_HINT = "a patch changes only existing rows; `upsert` also inserts"
+MISSING_ROW_HINT = "use `upsert` to insert missing rows; a patch changes only existing rows"
 
 
 def insert_row(overlay: Overlay, row: AssignedRow, generate_id: Callable[[], str]) -> str:
@@ -44,7 +44,7 @@ def patch_row(overlay: Overlay, row: AssignedRow) -> str:
 
 
 def _known_id(row: AssignedRow) -> str:
-    assert row.row_id is not None  # noqa: S101 - only an insert may leave the id open
+    assert row.row_id is not None  # noqa: S101 - only an insert may omit the id
     return row.row_id
 
 

@@ -1,7 +1,6 @@
-"""Execution of the statements of a mutation on an overlay, one at a time.
+"""Execute the statements of a mutation on an overlay, one at a time.
 
-Owns the generation of ids and the counts of affected entities. Never reads the store directly and
-never publishes.
+This module generates ids and counts affected entities. The statements never read the store directly and never publish.
 """
 
 from dataclasses import dataclass, field
@@ -62,7 +61,7 @@ class IdGenerator:
 def run_statement(
     overlay: Overlay, statement: plan.WriteStatement, params: ParamValues, stats: WriteStats, id_generator: IdGenerator
 ) -> tuple[AffectedRows, ...]:
-    """Run one statement on an overlay, count what it affected, and return it."""
+    """Run one statement on an overlay, count the affected entities, and return the affected rows."""
     affected: tuple[AffectedRows, ...]
     match statement:
         case plan.InsertRow() | plan.UpsertRow() | plan.PatchRow():
@@ -135,7 +134,7 @@ def _delete_rows(
 def _assigned_column(
     entity_type: NodeType | EdgeType, assignment: plan.Assign, rows: pa.Table, params: ParamValues
 ) -> pa.Array:
-    """Return the new values of a property, which may be computed from the rows before the update."""
+    """Return the new values of a property, which may be computed from the previous values of the rows."""
     declared_property = entity_type.property(assignment.name)
     if declared_property is None:
         raise InternalError(reason=f"{entity_type.name} has no property {assignment.name}")

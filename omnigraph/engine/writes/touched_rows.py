@@ -1,8 +1,7 @@
-"""The rows that each statement of a mutation touches, and the rule that a deleted row is touched once.
+"""Track the rows that each statement of a mutation touches, and reject other writes to deleted rows.
 
-A row that one statement deletes, directly or with its node, must not be written by another statement
-of the same query, because the result would depend on which of them runs first. An edge that is
-written touches its nodes.
+A row that one statement deletes, directly or with its node, must not be written by another statement of the same query,
+because the result would depend on the order of the statements. Writing an edge also touches its nodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +45,7 @@ class _NumberedRows:
 
 @dataclass(slots=True)
 class TouchedRows:
-    """What the statements of a mutation have written and deleted so far."""
+    """The rows that the statements of a mutation have written and deleted so far."""
 
     statements: Sequence[plan.WriteStatement]
     written: dict[TableKey, list[_NumberedRows]] = field(default_factory=dict)
@@ -59,7 +58,7 @@ class TouchedRows:
         return any(are_deletes) and not all(are_deletes)
 
     def record(self, statement_number: int, affected: AffectedRows) -> None:
-        """Add what a statement affected; raise `StatementConflict` if it touched a row that must be left alone."""
+        """Add the rows that a statement affected; raise `StatementConflict` if a deleted row was also written."""
         numbered_rows = _NumberedRows(statement_number, affected.ids)
         if affected.is_deleted:
             self._reject_common_rows(affected.table_key, numbered_rows, self.written)

@@ -133,12 +133,12 @@ def insert(builder: Builder, rule_span: Span, children: list[Any]) -> Insert:
 
 
 def upsert(builder: Builder, rule_span: Span, children: list[Any]) -> Upsert:
-    """`upsert Person { .. }`."""
+    """Build an upsert statement, such as `upsert Person { .. }`."""
     return Upsert(builder.make_name(children[1]), tuple(children[2:]), rule_span)
 
 
 def patch(builder: Builder, rule_span: Span, children: list[Any]) -> Patch:
-    """`patch Person { .. }`."""
+    """Build a patch statement, such as `patch Person { .. }`."""
     return Patch(builder.make_name(children[1]), tuple(children[2:]), rule_span)
 
 

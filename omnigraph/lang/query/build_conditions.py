@@ -92,7 +92,7 @@ def filter_clause(builder: Builder, rule_span: Span, children: list[Any]) -> Fil
 
 
 def row_comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
-    """`left operator right` in the `where` of a mutation; a property may have the name `not`."""
+    """Build the comparison `left operator right` in the `where` of a mutation; a property may be called `not`."""
     left = children[0]
     if is_token(left) and left.type == "NOT":
         left = Alias(str(left), builder.token_span(left))

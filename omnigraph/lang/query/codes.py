@@ -19,7 +19,7 @@ TYPE_CODES = MappingProxyType(
         "T9": "a `not` or `optional` uses no outer variable, or a column or operand of `having` is not a group key",
         "T10": "a mutation names an unknown type or has no assignments",
         "T11": "a mutation names an unknown property or uses a Blob in a condition",
-        "T12": "an insert or upsert omits a required property or endpoint, or a patch or upsert does not name its row",
+        "T12": "an insert or upsert omits a required property or endpoint, or a patch or upsert omits its key or `id`",
         "T13": "a property is assigned twice in one statement",
         "T14": "a variable is used where a parameter is required",
         "T15": "a traversal has invalid hop bounds, or `nearest` has an invalid property or argument",

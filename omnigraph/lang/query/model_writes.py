@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @record
 class Assignment:
-    """`age: $a` in insert, upsert, patch and update."""
+    """An assignment such as `age: $a` in an insert, upsert, patch or update."""
 
     name: "Name"
     value: "Expression"
@@ -33,7 +33,7 @@ class Insert:
 
 @record
 class Upsert:
-    """`upsert Person { name: "Ann", age: 3 }`."""
+    """An upsert such as `upsert Person { name: "Ann", age: 3 }`."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]
@@ -42,7 +42,7 @@ class Upsert:
 
 @record
 class Patch:
-    """`patch Person { name: "Ann", age: 3 }`."""
+    """A patch such as `patch Person { name: "Ann", age: 3 }`."""
 
     type_name: "Name"
     assignments: tuple[Assignment, ...]

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 @record
 class Assign:
-    """Assign a value to a property, or to `from` or `to`, or name the `id` of a row.
+    """An assignment of a value to a property, or to `from`, `to` or `id`.
 
-    The value is a constant, a parameter or an expression of them. In an update, it may also read a row.
+    The value is a constant, a parameter or an expression over constants and parameters. In an update, the value may
+    also depend on the row.
     """
 
     name: str
@@ -34,7 +35,7 @@ class InsertRow:
 
 @record
 class UpsertRow:
-    """Insert one entity, or assign to the entity with the same key or `id`; other properties keep their values."""
+    """Insert one entity, or change the entity with the same key or `id`; unassigned properties keep their values."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -43,7 +44,7 @@ class UpsertRow:
 
 @record
 class PatchRow:
-    """Assign to the entity with this key or `id`, which must exist."""
+    """Assign values to the entity with this key or `id`, which must exist."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -52,7 +53,7 @@ class PatchRow:
 
 @record
 class UpdateRows:
-    """Assign values to properties of all matching entities; a value may read the row before the update."""
+    """Assign values to properties of all matching entities; a value may depend on the row before the update."""
 
     type_name: str
     assignments: tuple[Assign, ...]
@@ -72,7 +73,7 @@ class DeleteRows:
 
 @record
 class MatchedUpdate:
-    """Assign to the entities that a read returns. Its first column is the id; the others are the assigned row values.
+    """Update the entities that a read returns.
 
     The first column of the read is the id, and the other columns are the values to assign. The rows are distinct, so
     two rows with the same id assign different values.

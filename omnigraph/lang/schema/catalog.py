@@ -21,7 +21,7 @@ _ENDPOINT_TYPE = PropertyType(ScalarType.STRING)
 
 @record
 class Key:
-    """`@key`: the columns that determine the id of a node or edge, in name order."""
+    """The `@key` constraint: the columns that determine the id of a node or edge, in name order."""
 
     columns: tuple[str, ...]
 
@@ -154,7 +154,7 @@ class NodeType:
         return _key_columns(self.constraints)
 
     def column_type(self, column_name: str) -> PropertyType:
-        """Return the type of a property that exists."""
+        """Return the type of an existing property."""
         return self.properties_by_name[column_name].type
 
 
@@ -191,7 +191,7 @@ class EdgeType:
         return _key_columns(self.constraints)
 
     def column_type(self, column_name: str) -> PropertyType:
-        """Return the type of an endpoint column or of a property that exists."""
+        """Return the type of an endpoint column or an existing property."""
         return _ENDPOINT_TYPE if column_name in ENDPOINT_COLUMNS else self.properties_by_name[column_name].type
 
 

@@ -122,8 +122,8 @@ def assigned_ids(ir: SchemaIR) -> list[int]:
 def ordered_key_columns(ir: SchemaIR, type_name: str, kind: TypeKind = "node") -> tuple[str, ...]:
     """Return the key columns in the order in which an id lists them.
 
-    `src` and `dst` come first, then properties by property id, which renames do not change. The
-    result is empty for a type without `@key`.
+    `src` and `dst` come first, then properties by property id, which renames do not change. The result is empty if the
+    type has no `@key`.
     """
     table_type = ir.catalog.edge(type_name) if kind == "edge" else ir.catalog.node(type_name)
     key_columns = table_type.key or () if table_type is not None else ()

@@ -185,12 +185,12 @@ def check_self_loops(declaration: Declaration, lint_context: LintContext) -> Ite
 
 
 def check_implied_uniqueness(declaration: Declaration, lint_context: LintContext) -> Iterator[SchemaLintFinding]:
-    """Report `@unique` over columns that include the whole key, because entities have distinct keys."""
+    """Report a `@unique` constraint whose columns include the whole key, because keys are already unique."""
     constraints = list(_column_constraints(declaration))
     key_columns = next((columns for kind, columns, _, _ in constraints if kind == "key"), None)
     for kind, columns, span, owner_property in constraints:
         if kind == "unique" and key_columns and key_columns <= columns:
-            message = f"`@unique({', '.join(sorted(columns))})` has no effect: `@key` already ensures it"
+            message = f"`@unique({', '.join(sorted(columns))})` has no effect: `@key` already ensures uniqueness"
             yield SchemaLintFinding("OG-NM-107", span, message, "remove `@unique`", owner_property)
 
 
@@ -219,7 +219,7 @@ def _annotations_with_owner(declaration: Declaration) -> Iterator[tuple[Annotati
 
 
 def _column_constraints(declaration: Declaration) -> Iterator[tuple[str, set[str], Span, Property | None]]:
-    """Yield the kind, columns and position of each constraint, and the property after which it is written."""
+    """Yield the kind, columns and position of each constraint, and the property that it follows in the source."""
     for annotation, owner_property in _annotations_with_owner(declaration):
         if owner_property is not None:
             yield annotation.name.text, {owner_property.name.text}, annotation.span, owner_property

@@ -70,11 +70,11 @@ def test_chunks_and_file_hold_the_same_bytes(shelf: omnigraph.Graph) -> None:
 @pytest.mark.parametrize(
     ("address", "error", "words"),
     [
-        (("Doc", "null", "body"), errors.EntityNotFound, "with a value for 'body'"),
-        (("Doc", "nobody", "body"), errors.EntityNotFound, "has no id 'nobody'"),
-        (("Doc", "text", "note"), errors.InputError, "Doc.note is not a blob; its blob properties are body, raw"),
+        (("Doc", "null", "body"), errors.EntityNotFound, "and a value for 'body'"),
+        (("Doc", "nobody", "body"), errors.EntityNotFound, "has the id 'nobody'"),
+        (("Doc", "text", "note"), errors.InputError, "Doc.note is not a blob; the blob properties are body, raw"),
         (("Doc", "text", "bodi"), errors.InputError, "did you mean `body`"),
-        (("Cites", "c1", "body"), errors.InputError, "its blob properties are scan"),
+        (("Cites", "c1", "body"), errors.InputError, "the blob properties are scan"),
         (("Dog", "text", "body"), errors.InputError, "unknown type 'Dog'"),
     ],
 )

@@ -29,9 +29,9 @@ def check_assignments(
     allows_id: bool = False,
     resolve_value: Callable[[m.Expression], TypedValue | None] | None = None,
 ) -> tuple[plan.Assign, ...]:
-    """Return the valid assignments and report the others; without a target, only the values are checked.
+    """Return the valid assignments and report invalid ones; without a target, only the values are checked.
 
-    `resolve_value` resolves values that may read the changed row; other values are constant.
+    `resolve_value` resolves values that may depend on the changed row; other values are constants.
     """
     resolve_value = resolve_value or (lambda expression: resolve_constant(scope, expression))
     checked_assignments: list[plan.Assign] = []
@@ -54,7 +54,7 @@ def check_assignments(
 def check_identity_unchanged(
     scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
 ) -> None:
-    """Report assignments of an update to members of the key and to the endpoints of an edge."""
+    """Report assignments in an update to key properties and to the endpoints of an edge."""
     for assignment in assignment_nodes:
         name = assignment.name.text
         if name in key_names(target_type):
@@ -81,7 +81,7 @@ def _renewal_hint(target_type: NodeType | EdgeType) -> str:
 
 
 def key_names(target_type: NodeType | EdgeType) -> tuple[str, ...]:
-    """Return the names of the members of a type's key; the result is empty for a type without a key."""
+    """Return the names of a type's key properties and endpoints; the result is empty if the type has no key."""
     keys = (constraint.columns for constraint in target_type.constraints if isinstance(constraint, Key))
     return tuple(_ENDPOINT_BY_COLUMN.get(column_name, column_name) for column_name in next(keys, ()))
 
@@ -136,7 +136,7 @@ def _check_assignment(
 
 
 def _row_name_hint(property_type: PropertyType, name: m.Name) -> str | None:
-    """Return a hint about an id or an endpoint; only these have exactly this type object, `STRING`."""
+    """Return a hint if the property is an id or an endpoint; only these have the type object `STRING` itself."""
     if property_type is not STRING:
         return None
     return 'an id is a string such as "7"' if name.text == "id" else _ENDPOINT_HINT

@@ -91,7 +91,7 @@ def _resolve_type(
 def _resolve_edge_type(scope: Scope, variable: m.Variable, target: EdgeVariable) -> EdgeType | None:
     if len(target.edge_types) == 1:
         return scope.catalog.edge(target.edge_types[0])
-    message = f"`${variable.name}` stands for edges of several types: {', '.join(target.edge_types)}"
+    message = f"`${variable.name}` represents edges of several types: {', '.join(target.edge_types)}"
     scope.report.error(variable.span, message, "T23", hint="write one statement for each edge type")
     return None
 

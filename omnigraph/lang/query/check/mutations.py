@@ -1,4 +1,4 @@
-"""Mutations: the statements of a query, and those that select their rows with `where`.
+"""Check the statements of a mutation, including those that select their rows with `where`.
 
 This module checks the target, the assignments and the `where` of a statement (T10, T11, T13, T14, T16, T3, T7).
 Constraints on data, such as keys and ranges, are checked when the statement runs.

@@ -1,6 +1,6 @@
-"""The `where` clause of update and delete, and the values of `set`: expressions of the properties of one row.
+"""The `where` clause of update and delete, and the values of `set`, which are expressions over one row's properties.
 
-This module defines what a bare word means in them: a property, `id`, or an endpoint of an edge.
+This module defines the meaning of a bare word in these expressions: a property, `id`, or an endpoint of an edge.
 """
 
 from typing import cast
@@ -41,7 +41,7 @@ def check_row_condition(
 def resolve_row_value(
     scope: Scope, target_type: NodeType | EdgeType | None, expression: m.Expression
 ) -> TypedValue | None:
-    """Resolve a property of the row, a constant, or an expression of them."""
+    """Resolve a property of the row, a constant, or an expression over properties and constants."""
     if isinstance(expression, m.Alias):
         return _resolve_property(scope, target_type, expression) if target_type is not None else None
     if isinstance(expression, m.Arithmetic | m.Negative | m.ScalarCall | m.Case):

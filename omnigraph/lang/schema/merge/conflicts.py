@@ -74,9 +74,9 @@ Decide = Callable[[SchemaConflict], str | None]
 
 @record
 class DroppedEdit:
-    """Values that one side wrote into a type, or a property, that the other side dropped since the base.
+    """Values that one side wrote to a type or property that the other side has dropped since the base.
 
-    `side` wrote the values of `entity_count` entities; `property_id` is None if the type was dropped.
+    `side` changed the values of `entity_count` entities; `property_id` is None if the type was dropped.
     """
 
     side: Side

@@ -43,7 +43,7 @@ class DropConflict:
 
 
 def find_contradicted_drop(sides: MergeSides, dropped_edits: Sequence[DroppedEdit] = ()) -> DropConflict | None:
-    """Return a type or property that one side dropped and whose declaration or values the other side changed."""
+    """Return a type or property that one side dropped while the other side changed its declaration or values."""
     return next(chain(_contradicted_drops(sides), _drops_of_edited_values(sides, dropped_edits)), None)
 
 

@@ -109,7 +109,7 @@ class MergedIdentity:
 
 
 def find_key_order_conflicts(sides: MergeSides, ours: SchemaIR, theirs: SchemaIR) -> Iterator[SchemaConflict]:
-    """Yield the types that both sides added with the same key columns in another order.
+    """Yield conflicts for types that both sides added with the same key columns in a different order.
 
     An entity's id lists its key values in the order of the property ids, so the same key would yield two different ids.
     `ours` and `theirs` are the schemas with their original ids.

@@ -52,7 +52,7 @@ def merge_schemas(
     (`SchemaMerge.their_numbers`).
 
     `decide` is called with each conflict and returns `ours`, `theirs` or None to leave it open. `dropped_edits` are
-    values that one side wrote into what the other side dropped; they make the drop a conflict.
+    values that one side wrote to types or properties that the other side dropped; they turn the drop into a conflict.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity
