@@ -13,6 +13,7 @@ from omnigraph.errors import MergeConflict
 from omnigraph.storage.store import open_store
 from tests.crash.matrix import HOWS, Elsewhere, How, Matrix, Row, another_process
 from tests.crash.verbs import VERBS, make_start, merge_side
+from tests.rig.depth import stride
 from tests.rig.invariants import files
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix.txt"
@@ -115,5 +116,6 @@ def test_every_verb_is_in_the_table() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("verb", VERBS)
-def test_full_crash_matrix_matches_the_golden_file(matrix: Matrix, verb: str) -> None:
-    assert list(matrix.rows(verb)) == golden(verb)
+def test_sampled_crash_matrix_matches_the_golden_file(matrix: Matrix, verb: str) -> None:
+    every = stride(3)
+    assert list(matrix.rows(verb, every=every)) == golden(verb)[::every]

@@ -15,6 +15,7 @@ import pytest
 from tests.crash.matrix import Row, another_process
 from tests.crash.matrix_s3 import ARRIVES, S3Matrix, impatient, removing
 from tests.crash.verbs import VERBS, write_elsewhere
+from tests.rig.depth import stride
 from tests.rig.plugin import S3
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "crash" / "matrix_s3.txt"
@@ -69,9 +70,10 @@ def test_every_verb_is_in_the_table() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("verb", VERBS)
-def test_client_crash_at_every_put_matches_the_golden_file(s3: S3, tmp_path: Path, verb: str) -> None:
+def test_client_crash_at_sampled_puts_matches_the_golden_file(s3: S3, tmp_path: Path, verb: str) -> None:
     with another_process() as elsewhere:
-        assert list(S3Matrix(s3, tmp_path, elsewhere).rows(verb)) == golden(verb)
+        every = stride(4)
+        assert list(S3Matrix(s3, tmp_path, elsewhere).rows(verb, every)) == golden(verb)[::every]
 
 
 @pytest.mark.full

@@ -12,3 +12,8 @@ DEPTH = float(os.environ.get("OMNIGRAPH_TEST_DEPTH", "1"))
 def repeats(sampled: int) -> int:
     """The number of repetitions at this depth, where `sampled` is the number of a normal run."""
     return max(1, round(sampled * DEPTH))
+
+
+def stride(sampled: int) -> int:
+    """Of how many cases one is run at this depth, where `sampled` is the number of a normal run."""
+    return max(1, round(sampled / DEPTH))

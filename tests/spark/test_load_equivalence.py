@@ -22,6 +22,7 @@ from tests.model import random_writes
 from tests.model.engine_cases import Case, all_cases
 from tests.model.oracle import Oracle
 from tests.model.write_oracle import Refused
+from tests.rig.depth import repeats, stride
 from tests.spark.both_engines import Engines
 
 LOADS = [one for one in all_cases() if one.file.startswith("load/")]
@@ -38,7 +39,7 @@ def applied(case: Case, both: Engines) -> Iterator[Any]:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("case", LOADS, ids=str)
+@pytest.mark.parametrize("case", LOADS[:: stride(3)], ids=str)
 def test_load_case_is_equal_on_both_engines(case: Case, tmp_path: Path, spark: Any) -> None:
     if "sideways" in case.steps[0][0].rest:
         pytest.skip("no such mode")
@@ -279,7 +280,7 @@ def test_random_loads_are_equal_on_both_engines(tmp_path: Path, spark: Any) -> N
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(repeats(3)))
 def test_many_random_loads_are_equal_on_both_engines(tmp_path: Path, spark: Any, seed: int) -> None:
     both = Engines(tmp_path, spark, random_writes.SCHEMA)
     done = list(random_loads(both, seed, 25))
