@@ -290,7 +290,7 @@ def _parse_chunk(body: bytes) -> tuple[list[Commit], ChunkEndState]:
     commit_table = pa.ipc.open_file(io.BytesIO(body)).read_all()
     anchor_facts = json.loads(commit_table.schema.metadata[b"anchor"])
     tables = {
-        table_key: TableEntry.from_json(table_key, packed_entry)
+        TableKey(table_key): TableEntry.from_json(table_key, packed_entry)
         for table_key, packed_entry in anchor_facts["tables"].items()
     }
     end_state = ChunkEndState(anchor_facts["end"], tables, SchemaRow(*anchor_facts["schema"]))

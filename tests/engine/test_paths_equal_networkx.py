@@ -15,6 +15,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
+from tests.rig.depth import repeats
 
 networkx = pytest.importorskip("networkx")
 
@@ -183,3 +184,41 @@ def test_paths_between_two_nodes_are_those_of_all_nodes(batch: tuple[Graph, list
 def test_many_paths_are_those_of_networkx(tmp_path: Path, first: int) -> None:
     parts = [random_graph(Random(number), f"g{number:04}") for number in range(first, first + BATCH)]
     check_all(stored(tmp_path / "graph", parts), parts)
+
+
+def decimal_graph(dice: Random) -> Any:
+    """A directed graph with decimal weights, whose sums depend on the order of additions."""
+    part = networkx.MultiDiGraph()
+    part.add_nodes_from(f"d{number}" for number in range(10))
+    for number in range(24):
+        ends = dice.sample(sorted(part), 2)
+        part.add_edge(*ends, key=f"e{number:02}", w=dice.randint(1, 99) / 10)
+    return part
+
+
+def check_decimal_pairs(place: Path, number: int) -> None:
+    """The cheapest path of every pair of nodes, each searched from both ends."""
+    part = decimal_graph(Random(number))
+    graph = stored(place / f"g{number}", [part])
+    query = graph.prepare(
+        "query q($a: String, $b: String) { match { $a1: N { k: $a }  $b1: N { k: $b }"
+        "  $p = any shortest $a1 $e:e{1,20} $b1 by $e.w } return { cost($p) as cost, edges($p) as edges } }"
+    )
+    weights = {key: data["w"] for _, _, key, data in part.edges(keys=True, data=True)}
+    for source, target in product(part, part):
+        rows = query(a=source, b=target).to_dicts()
+        if source != target and networkx.has_path(part, source, target):
+            cost = networkx.dijkstra_path_length(part, source, target, weight="w")
+            assert [row["cost"] for row in rows] == [pytest.approx(cost)], (number, source, target)
+            assert sum(weights[key] for key in rows[0]["edges"]) == pytest.approx(cost)
+
+
+def test_decimal_costs_equal_networkx(tmp_path: Path) -> None:
+    for number in range(2):
+        check_decimal_pairs(tmp_path, number)
+
+
+@pytest.mark.full
+def test_many_decimal_costs_equal_networkx(tmp_path: Path) -> None:
+    for number in range(2, 2 + repeats(20)):
+        check_decimal_pairs(tmp_path, number)

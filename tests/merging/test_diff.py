@@ -10,6 +10,7 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import InputError
+from omnigraph.history import commit_log
 from omnigraph.history.diff import diff_table
 from omnigraph.maintenance.index_maintenance import ensure_indices
 from omnigraph.publish.publish import publish
@@ -285,3 +286,14 @@ def _rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(diff, "differing_rows", watched)
     return read
+
+
+def test_commits_before_a_sealed_chunk_can_be_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 4)
+    graph = omnigraph.init(tmp_path / "g", "node A { k: String @key } node B { k: String @key }", durability="os")
+    for number in range(12):
+        graph.insert("A", {"k": f"{number:02}"})
+    assert graph.snapshot.log._chunks, "no chunk was sealed"
+    for number in range(1, 12):
+        assert [change.id for change in graph.diff(f"HEAD~{number}", f"HEAD~{number - 1}")] == [f"{12 - number:02}"]
+    assert graph.diff("HEAD~6", "HEAD", types=["B"]).summary()["inserts"] == 0

@@ -85,8 +85,10 @@ def _layers_between(forward: _CostSide, backward: _CostSide, cost: float) -> lis
     meeting = np.flatnonzero(total_costs == cost)
     lengths = forward.place_costs.lengths[meeting].astype(np.int64) + backward.place_costs.lengths[meeting]
     path_length = int(lengths.min())
-    first_length = min(len(forward.layers), path_length)
-    is_cut = (lengths == path_length) & (forward.place_costs.lengths[meeting] == first_length)
+    # Sums of floats depend on where a path is cut, so not every node of a cheapest path may have the exact total.
+    forward_lengths = forward.place_costs.lengths[meeting].astype(np.int64)
+    first_length = int(forward_lengths[lengths == path_length].max())
+    is_cut = (lengths == path_length) & (forward_lengths == first_length)
     layers = forward.layers[:first_length]
     places = meeting[is_cut]
     for layer in backward.layers[: path_length - first_length][::-1]:
