@@ -1,8 +1,7 @@
 """Omnigraph, a versioned property-graph database on Lance files.
 
-This package exports the public API. The package stays small: importing `omnigraph` loads none of
-its submodules, so a command that only reads a schema starts immediately. Submodules are loaded on
-first use.
+This package exports the public API. Importing `omnigraph` loads none of its submodules, so a command that only reads a
+schema starts quickly. Each submodule is loaded on first use.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Entry point of `python -m omnigraph`, which runs the command line."""
+"""Entry point for `python -m omnigraph`, which runs the command-line interface."""
 
 from omnigraph.cli.main import main
 

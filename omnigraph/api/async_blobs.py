@@ -1,4 +1,4 @@
-"""`AsyncBlob`, the interface to a blob for asynchronous programs; every read runs in the thread pool."""
+"""`AsyncBlob`, the asynchronous interface to a blob. Every read runs in the thread pool."""
 
 from collections.abc import AsyncIterator
 from os import PathLike
@@ -9,11 +9,11 @@ from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
 
 
 class AsyncBlob(AsyncFacet[Blob]):
-    """One blob as of one commit; `sync` is the blocking blob, and `sync.open()` returns a file object."""
+    """One blob as of one commit. `sync` is the same blob with blocking methods; `sync.open()` returns a file object."""
 
     @property
     def size(self) -> int:
-        """The number of bytes."""
+        """The size in bytes."""
         return self.sync.size
 
     @property
@@ -22,15 +22,15 @@ class AsyncBlob(AsyncFacet[Blob]):
         return self.sync.commit_id
 
     async def media_type(self) -> str:
-        """Return the recorded media type, or a guess from the first bytes."""
+        """Return the recorded media type, or one guessed from the first bytes."""
         return await run(lambda: self.sync.media_type)
 
     async def etag(self) -> str:
-        """Return the ETag; the first call reads the whole blob once."""
+        """Return the ETag. The first call reads the whole blob."""
         return await run(lambda: self.sync.etag)
 
     async def content_hash(self) -> str:
-        """Return the SHA-256 of the bytes; the first call reads the whole blob once."""
+        """Return the SHA-256 of the bytes. The first call reads the whole blob."""
         return await run(lambda: self.sync.content_hash)
 
     def iter_chunks(

@@ -1,6 +1,6 @@
 """The facets of `AsyncGraph`, which provide the methods of the blocking facets as coroutines.
 
-`in_thread` preserves the parameters, types and docstring of a method. Methods that return a graph,
+`in_thread` preserves a method's parameters, types and docstring. Methods that return a graph,
 an iterator or a lazy object are written by hand.
 """
 
@@ -75,7 +75,7 @@ class AsyncBranches(AsyncFacet[Branches]):
         engine: Engine = "auto",
         spark: Any = None,
     ) -> AsyncMergeSession:
-        """Open a merge whose conflicts are resolved one by one; see `Branches.merge_session`."""
+        """Open a merge session in which conflicts are resolved one by one; see `Branches.merge_session`."""
         session = await run(
             self.sync.merge_session,
             source,
@@ -118,12 +118,12 @@ class AsyncRevisions(AsyncFacet[Revisions]):
     cherry_pick = in_thread(Revisions.cherry_pick)
 
     async def pin(self) -> "AsyncGraph":
-        """Return a read-only graph on the newest commit; see `Revisions.pin`."""
+        """Return a read-only graph pinned to the newest commit; see `Revisions.pin`."""
         return _async_graph(await run(self.sync.pin))
 
 
 class AsyncSchema(AsyncFacet[Schema]):
-    """The schema of a graph; its properties are coroutines because its text and types are read from the store."""
+    """The schema of a graph. The properties are coroutines because they read the text and types from the store."""
 
     plan = in_thread(Schema.plan)
     apply = in_thread(Schema.apply)

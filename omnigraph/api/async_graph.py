@@ -46,7 +46,7 @@ Answer = TypeVar("Answer")
 
 
 class AsyncGraph(AsyncFacet[Graph]):
-    """A graph whose methods are coroutines; `sync` is the blocking graph.
+    """A graph whose methods are coroutines. `sync` is the same graph with blocking methods.
 
     >>> import asyncio
     >>> from omnigraph import testing
@@ -93,12 +93,12 @@ class AsyncGraph(AsyncFacet[Graph]):
 
     @property
     def actor(self) -> str | None:
-        """The author of writes that do not specify one, or None."""
+        """The default author of writes, or None."""
         return self.sync.actor
 
     @property
     def warnings(self) -> list[LimitWarning]:
-        """The limits that writes exceeded, each with a recommended command."""
+        """The limits that writes have exceeded, each with a recommended command."""
         return self.sync.warnings
 
     @property
@@ -107,7 +107,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         return self.sync.is_remote
 
     async def refresh(self) -> Self:
-        """Move to the newest commit of the branch and return the graph itself."""
+        """Move to the newest commit of the branch and return this graph."""
         await run(self.sync.refresh)
         return self
 
@@ -213,7 +213,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         return AsyncResultStream(lambda: self.sync.stream(source, params=arguments, **options))
 
     async def prepare(self, source: QuerySource, /, *, name: str | None = None) -> AsyncPrepared:
-        """Compile and check a query now, and return it as a function to await later."""
+        """Compile and check a query now, and return an asynchronous function that runs it later."""
         return AsyncPrepared(await run(self.sync.prepare, source, name=name))
 
     async def blob(
@@ -289,7 +289,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         kinds: DiffFilterNames = None,
         ops: DiffFilterNames = None,
     ) -> Diff:
-        """Return the changes from `a` to `b`, which are all read before the call returns; see `Graph.diff`."""
+        """Return the changes from `a` to `b`, reading all of them before the call returns; see `Graph.diff`."""
         old = a.sync if isinstance(a, AsyncGraph) else a
         new = b.sync if isinstance(b, AsyncGraph) else b
         diff = await run(self.sync.diff, old, new, types=types, kinds=kinds, ops=ops)
@@ -357,7 +357,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         await run(block.__exit__, None, None, None)
 
     async def at(self, point: Revision) -> "AsyncGraph":
-        """Return a read-only graph on a revision; see `Graph.at`."""
+        """Return a read-only graph pinned to a revision; see `Graph.at`."""
         return AsyncGraph(await run(self.sync.at, point))
 
 

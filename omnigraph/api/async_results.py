@@ -1,4 +1,4 @@
-"""Asynchronous wrappers for the lazy objects that the methods of a blocking graph return.
+"""Asynchronous wrappers for the lazy objects that a blocking graph returns.
 
 There is one wrapper each for streams, feeds, node and edge sets, prepared queries, merge sessions
 and transactions. Each wrapper holds the blocking object and reads from it in a thread.
@@ -30,9 +30,9 @@ Entities = TypeVar("Entities", bound=EntitySet)
 
 
 class AsyncResultStream:
-    """The batches of a query, read with `async for`. Close the stream after use, or use `async with`.
+    """The batches of a query result, to be read with `async for`. Close the stream after use, or use `async with`.
 
-    The query starts when the first batch is read, or with `await stream`.
+    The query starts when the first batch is read or the stream is awaited.
     """
 
     def __init__(self, open_stream: Callable[[], ResultStream]) -> None:
@@ -77,7 +77,7 @@ class AsyncResultStream:
 
 
 class AsyncFeed(AsyncFacet[Feed]):
-    """The blocks of a change feed, read with `async for`; `cursor` is the position after the last block."""
+    """The blocks of a change feed, to be read with `async for`. `cursor` is the position after the last block read."""
 
     def __aiter__(self) -> AsyncIterator[ChangeBlock]:
         return iterate(self.sync)
@@ -98,7 +98,7 @@ class AsyncFeed(AsyncFacet[Feed]):
 
 
 class AsyncBaseline(AsyncFacet[Baseline]):
-    """All entities at one commit, read with `async for document in baseline`."""
+    """All entities at one commit, to be read with `async for document in baseline`."""
 
     def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
         return iterate(self.sync)
@@ -119,7 +119,7 @@ class AsyncBaseline(AsyncFacet[Baseline]):
 
 
 class AsyncPrepared(AsyncFacet[Prepared]):
-    """A checked query that is awaited like a function, as in `await friends(name="ann")`."""
+    """A checked query that is called like an asynchronous function, as in `await friends(name="ann")`."""
 
     async def __call__(self, /, **params: Any) -> Any:
         """Run the query; a read returns a `Result`, and a mutation returns a `Receipt`."""
@@ -134,12 +134,12 @@ class AsyncPrepared(AsyncFacet[Prepared]):
 
     @property
     def params(self) -> Mapping[str, str]:
-        """The types of the parameters, by name."""
+        """The type of each parameter, by name."""
         return self.sync.params
 
 
 class AsyncMergeSession(AsyncFacet[MergeSession]):
-    """A merge whose conflicts are resolved one by one with `resolve`, then published with `commit`."""
+    """A merge session: resolve conflicts one by one with `resolve`, then publish the merge with `commit`."""
 
     preview = in_thread(MergeSession.preview)
     commit = in_thread(MergeSession.commit)
@@ -159,13 +159,13 @@ class AsyncMergeSession(AsyncFacet[MergeSession]):
         return self
 
     async def resolve_all(self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None) -> Self:
-        """Resolve every open conflict, or only those of one type or kind."""
+        """Resolve all open conflicts, or only those of one type or kind."""
         await run(self.sync.resolve_all, choice, type=type, kind=kind)
         return self
 
 
 class AsyncEntitySet(Generic[Entities]):
-    """A set of nodes or edges; building it reads nothing, and the methods that read are coroutines."""
+    """A set of nodes or edges. Building a set reads nothing; the methods that read data are coroutines."""
 
     def __init__(self, build: Callable[[], Entities], execute: Callable[..., Any] = run) -> None:
         self._build = build
@@ -254,7 +254,7 @@ class AsyncEdgeSet(AsyncEntitySet[EdgeSet]):
 class AsyncTransaction:
     """Writes that become one commit at the end of the `async with` block.
 
-    All calls of a transaction run in one thread that is reserved for the transaction.
+    All calls of a transaction run in a single thread, which is reserved for that transaction.
     """
 
     def __init__(self, begin: Callable[[], Transaction]) -> None:

@@ -1,7 +1,7 @@
 """Access blobs as files: read a blob through a seekable file object, and write chunks to a path atomically.
 
-The file always has either its previous content or the complete new content; an interrupted write leaves no temporary
-file.
+The file always contains either its previous content or the complete new content. An interrupted write leaves no
+temporary file behind.
 """
 
 import io
@@ -55,7 +55,7 @@ class BlobFile(io.RawIOBase):
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
-    """Write chunks to a temporary file next to `path`, rename it to `path`, and return the number of bytes."""
+    """Write chunks to a temporary file next to `path`, rename it to `path`, and return the number of bytes written."""
     try:
         file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

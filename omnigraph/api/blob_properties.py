@@ -1,7 +1,8 @@
 """Find a blob by its type, key and property.
 
-This module owns the address of a blob and the errors for addresses without a blob. It also owns the convention for
-media types: a String property `<property>_media_type` records the media type of the blob in `<property>`.
+This module defines how a blob is addressed, and the errors for addresses that have no blob. It also defines the
+convention for media types: a String property `<property>_media_type` records the media type of the blob in
+`<property>`.
 """
 
 from typing import Any
@@ -26,7 +27,7 @@ _MEDIA_TYPE_SUFFIX = "_media_type"
 
 @record
 class BlobAddress:
-    """The entity and property of a blob; `media_type_property` is the property for its media type, if declared."""
+    """The entity and property of a blob. `media_type_property` is the property that records the media type, if any."""
 
     kind: str
     type_name: str
@@ -36,7 +37,7 @@ class BlobAddress:
 
     @property
     def table_key(self) -> TableKey:
-        """The table of the entity."""
+        """The key of the entity's table."""
         return TableKey.of(self.kind, self.type_name)
 
     def not_found_error(self, *, row_exists: bool) -> EntityNotFound:

@@ -1,4 +1,4 @@
-"""`put_blob`, which replaces the blob of one node, optionally only if the blob still has the expected ETag.
+"""`put_blob`, which replaces a node's blob, optionally only if the blob still has the expected ETag.
 
 The write is an ordinary update, so the same rules, conflicts and receipts apply. With `if_match`,
 the update also fails if the node changes between the comparison and the commit.
@@ -39,9 +39,9 @@ def put_blob(  # noqa: PLR0913 - all but five are keywords
     `content` is bytes, a path, a binary file, base64 text, the URI of an allowed external object, or None for NULL.
     Files are streamed, so they may be larger than memory. `media_type` is stored in the String property
     `<property>_media_type`, which the type must declare in this case; if `media_type` is omitted, that property is set
-    to NULL. With `if_match`, the blob is replaced only if it has this ETag, and otherwise `BlobPreconditionFailed` is
-    raised; `*` matches every blob that is not NULL. `progress` is called with the number of bytes read from a path or
-    file and with its size; True shows a progress bar.
+    to NULL. With `if_match`, the blob is replaced only if it has this ETag; otherwise `BlobPreconditionFailed` is
+    raised. `*` matches every blob that is not NULL. `progress` is called with the number of bytes read so far and the
+    size of the input file; True shows a progress bar.
 
     Raises `EntityNotFound` if the node does not exist, and the same errors as `update`.
     """

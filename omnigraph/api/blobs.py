@@ -81,15 +81,15 @@ class Blob(Guarded):
 
     @property
     def size(self) -> int:
-        """The number of bytes."""
+        """The size in bytes."""
         return self._stored.size
 
     @cached_property
     def media_type(self) -> str:
-        """The recorded media type, or a guess from the first bytes.
+        """The recorded media type, or one guessed from the first bytes.
 
         The media type is recorded if the String property `<property>_media_type` has a value; `put_blob` sets this
-        property. A guess recognises only common formats.
+        property. Only common formats are recognised from their first bytes.
         """
         return self._recorded_type or guess_media_type(self.read(0, LEADING_BYTES) if self.size else b"")
 
@@ -109,7 +109,7 @@ class Blob(Guarded):
 
     @property
     def etag(self) -> str:
-        """A strong ETag, which is equal only for equal bytes and does not change in compaction, merges and copies."""
+        """A strong ETag: it is the same only for identical bytes, and compactions, merges and copies preserve it."""
         return f'"{self.content_hash}"'
 
     # Reading ------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Blob(Guarded):
         return self._iterate(first, last, chunk_bytes)
 
     def open(self) -> io.BufferedReader:
-        """Return a seekable binary file object; it reads ahead one mebibyte at a time."""
+        """Return a seekable binary file object that reads ahead one mebibyte at a time."""
         return io.BufferedReader(BlobFile(self.size, self._read_range), READ_AHEAD_BYTES)
 
     def save(
@@ -147,10 +147,10 @@ class Blob(Guarded):
         stop: int | None = None,
         progress: ProgressOption = None,
     ) -> int:
-        """Write the blob, or a range of it, to a file that appears once it is complete; return its size.
+        """Write the blob, or a range of it, to a file atomically; return the number of bytes written.
 
-        The bytes go to a temporary file in the same folder, which is removed if the read fails or is interrupted.
-        `progress` is called with the number of bytes written and the total; True shows a progress bar.
+        The bytes are first written to a temporary file in the same folder; that file is removed if the read fails or is
+        interrupted. `progress` is called with the number of bytes written and the total; True shows a progress bar.
         """
         first, last = self._clip_range(start, stop)
         chunks, report = self._iterate(first, last, CHUNK_BYTES), progress_callback(progress)
@@ -166,8 +166,8 @@ class Blob(Guarded):
     def verify(self) -> None:
         """Compare the files that contain the blob with their recorded checksums.
 
-        Raises `BlobIntegrityError` if a file is damaged. The method reads the files completely; `check` verifies all
-        files of a graph.
+        Raises `BlobIntegrityError` if a file is damaged. This method reads the files completely. To verify all files of
+        a graph, use `check`.
         """
         store = self._snapshot.store
         checksums = find_checksums_in_log(store, self._snapshot.log, set(self._stored.file_names()))
@@ -227,7 +227,7 @@ def blob(
     """Open a blob, as in `graph.blob("Doc", "a", "body").read()`; `key` is a node's key or an edge's id.
 
     The blob is read as of the commit that this graph shows now. Raises `EntityNotFound` if the entity does not exist or
-    its value is NULL, `InputError` if the property is not a blob, and, with `if_match`, `BlobPreconditionFailed` unless
+    the blob is NULL, `InputError` if the property is not a blob, and, with `if_match`, `BlobPreconditionFailed` unless
     the blob has this ETag.
     """
     snapshot = handle.latest_snapshot()

@@ -1,7 +1,7 @@
 """`with graph.branch(..)`: work on a branch for the duration of a block.
 
 This module creates or opens the branch before the block, and decides whether to delete it afterwards. A branch is never
-deleted if it has unmerged commits, nor after an exception.
+deleted if it has unmerged commits or if the block raised an exception.
 """
 
 from collections.abc import Iterator

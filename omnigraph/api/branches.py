@@ -45,7 +45,7 @@ class Branches(Facet):
         self._make_graph = make_graph
 
     def names(self) -> list[str]:
-        """Return all names in sorted order; this takes a single list request."""
+        """Return all names in sorted order, using a single list request."""
         self._handle.require_open()
         return branches.list_branches(self._handle.store)
 
@@ -102,12 +102,12 @@ class Branches(Facet):
         if_commit: str | None = None,
         dry_run: bool = False,
     ) -> MergeResult:
-        """Reset a branch to the state of a revision, in a new commit; the old commits stay in its log.
+        """Reset a branch to the state of a revision, in a new commit; the old commits stay in the branch's log.
 
-        `to` is a commit, a tag, a branch, a point in time, or `HEAD~3`, where `HEAD` is the head of
-        the branch that is reset. The new commit references the table versions of that revision, so
-        no data is copied. Merges and the change feed treat a reset like any other change, and a second reset can undo
-        it. A dry run returns the changes in `delta` and their counts in `stats`.
+        `to` is a commit, a tag, a branch, a point in time, or `HEAD~3`, where `HEAD` is the head of the branch being
+        reset. The new commit references the table versions of that revision, so no data is copied. Merges and the
+        change feed treat a reset like any other change, and a second reset can undo it. A dry run returns the changes
+        in `delta` and their counts in `stats`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -135,7 +135,7 @@ class Branches(Facet):
         engine: Literal["auto", "spark", "local"] = "auto",
         spark: Any = None,
     ) -> MergeSession:
-        """Open a merge whose conflicts are inspected and resolved before it is committed.
+        """Open a merge session, in which conflicts are inspected and resolved before the merge is committed.
 
         The source and the target are chosen as in `graph.merge`.
         """

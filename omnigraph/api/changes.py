@@ -1,7 +1,7 @@
 """`graph.changes`: the changes of each commit, as feeds, pages and baselines.
 
-Each call reads from a single snapshot. A reader that follows a branch waits between reads of its
-head. The wait ends within a fraction of a second after the handle is closed.
+Each call reads from a single snapshot. A reader that follows a branch waits between reads of the branch head. The wait
+ends within a fraction of a second after the handle is closed.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""Commit logs and differences between two revisions; these functions never change a graph."""
+"""Commit logs and differences between two revisions. The functions in this module never change a graph."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -28,14 +28,14 @@ State = str | int | datetime | timedelta | Snapshot | None
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """The selection of commits that a log shows."""
+    """The criteria that select the commits in a log."""
 
     since: datetime | None = None
     actor: str | None = None
     type_name: str | None = None
 
     def accepts(self, commit: Commit) -> bool:
-        """Return whether the log shows a commit."""
+        """Return whether a commit is included in the log."""
         if self.actor is not None and commit.actor != self.actor:
             return False
         if self.since is not None and commit.published < self.since:

@@ -1,6 +1,6 @@
-"""Inputs of loads, with progress reported in bytes.
+"""Open the inputs of loads, and report progress in bytes.
 
-Inputs in several file formats are opened by `ingest`; all other inputs are passed through unchanged.
+Inputs that `ingest` opens itself, such as lists of files, are passed through unchanged.
 This module never interprets values.
 """
 
@@ -22,7 +22,7 @@ ProgressOption = ProgressCallback | bool | None
 def open_load_input(
     load_input: Any, file_format: str | None, column_mappings: Mapping[str, Mapping[str, str]], progress: ProgressOption
 ) -> Iterator[Any]:
-    """Open the input of a load; close its files afterwards."""
+    """Open the input of a load, and close its files at the end of the block."""
     if file_format not in (None, "ndjson", *_TABLE_FORMATS):
         raise UsageError(reason=f"unknown format {file_format!r}; expected ndjson, csv or parquet")
     if hasattr(load_input, "take_into") or hasattr(load_input, "frames"):  # input files or Spark frames
@@ -49,7 +49,7 @@ def _open_for_reading(input_path: Path) -> IO[bytes]:
 
 
 def progress_callback(progress: ProgressOption) -> ProgressCallback | None:
-    """Return the callback that receives the progress of a load, or None."""
+    """Return the progress callback of a load, or None."""
     return _make_progress_callback(progress) if progress else None
 
 

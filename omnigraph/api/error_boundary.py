@@ -1,4 +1,4 @@
-"""The error boundary of the public API: storage failures are raised as errors of `omnigraph.errors`.
+"""The error boundary of the public API: storage failures are raised as errors from `omnigraph.errors`.
 
 This module translates Lance exceptions and the internal signals of lower layers. Defining a
 `Guarded` class wraps each of its public methods, so new methods are always covered. Errors raised
@@ -71,7 +71,7 @@ def _guard_unless_guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
-    """Translate errors raised while the items are consumed; iteration never writes."""
+    """Yield the items, translating errors that are raised in the meantime; iteration never writes."""
     try:
         yield from items
     except BaseException as error:
@@ -103,7 +103,7 @@ def _translate_error(error: BaseException, store: "Store | None", publishes_befo
 
 
 def _removed_object_error(error: OmnigraphError, effect: Effect) -> ConcurrentCommit:
-    """Return the error for an object that existed a moment ago and is now confirmed to be missing."""
+    """Return the error for an object that another process removed during the operation."""
     return ConcurrentCommit(
         f"{error.message}: another process removed the object concurrently",
         effect=effect,

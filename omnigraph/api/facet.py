@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 def delegate(function: "Callable[Concatenate[Handle, Params], Answer]") -> Callable[Concatenate[Any, Params], Answer]:
     """Create a method that passes its object's handle to a function.
 
-    The method has the function's parameters, types and docstring, so they are stated only once.
+    The method takes its parameters, types and docstring from the function, so they are written only once.
     """
 
     @wraps(function)

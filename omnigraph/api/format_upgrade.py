@@ -1,6 +1,6 @@
 """`omnigraph.upgrade`: bring a graph to the storage format of this release, in place.
 
-A graph in an older format cannot be opened, so this is a function and not a method of a graph.
+A graph in an older format cannot be opened, so `upgrade` is a function instead of a method of a graph.
 """
 
 import os
@@ -28,8 +28,9 @@ def upgrade(
 ) -> "UpgradeReport":
     """Upgrade a graph to the storage format of this release, with all data, branches and history.
 
-    This function does nothing if the format is current; a dry run only reports the upgrade. The next upgrade resumes an
-    interrupted upgrade. Stop all writers of the older release first: they cannot use the graph afterwards.
+    This function does nothing if the format is current; a dry run only reports what would be upgraded. To resume an
+    interrupted upgrade, call the function again. Stop all writers of the older release first: they cannot use the graph
+    afterwards.
 
     >>> import omnigraph
     >>> from omnigraph import testing

@@ -1,9 +1,9 @@
 """`Graph`: the main object of the public API.
 
 The most common operations are methods; everything else is reached through the facets `branches`,
-`tags`, `revisions`, `schema`, `changes`, `maintenance` and `spark`. Each method is one call into a
-neighbouring module, which documents the method. A graph is cheap and thread-safe, and it never
-changes the branch or commit that it is bound to.
+`tags`, `revisions`, `schema`, `changes`, `maintenance` and `spark`. Each method makes one call into a neighbouring
+module, which also documents the method. A `Graph` object is cheap to create and thread-safe, and the branch or commit
+that it is bound to never changes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -109,12 +109,12 @@ class Graph(Guarded):
 
     @property
     def actor(self) -> str | None:
-        """The author of writes that do not specify one, or None."""
+        """The default author of writes, or None."""
         return self._handle.actor
 
     @property
     def warnings(self) -> "list[LimitWarning]":
-        """The limits that writes exceeded, each with a recommended command."""
+        """The limits that writes have exceeded, each with a recommended command."""
         return self._handle.warnings
 
     @property
@@ -123,7 +123,7 @@ class Graph(Guarded):
         return False
 
     def refresh(self) -> Self:
-        """Move to the newest commit of the branch and return the graph itself."""
+        """Move to the newest commit of the branch and return this graph."""
         self._handle.refresh()
         return self
 
@@ -222,7 +222,7 @@ class Graph(Guarded):
         return run(self._handle.for_read(branch, at), call)
 
     def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared:
-        """Compile and check a query now, and return it as a function to call later.
+        """Compile and check a query now, and return a function that runs it later.
 
         Raises a language error if the query is invalid. The query is checked against the schema of
         the commit that this graph shows.
@@ -267,10 +267,11 @@ class Graph(Guarded):
     ) -> Iterator[bytes] | int:
         """Export one snapshot as NDJSON that can be loaded again, with nodes before edges.
 
-        If a path is given, the export is written to that file, which appears once it is complete, and the number of
-        entities is returned. A path that ends in .gz or .zst is compressed. Without a path, the lines are returned. A
-        Date is exported as the number of days and a DateTime as the number of milliseconds since 1970; with `iso_dates`
-        they are strings, which can be loaded as well. Cleanup never removes data that a running export is reading.
+        If a path is given, the export is written to that file, which appears only once it is complete, and the number
+        of entities is returned. The file is compressed if its name ends in .gz or .zst. Without a path, the lines are
+        returned. A Date is exported as the number of days and a DateTime as the number of milliseconds since 1970; with
+        `iso_dates`, both are ISO strings, which can be loaded as well. Cleanup never removes data that a running export
+        is reading.
         """
         handle = self._handle.for_read(branch, at)
         return queries.export_graph(handle, path, types, iso_dates=iso_dates)
@@ -311,10 +312,10 @@ class Graph(Guarded):
     ) -> "Iterator[Graph]":
         """Provide a graph on a new branch for the duration of a `with` block.
 
-        The branch is created as by `graph.branches.create`; with `exist_ok`, a branch of that name is
-        opened instead if there is one. With `delete`, the branch is deleted after the block if all its
-        commits have been merged into this graph's branch or into the branch's parent. A branch with unmerged commits is
-        kept. After an exception, the branch is always kept, so that its state can be inspected.
+        The branch is created as by `graph.branches.create`; with `exist_ok`, an existing branch of that name is opened
+        instead. With `delete`, the branch is deleted after the block if all its commits have been merged into this
+        graph's branch or into the branch's parent. A branch with unmerged commits is kept. After an exception, the
+        branch is always kept, so that its state can be inspected.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -328,10 +329,10 @@ class Graph(Guarded):
             yield type(self)(branch_handle)
 
     def at(self, point: Revision) -> "Graph":
-        """Return a read-only graph on a revision.
+        """Return a read-only graph pinned to a revision.
 
-        A revision is a commit id, a manifest version, a point in time with its time zone (also as an ISO string), a
-        duration before now, a tag, a branch, or an expression. The expressions `HEAD~3` and `main~2` count back from
+        A revision is a commit id, a manifest version, a point in time with a time zone (a `datetime` or an ISO string),
+        a duration before now, a tag, a branch, or an expression. The expressions `HEAD~3` and `main~2` count back from
         the commit that this graph shows and from the head of the branch, respectively. A tag takes precedence over a
         branch of the same name.
         """

@@ -1,8 +1,8 @@
 """The state of an open graph: its store, its branch, its snapshot, and the caller's read set.
 
-`Graph` and every facet hold one `Handle`. The handle provides each read with the newest snapshot, unless it is pinned,
-records what the caller has read for strict writes, and runs the checks before each call. A handle can be pickled,
-without secrets, and raises an error if used after a fork. The handle itself reads no tables.
+`Graph` and every facet hold one `Handle`. Unless it is pinned, the handle provides each read with the newest snapshot.
+It also records what the caller has read, which strict writes depend on, and runs the checks before each call. A handle
+can be pickled (secrets are left out), and it raises an error if used after a fork. The handle itself reads no tables.
 """
 
 import os
@@ -38,7 +38,7 @@ _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 
 @contextmanager
 def report_missing_branch(branch_state: BranchState) -> Iterator[None]:
-    """Raise `BranchNotFound` if a write fails because its branch was deleted, since a retry cannot help."""
+    """Raise `BranchNotFound` if a write fails because its branch was deleted; a retry cannot help in this case."""
     try:
         yield
     except ReadSetConflict as error:
@@ -50,8 +50,8 @@ def report_missing_branch(branch_state: BranchState) -> Iterator[None]:
 class Handle:
     """An open branch of a graph, or one pinned snapshot of it.
 
-    `warnings` are the limits that writes through this handle exceeded. Handles derived from this
-    one for other branches share the list, so each warning is reported once.
+    `warnings` are the limits that writes through this handle have exceeded. Handles that are derived from this handle
+    for other branches share the list, so each warning is reported only once.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Handle:
         self._read_set.record_read(self.latest_snapshot().tables)
 
     def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
-        """Add the tables that a query read to the read set."""
+        """Add the tables read by a query to the read set."""
         keys = (TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
         self._read_set.record_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
 
@@ -173,7 +173,7 @@ class Handle:
         return self._read_set.require_unchanged(keys)
 
     def record_write(self, commit: Commit | None, requirement: UnchangedReads) -> Commit | None:
-        """Move to a commit that this handle published, and return the commit; do nothing if it is None."""
+        """Move to a commit that this handle published, and return the commit; if the commit is None, do nothing."""
         if commit is None:
             return None
         self._read_set.record_write(commit, requirement)
@@ -188,17 +188,17 @@ class Handle:
         self._read_set.record_read({table_key: snapshot.tables[table_key]})
 
     def with_actor(self, options: WriteOptions) -> WriteOptions:
-        """Return the options of a write, with this handle's actor if none is given."""
+        """Return the options of a write, with this handle's actor if no actor is given."""
         return replace(options, actor=resolve_actor(options.actor) if options.actor else self.actor)
 
     def accept_blobs(self) -> AbstractContextManager[None]:
-        """Accept files and allowed external blobs as values in one write."""
+        """Return a context in which a write accepts files and allowed external blobs as values."""
         return pending_blobs(self.external_blobs, self.store.root.options)
 
     def new_pending_blobs(
         self, report: Callable[[int, int], None] | None = None, *, copies_files: bool = False
     ) -> PendingBlobs:
-        """Return the collection for the blobs of a multi-step write, which must close the collection."""
+        """Return a collection for the blobs of a multi-step write; the caller must close the collection."""
         return PendingBlobs(self.external_blobs, self.store.root.options, report, copies_files=copies_files)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:

@@ -23,8 +23,9 @@ from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 
 _log = logging.getLogger("omnigraph")
-# The input size in bytes from which Spark is used. On two cores, loading 429 MiB of NDJSON takes 30 seconds and 1 GiB
-# of memory in this process, and 185 seconds on Spark; for larger inputs, this process could run out of memory.
+# The minimum input size, in bytes, for which Spark is used. On two cores, loading 429 MiB of NDJSON takes 30 seconds
+# and 1 GiB of memory in this process, and 185 seconds on Spark; for larger inputs, this process could run out of
+# memory.
 SPARK_MIN_BYTES = 512 << 20
 
 
@@ -32,9 +33,9 @@ SPARK_MIN_BYTES = 512 << 20
 class EngineOptions:
     """Settings for running a load: the engine, the Spark session or how to start one, and the rejects folder.
 
-    `require_rows` returns a patch's or deletion's requirement that its rows have not changed since the caller read
-    them. `progress` is called with the number of finished tasks and the number of known tasks. If `progress` has a
-    `step` method, that method is called with a `StepProgress` instead.
+    For a patch or deletion, `require_rows` returns the requirement that the affected rows have not changed since the
+    caller read them. `progress` is called with the number of finished tasks and the number of tasks known so far. If
+    `progress` has a `step` method, that method is called with a `StepProgress` instead.
     """
 
     engine: Engine = "auto"
@@ -64,8 +65,7 @@ class SparkInput:
 def resolve_load_source(data: Any, file_options: FileOptions, options: EngineOptions) -> SparkInput | InputFiles | None:
     """Determine the input and the engine of a load; return None for an input that needs no preparation.
 
-    Such an input is a single NDJSON file or contains no files at all, and only this process reads
-    it.
+    Such an input is a single NDJSON file or contains no files at all, and is always read by this process.
     """
     if isinstance(data, Mapping) and any(map(_is_spark_frame, data.values())):
         if options.engine == "local":

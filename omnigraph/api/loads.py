@@ -90,15 +90,14 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     creates new edges for records without an `id`. If a repeated load must not duplicate edges, declare `@key(src, dst)`
     in the schema, give the edges ids, or pass an `idempotency_key`.
 
-    A mapping assigns a type to tables, records, or CSV, Parquet and NDJSON files, whose records
-    then have no envelope. A list combines untyped paths with such mappings into one commit, as in
-    `load([{"Person": "people.csv"}, "rest.ndjson"], mode="append")`. `mapping` renames columns, and
-    `csv` specifies how to read CSV files; unspecified settings are detected for each file. Both `from`/`to` and
-    `src`/`dst` are accepted as the names of an edge's endpoints.
+    A mapping assigns types to tables, records, or CSV, Parquet and NDJSON files; the records then have no envelope. A
+    list combines untyped paths with such mappings into one commit, as in
+    `load([{"Person": "people.csv"}, "rest.ndjson"], mode="append")`. `mapping` renames columns, and `csv` specifies
+    how to read CSV files; unspecified settings are detected for each file. Both `from`/`to` and `src`/`dst` are
+    accepted as the names of an edge's endpoints.
 
-    With `on_error="report"`, invalid input produces a `LoadReport` of all errors, or of the first
-    `max_errors`; `rejects` is a folder to which all of them are written. `dry_run` only checks the
-    input.
+    With `on_error="report"`, invalid input produces a `LoadReport` with all errors, or with the first `max_errors`. If
+    `rejects` names a folder, every error is written there, regardless of `max_errors`. `dry_run` only checks the input.
 
     Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process),
     "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 512 MiB or
@@ -206,7 +205,7 @@ def _receipt(loaded: Any, commit: Commit | None, *, records: bool, replayed: boo
 
 @dataclass(slots=True)
 class StrictRows:
-    """The requirement of a load, which for a patch or a deletion is known only after the input has been read."""
+    """The requirement of a load. For a patch or a deletion, it is known only after the input has been read."""
 
     handle: Handle
     requirement: UnchangedReads
@@ -230,7 +229,7 @@ def _require_unchanged(handle: Handle, source: Any, mode: LoadMode) -> Unchanged
 
 
 def _source_type_names(source: Any) -> set[str] | None:
-    """Return the case-folded names of the types in an input, or None if its records name their types."""
+    """Return the case-folded names of the types in an input, or None if each record names its own type."""
     names = source if isinstance(source, Mapping) else getattr(source, "type_names", None)
     return None if names is None else {str(name).casefold() for name in names}
 

@@ -36,7 +36,7 @@ class OperationEvent:
 
     @property
     def id(self) -> str:
-        """The id shared by all events of one operation, which is generated on first use."""
+        """The id shared by all events of one operation, generated on first use."""
         self._event_id = self._event_id or clock_and_ids.new_ulid()
         return self._event_id
 
@@ -82,7 +82,7 @@ class OperationEvent:
 
 @contextmanager
 def log_operation(operation_name: str, branch: str) -> Iterator[OperationEvent]:
-    """Measure one operation and log it once, whether it succeeds or fails.
+    """Measure one operation, and log one event for it, whether it succeeds or fails.
 
     A failure caused by the caller is logged at level INFO, any other failure as a warning.
     """
@@ -127,7 +127,7 @@ class JsonLinesFormatter(logging.Formatter):
     """Formats each record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the event, or the message of a record without an event, with its level and time."""
+        """Return the event of a log record, or its message if it has no event, with the record's level and time."""
         event_data = getattr(record, "event", None) or {"message": record.getMessage()}
         log_entry = {"level": record.levelname.lower(), "time": _format_time(record), **event_data}
         return json.dumps(log_entry, ensure_ascii=False)

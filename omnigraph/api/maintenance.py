@@ -87,9 +87,9 @@ class Maintenance(Facet):
     ) -> Receipt:
         """Build the indexes that the schema declares, so they cover all rows.
 
-        `rebuild` also replaces existing indexes, including damaged ones: all of them if True, or
-        only those of the listed types and columns, such as `["Doc", "Person.age"]`. The receipt
-        lists the indexed columns in `indexes`, by table. `engine` works as in `optimize`.
+        `rebuild` also replaces existing indexes, including damaged ones: True replaces all of them, and a list only
+        those of the given types and columns, such as `["Doc", "Person.age"]`. In the receipt, `indexes` lists the
+        indexed columns of each table. `engine` works as in `optimize`.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key  age: I32? @index }") as graph:
@@ -144,10 +144,10 @@ class Maintenance(Facet):
 
     @contextmanager
     def hold(self) -> "Iterator[Graph]":
-        """Return a read-only graph on the newest commit, and protect that commit from cleanup while the block runs.
+        """Provide a read-only graph at the newest commit, and protect that commit from cleanup while the block runs.
 
         Use a hold for reads that take longer than the grace period of a cleanup, such as long
-        streams. The hold is recorded in the store, where other processes can see it; this requires write permission.
+        streams. The hold is recorded in the store, where other processes can see it, so write permission is required.
         """
         handle = self._handle
         snapshot = handle.latest_snapshot()
@@ -159,7 +159,7 @@ class Maintenance(Facet):
     ) -> Absence:
         """Search every file of the graph and of its caches for traces of an entity.
 
-        `also` lists additional files and folders, such as those with rejected records. Reads
+        `also` lists additional files and folders to search, such as those with rejected records. This method reads
         everything and writes nothing.
         """
         return runs.search_traces(self._handle, type_name, entity_id, also)
@@ -221,11 +221,11 @@ class Maintenance(Facet):
         All other external changes are rejected; nothing is ever adopted silently.
 
         With `confirm`, the names of branches and tags whose ref objects are lost or damaged are
-        restored. `restore` is the ULID of a branch or tag whose name is unknown or taken; it is restored as the branch
-        `name` or, with `tag`, as the tag `name`. `drop` is the ULID of a branch or tag to delete instead, or a name
-        whose branch or tag no longer exists. With `restore` or `drop`, no other names are changed. Missing manifest
-        versions are published again if there is proof that they had been published; `commit` is the id of a commit that
-        you know was acknowledged.
+        restored. `restore` is the ULID of a branch or tag whose name is unknown or taken; that branch or tag is
+        restored as the branch `name` or, with `tag`, as the tag `name`. `drop` is the ULID of a branch or tag to delete
+        instead, or a name whose branch or tag no longer exists. With `restore` or `drop`, no other names are changed.
+        Missing manifest versions are published again if there is proof that they had been published; `commit` is the id
+        of a commit that you know was acknowledged.
         """
         from omnigraph.maintenance.restore_names import NameChoice
 

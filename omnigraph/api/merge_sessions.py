@@ -1,7 +1,6 @@
-"""Merge results (`MergeResult`), and merge sessions (`MergeSession`) to resolve conflicts one by one.
+"""Merge results (`MergeResult`), and merge sessions (`MergeSession`) for resolving conflicts one by one.
 
-Both work on two captured states, one for each side of the merge. A session changes nothing until
-its `commit`.
+Both work on two captured states, one for each side of the merge. A session changes nothing until `commit` is called.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -52,9 +51,9 @@ class MergeResult(Guarded):
 
     `outcome` is `already_up_to_date`, `fast_forward` or `merged`, or `conflict` for a dry run with
     conflicts. `base` is the merge base, and `source` and `target` are the commits that were merged. `discarded` lists
-    the changes dropped when conflicts were resolved; each is a property value, a whole entity or a deletion, with the
-    side that made it. `lost_edges` are edges that one side deleted together with a node that the merge keeps; these
-    edges are not restored.
+    the changes dropped when conflicts were resolved; each entry is a property value, a whole entity or a deletion,
+    together with the side that made the change. `lost_edges` are edges that one side deleted together with a node that
+    the merge keeps; these edges are not restored.
     """
 
     outcome: MergeOutcome
@@ -82,7 +81,7 @@ class MergeResult(Guarded):
 
     @cached_property
     def delta(self) -> Diff:
-        """The changes to the target, whether made or previewed; they are computed on first use."""
+        """The actual or previewed changes to the target, computed on first use."""
         if self.merged is None or self.outcome == "already_up_to_date":
             return Diff(LazyTableChanges(lambda: iter(())), self.target, self.target)
         new_commit_id = self.commit.id if self.commit is not None else self.source
@@ -155,7 +154,7 @@ def build_merge_result(merge_report: MergeReport) -> MergeResult:
 
 
 class MergeSession(Guarded):
-    """A merge whose conflicts are resolved one by one with `resolve`, then published with `commit`.
+    """A merge session: resolve conflicts one by one with `resolve`, then publish the merge with `commit`.
 
     The number of a conflict never changes. Resolving a conflict may reveal new conflicts, which are appended to the
     list.
@@ -220,7 +219,7 @@ class MergeSession(Guarded):
     def resolve_all(
         self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None
     ) -> "MergeSession":
-        """Resolve every open conflict, or only those of one type or kind."""
+        """Resolve all open conflicts, or only those of one type or kind."""
         merge_plan = self._update_plan()
         selected_conflicts = [
             detected_conflict
@@ -308,7 +307,7 @@ class MergeSession(Guarded):
 
 
 def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str] = ()) -> Iterator[TableChanges]:
-    """Yield the changes that a merge makes to the target, table by table, except for the excluded tables."""
+    """Yield the changes that a merge makes to the target, table by table, skipping the excluded tables."""
     merge_inputs, merge_plan = merge_report.merge_inputs, merge_report.plan
     if merge_plan is None:
         return
@@ -322,7 +321,7 @@ def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str
 
 
 def _diff_adopted_table(merge_inputs: MergeInputs, table_key: TableKey) -> TableChanges:
-    """Return the changes to a table that the merge takes from the source, with the source's columns."""
+    """Return the changes to a table when the merge replaces the target's version with the source's version."""
     return diff_table(merge_inputs.target_snapshot, merge_inputs.source_snapshot, table_key)
 
 

@@ -43,7 +43,7 @@ def check_granularity(granularity: Granularity) -> Granularity:
 
 
 def choose_merge_engine(engine: EngineChoice) -> Any:
-    """Return the engine for large tables of a merge, or None if this process compares all tables."""
+    """Return the engine for comparing large tables in a merge, or None to compare all tables in this process."""
     engine_name, session = engine
     check_engine(engine_name)
     if engine_name == "local":
@@ -82,8 +82,8 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     `granularity="entity"`, entities are compared and decided as a whole. The result's `discarded` lists the changes
     that were dropped when conflicts were resolved. `collapse_edges` keeps one of two equal edges that both sides added.
     The default `message` is "Merge branch 'x' into main". `engine` is "local" (this process), "spark" (the session
-    `spark`, or a new one) or "auto", which uses Spark if both sides together changed millions of rows; the result is
-    the same.
+    `spark`, or a new one) or "auto", which uses Spark if both sides together changed millions of rows. The result does
+    not depend on the engine.
 
     Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
     meantime, `PreconditionFailed`, and `ReadOnlyError`.
@@ -123,7 +123,7 @@ def open_session(
     authorship: Authorship,
     engine: EngineChoice,
 ) -> MergeSession:
-    """Open a merge whose conflicts are resolved one by one."""
+    """Open a merge session in which conflicts are resolved one by one."""
     handle.require_writable("a merge")
     source, target = (handle.open_branch_state(name) for name in branches)
     elsewhere = choose_merge_engine(engine)
@@ -189,7 +189,7 @@ def _require_no_mainline(revision: Replay) -> str:
 def reset_branch(
     handle: Handle, branch: str, revision: Revision, request: MergeRequest, authorship: Authorship
 ) -> MergeResult:
-    """Reset a branch to the state of a revision, which is resolved relative to that branch."""
+    """Reset a branch to the state of a revision; the revision is resolved relative to that branch."""
     action = "a branch reset"
     handle.require_branch(action)
     if not request.dry_run:
@@ -226,7 +226,7 @@ def _finish(handle: Handle, merged: MergeReport) -> MergeResult:
 
 
 def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchState) -> MergeResult:
-    """Delete the source; a failure does not affect the merge, because it is already published."""
+    """Delete the source; a failure does not affect the merge, which is already published."""
     try:
         bound, head = handle.branch_name, result.source
         delete_branch(handle.store, source.name, current_branch=bound, expected_head=head)
@@ -236,7 +236,7 @@ def _delete_merged_branch(handle: Handle, result: MergeResult, source: BranchSta
 
 
 def _replay_message(verb: ReplayKind, commit: Commit) -> str | None:
-    """Return the default message of a cherry-pick, which may be None, or of a revert."""
+    """Return the default message of a revert or a cherry-pick, or None if the picked commit has no message."""
     if verb == "cherry_pick":
         return commit.message
     return _message_about("Revert", commit)

@@ -47,9 +47,9 @@ def init(  # noqa: PLR0913 - all but two are keywords
 ) -> Graph:
     """Create a graph and open it.
 
-    `schema` is `.pg` text, or the path of a `.pg` file. `exist_ok` opens an existing graph if its schema is equivalent.
-    `force` takes over the location from an interrupted `init`, but never replaces an existing graph. `storage_options`
-    configure an object store; they override the `AWS_*` variables. For `external_blobs`, see `open`.
+    `schema` is `.pg` text, or the path of a `.pg` file. `exist_ok` opens an existing graph if its schema is equivalent
+    to `schema`. `force` takes over the location from an interrupted `init`, but never replaces an existing graph.
+    `storage_options` configure an object store; they override the `AWS_*` variables. For `external_blobs`, see `open`.
     """
     from omnigraph.lang.schema import compile_schema
     from omnigraph.lang.schema.assign_identity import new_identity
@@ -118,7 +118,7 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     verify: bool | None,
     external_blobs: ExternalBlobs = None,
 ) -> Handle:
-    """Open the handle of a graph, with the same options as `open`."""
+    """Open a handle on a graph, with the same options as `open`."""
     allowed_bases = _resolve_external_blobs(external_blobs)
     actor = resolve_actor(actor)
     effects, location = Effects(read_only=read_only), os.fspath(uri)
@@ -147,7 +147,7 @@ def _open_branch(store: Store, branch: str) -> BranchState:
 
 
 def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
-    """Return the graph if its schema is equivalent; otherwise raise an error that lists the differences."""
+    """Return the graph if its schema is equivalent to the given one; otherwise raise an error with the differences."""
     from omnigraph.lang.schema.migrate import plan_migration
 
     plan = plan_migration(graph.schema.ir, catalog)

@@ -1,4 +1,4 @@
-"""`graph.maintenance.operations`: operations that are running, or that crashed."""
+"""`graph.maintenance.operations`: operations that are running or whose process crashed."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ class Operations(Facet):
         return list_recovery_records(self._handle.store)
 
     def pending(self) -> "list[PendingIntent]":
-        """Return the operations that are running, and those of crashed processes that the next write will recover."""
+        """Return the running operations, and the operations of crashed processes that the next write will recover."""
         from omnigraph.publish.intent import list_intents
 
         self._handle.require_open()

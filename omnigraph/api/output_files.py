@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from omnigraph.errors import InputError
 
-# Names of open descriptors and devices, such as /dev/stdout, even if they lead to a regular file.
+# Names of open descriptors and devices, such as /dev/stdout, even if they refer to a regular file.
 _SYSTEM_DIRECTORIES = ("/dev/", "/proc/")
 
 
 def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
     """Write lines to a file, compressed if its suffix is .gz or .zst; return the line count.
 
-    The lines go to a temporary file in the same folder, which is renamed once complete. With
-    `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
+    The lines are first written to a temporary file in the same folder; once complete, the temporary file is renamed.
+    With `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
     """
     if is_written_directly(path):
         return _write_directly(path, lines)
@@ -32,7 +32,7 @@ def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) ->
 
 
 def is_written_directly(path: Path) -> bool:
-    """Return whether a path leads to a pipe, a device or an open descriptor."""
+    """Return whether a path refers to a pipe, a device or an open descriptor."""
     if str(path.absolute()).startswith(_SYSTEM_DIRECTORIES):
         return True
     try:

@@ -1,6 +1,6 @@
 """Queries, streams, plans, node and edge sets, and exports.
 
-Each function takes one snapshot of a handle, compiles the query text (or reuses the compiled query) and passes the
+Each function takes one snapshot from a handle, compiles the query text (or reuses the compiled query) and passes the
 snapshot and the query to the engine. No function opens a table itself.
 """
 
@@ -59,7 +59,7 @@ class QueryCall:
 
 
 def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Combine the arguments of a query from `params` and from keywords.
+    """Combine a query's arguments from `params` and from keyword arguments.
 
     >>> combine_arguments({"name": "ada"}, {"limit": 3})
     {'name': 'ada', 'limit': 3}
@@ -109,7 +109,7 @@ def explain(
 
 
 def nodes(handle: Handle, type_name: str, /) -> NodeSet:
-    """Return the nodes of a type or interface, as a set to filter, traverse and read."""
+    """Return the nodes of a type or interface, as a set that can be filtered, traversed and read."""
     catalog = handle.latest_snapshot().schema.ir.catalog
     return node_set(partial(_run_text, handle), catalog, type_name)
 
@@ -135,7 +135,7 @@ def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
 
 
 def table(handle: Handle, name: str, *, kind: str | None = None) -> Any:
-    """Return the pinned Lance dataset of a type; a node type takes precedence over an edge type."""
+    """Return the pinned Lance dataset of a type; a node type takes precedence over an edge type of the same name."""
     handle.require_open()
     snapshot = handle.snapshot
     entity_type = resolve_type(snapshot.schema.ir.catalog, name, kind)
@@ -231,7 +231,7 @@ def _run_text(handle: Handle, text: str, arguments: Mapping[str, Any]) -> Result
 
 
 def _compile_read(handle: Handle, call: QueryCall, event: OperationEvent) -> tuple[Snapshot, CompiledQuery]:
-    """Return the snapshot to read and the compiled query, which must not be a mutation."""
+    """Return the snapshot to read and the compiled query; raise an error if the query is a mutation."""
     event.start_phase("state")
     snapshot = handle.latest_snapshot()
     event.start_phase("compile")

@@ -54,7 +54,7 @@ def write_partial_records(handle: Handle, type_name: str, data: Any, verb: "Verb
 
 
 def read_record_write(ir: SchemaIR, type_name: str, data: Any, verb: "Verb") -> "RecordWrite":
-    """Read records for an upsert or a patch; raise the first problem."""
+    """Read the records of an upsert or a patch; raise an error for the first problem."""
     from omnigraph.engine.writes.record_writes import RecordWrite
     from omnigraph.ingest.given_columns import read_partial_records
 

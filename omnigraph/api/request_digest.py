@@ -1,9 +1,9 @@
-"""The digest of a write request, which identifies a repeated request with the same idempotency key.
+"""The digest of a write request, which shows whether a repeated idempotency key belongs to the same request.
 
 This module defines the canonical form of a request: a string that depends only on what was
 requested, never on the names of classes and fields in this code. Records written by an earlier
-release must keep matching, so a released form never changes. This is version 1, whose digests have
-no prefix; a new form gets the next version number and a prefix in its digests.
+release must keep matching, so a released form never changes. This form is version 1, and its digests have no prefix. A
+new form gets the next version number, and its digests get a prefix.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any
 from omnigraph.lang.query import plan
 from omnigraph.values import PropertyType, ScalarType
 
-# The name of each class in the canonical form, followed by its field names in definition order.
+# For each class, its name in the canonical form, followed by its field names in definition order.
 _FORM_NAMES: dict[type, str] = {
     plan.WritePlan: "WritePlan statements",
     plan.InsertRow: "InsertRow kind type_name assignments",
@@ -73,7 +73,7 @@ _SPARSE_FORM_NAMES: dict[type, str] = {
 
 
 def digest_request(request: object) -> str:
-    """Return the digest of a request, which is a write plan with its arguments, records, or a list of these.
+    """Return the digest of a request. A request is a write plan with its arguments, records, or a list of these.
 
     >>> digest_request(("append", [("Person", [[("name", "'ann'")]])]))[:16]
     '5784f9f6d4e3190e'
@@ -85,8 +85,7 @@ def canonical_text(value: object) -> str:
     """Return a request in its canonical form.
 
     Raises:
-        TypeError: a value has no canonical form, because its `repr` could change with the next
-        release.
+        TypeError: a value has no canonical form. Its `repr` is not used, because it could change in the next release.
 
     >>> canonical_text(("append", [1, None, "x"], (2.5,)))
     "('append', [1, None, 'x'], (2.5,))"

@@ -47,24 +47,24 @@ class Revisions(Facet):
         self._make_graph = make_graph
 
     def commit(self, commit_id: str) -> Commit:
-        """Return a commit by id, tag, branch or a revision such as `HEAD~3`; this branch is searched first."""
+        """Return a commit by id, tag, branch, or a revision such as `HEAD~3`; this graph's branch is searched first."""
         handle = self._handle
         handle.require_open()
         return resolve_commit(handle.store, handle.branch_state, handle.snapshot, commit_id)
 
     def pin(self) -> "Graph":
-        """Return a read-only graph on the newest commit, for many reads of one snapshot."""
+        """Return a read-only graph pinned to the newest commit, for several reads of one snapshot."""
         return self._make_graph(self._handle.pin(self._handle.latest_snapshot()))
 
     def history(
         self, type_name: str, key: Any, /, *, kind: str | None = None, limit: int | None = None
     ) -> EntityHistory:
-        """Return every version of an entity, newest first, with its commit and its values.
+        """Return every version of an entity, newest first, each with its commit and values.
 
         An entity is identified by its key, or by its id if its type has no key. Versions from merged branches are
         listed with the commits that wrote them. Values are expressed in the current schema. `.gap` is None if the
-        history is complete. Otherwise, it is the commit before which a cleanup has removed the history or the current
-        schema cannot express it.
+        history is complete. Otherwise, it is a commit: the history before that commit was removed by a cleanup or
+        cannot be expressed in the current schema.
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
 

@@ -25,8 +25,8 @@ SchemaText = str | PathLike[str] | SourceText
 class Schema(Facet):
     """The schema of a graph: its text, its types, and the methods that change it.
 
-    The text and the types are those of the commit that the graph showed when `graph.schema` was
-    read; they do not change afterwards.
+    The text and the types are those of the commit that the graph showed when `graph.schema` was accessed, and do not
+    change afterwards.
 
     >>> from omnigraph import testing
     >>> with testing.graph("node Person { name: String @key }") as graph:
@@ -78,9 +78,8 @@ class Schema(Facet):
     def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> SchemaPlan:
         """Plan the steps from the branch's schema to a new schema, without reading data.
 
-        `new` is `.pg` text, or the path of a `.pg` file. `allow_data_loss` plans drops that also delete the
-        history of dropped data. Raises a language error if the schema is invalid, and
-        `IdentityError`.
+        `new` is `.pg` text, or the path of a `.pg` file. With `allow_data_loss`, planned drops also delete the history
+        of the dropped data. Raises a language error if the schema is invalid, and `IdentityError`.
         """
         return _plan(self._handle.for_branch(branch), new, allow_data_loss=allow_data_loss)
 

@@ -52,7 +52,7 @@ async def run(call: Callable[..., Answer], /, *args: Any, **options: Any) -> Ans
 
 
 async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any, **options: Any) -> Answer:
-    """Run a call in an executor; on cancellation, signal it to stop and wait until it ends."""
+    """Run a call in an executor. On cancellation, signal the call to stop and wait until it ends."""
     stop = threading.Event()
     context = copy_context()
     context.run(STOP_EVENT.set, stop)
@@ -63,8 +63,7 @@ async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any,
     except asyncio.CancelledError:
         stop.set()
         if not future.cancel():
-            # The call is already running: it stops before publishing, or this coroutine waits for
-            # its outcome.
+            # The call is already running, so wait until it either stops before publishing or completes.
             await asyncio.wait([waiting])
             if not waiting.cancelled():
                 waiting.exception()
@@ -72,7 +71,7 @@ async def run_in(executor: Executor, call: Callable[..., Answer], /, *args: Any,
 
 
 async def iterate(items: Iterator[Item]) -> AsyncIterator[Item]:
-    """Yield the items of a blocking iterator; each is read in the thread pool."""
+    """Yield the items of a blocking iterator, reading each item in the thread pool."""
     try:
         while batch := await run(lambda: list(islice(items, 1))):
             yield batch[0]
@@ -83,7 +82,7 @@ async def iterate(items: Iterator[Item]) -> AsyncIterator[Item]:
 
 
 class AsyncFacet(Generic[Sync]):
-    """A facet whose methods are coroutines; `sync` is the blocking facet that it calls."""
+    """A facet whose methods are coroutines. `sync` is the blocking facet that these methods call."""
 
     def __init__(self, sync: Sync) -> None:
         self.sync = sync

@@ -80,7 +80,7 @@ class _Work:
     replayed: bool = False
 
     def current_snapshot(self) -> Snapshot:
-        """Return the state that the transaction's reads see; it is rebuilt after each write."""
+        """Return the state that reads in the transaction see. This state is rebuilt after each write."""
         if self.snapshot is None:
             self.snapshot = overlay_snapshot(self.overlay)
         return self.snapshot
@@ -196,7 +196,7 @@ class Transaction(Guarded):
     # Reading ------------------------------------------------------------------------------------
 
     def query(self, source: QuerySource, /, *, name: str | None = None, params: Params = None, **values: Any) -> Result:
-        """Run a query, which sees the earlier writes of this transaction."""
+        """Run a query that sees the earlier writes of this transaction."""
         arguments = {**(params or {}), **values}
         query = require_query_kind(self._compile(source, name, arguments), "read")
         work = self._open_work()
@@ -217,8 +217,8 @@ class Transaction(Guarded):
     def blob(self, type_name: str, key: Any, property_name: str, /, *, kind: str | None = None) -> Blob:
         """Open a blob, including one that this transaction has written; see `Graph.blob`.
 
-        The blob remains readable after the transaction ends. If another write changes it before the transaction ends,
-        the transaction fails with `ReadSetConflict`.
+        The blob remains readable after the transaction ends. If another write changes the blob before the transaction
+        ends, the transaction fails with `ReadSetConflict`.
         """
         work = self._open_work()
         address = resolve_address(work.overlay.ir, type_name, key, property_name, kind)
@@ -245,7 +245,7 @@ class Transaction(Guarded):
         return select_query(queries, name)
 
     def _add_operation(self, added: WriteOperation, request: object) -> None:
-        """Run an operation on the overlay so that later reads see it, and record it for publishing."""
+        """Run an operation on the overlay so that later reads see its changes, and record it for publishing."""
         work = self._open_work()
         try:
             if not work.replayed:

@@ -24,7 +24,7 @@ _RESERVED_PREFIX = "omnigraph:"
 _PLAIN_TYPES = (str, bytes, int, float, date)
 _MAX_TEXT_LENGTH = 4096  # maximum number of characters in a message, an actor or a key
 
-# This event is set by code that may have to stop the writes in its context, for example when a coroutine is cancelled.
+# Setting this event stops the writes in the current context, for example when a coroutine is cancelled.
 STOP_EVENT: ContextVar[threading.Event | None] = ContextVar("omnigraph_stop", default=None)
 
 
@@ -53,7 +53,7 @@ class WriteOptions:
     def requirements(
         self, unchanged_reads: UnchangedReads, attempt_counter: "AttemptCounter"
     ) -> tuple[Requirement, ...]:
-        """Return the requirements that every attempt checks, with the caller's own precondition first."""
+        """Return the requirements that every attempt checks, starting with the caller's own precondition."""
         head_requirement = () if self.if_commit is None else (ExpectedHead(self.if_commit),)
         return (attempt_counter, *head_requirement, unchanged_reads)
 
@@ -106,7 +106,7 @@ def describe_load_request(mode: str, source: object) -> object:
 
 
 def describe_plain_value(value: object) -> object:
-    """Return a description of plain data that is the same in every process, or "" for anything else.
+    """Return a process-independent description of plain data, or "" for anything else.
 
     >>> describe_plain_value({"b": [1.5, None], "a": "x"})
     [('a', "'x'"), ('b', ['1.5', 'None'])]

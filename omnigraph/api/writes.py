@@ -74,7 +74,7 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
     Every write accepts `branch`, `if_commit` (write only if the branch is at this commit), `message`, `actor`, and
     `idempotency_key` (a repeated write returns the first commit again). An update, upsert, patch or delete is strict:
     it fails with a conflict if a value that it reads or writes has changed since this graph last showed the entity, or
-    if it no longer matches the same entities. All other conflicts are retried internally.
+    if its predicate no longer matches the same entities. All other conflicts are retried internally.
 
     Raises a language error if the query is invalid, and `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
     `EntityNotFound`, `StatementConflict`, `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit` or
@@ -235,7 +235,7 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
 
 
 def write_records(handle: Handle, records: Mapping[str, Any], mode: LoadMode, options: WriteKeywords) -> Receipt:
-    """Write records by type, with the caller's options."""
+    """Write the given records of each type, with the caller's options."""
     target, write_options = handle.for_branch(options.get("branch")), _write_options_of(options)
     receipt = load_source(target, records, mode, EngineOptions(), write_options, records=True)
     assert isinstance(receipt, Receipt)  # noqa: S101 - problems are raised

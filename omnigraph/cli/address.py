@@ -46,14 +46,14 @@ def _reject_server(context: click.Context, _: click.Parameter, server_url: str |
         raise click.UsageError(f"{context.info_name} {advice}", context)
 
 
-# Used by maintenance commands, which a server does not run for its clients.
+# Rejects `--server` in maintenance commands, which a server does not run for its clients.
 direct_only = click.option("--server", hidden=True, expose_value=False, callback=_reject_server, metavar="URL")
 
 
 def resolve_root(
     uri: str | None, store: str | None, *, argument_name: str = "URI", option_value: str | None = None
 ) -> "GraphRoot":
-    """Return the root of the graph that a command names; raise an error if the command names it in several ways.
+    """Return the root of the graph that a command names; raise an error if it is named in more than one way.
 
     If the command names no graph, the environment variable `OMNIGRAPH_STORE` is used. `argument_name` is the name of
     `uri` in the command's usage message; `option_value` is the value of a separate `--uri`.

@@ -1,6 +1,6 @@
 """The `omnigraph blob` command, which reads, describes and replaces one blob.
 
-The bytes are written to standard output or atomically to a file. They are never part of a JSON document.
+The blob is written to standard output or atomically to a file, and is never part of a JSON document.
 """
 
 import re
@@ -69,7 +69,7 @@ def _read_options(command: Command) -> Command:
 
 @click.command()
 @_blob_arguments
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write to a file, atomically")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write atomically to a file")
 @click.option(
     "--range", "byte_range", metavar="A-B", help="Read only the bytes from A up to and excluding B; A- reads to the end"
 )

@@ -105,7 +105,7 @@ def _print_feed(feed: "Feed", limit: int) -> None:
 
 
 def _take_blocks(feed: "Feed", limit: int) -> Iterable["ChangeBlock"]:
-    """Yield complete commits up to the limit; an error ends the page, or is raised if it comes first."""
+    """Yield complete commits up to the limit; an error ends the page, or is raised if no commit precedes it."""
     from omnigraph.errors import ChangeDiffRefused, ChangeFeedGap
 
     change_count = block_count = 0

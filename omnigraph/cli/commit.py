@@ -35,7 +35,7 @@ def commit() -> None:
     "filters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="List only commits with this actor, operation or type",
+    help="Filter by actor, operation or changed type, such as actor=ann",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Maximum number of commits")
 @store_option

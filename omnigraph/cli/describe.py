@@ -1,4 +1,4 @@
-"""`omnigraph describe`: the parameters, results, reads and writes of queries, without running them."""
+"""`omnigraph describe`: show the parameters, results, reads and writes of queries without running them."""
 
 from typing import Any
 

@@ -163,7 +163,7 @@ def _property_document(blamed: "Blamed") -> dict[str, Any]:
 
 
 def _commit_members(commit: "Commit | None") -> dict[str, Any]:
-    """Return the commit that set a value; all members are None if a cleanup removed the commit."""
+    """Describe the commit that set a value; all members are None if a cleanup removed the commit."""
     return {
         "graph_commit_id": commit.id if commit is not None else None,
         "actor_id": commit.actor if commit is not None else None,

@@ -18,7 +18,7 @@ from .query_input import QueryInput, query_options
 def explain(
     query_input: QueryInput, store: str | None, branch: str | None, snapshot: str | None, analyze: bool
 ) -> None:
-    """Show the operators of a read query with their estimated rows."""
+    """Show the operators of a read query and the estimated number of rows for each."""
     root = resolve_root(None, store, argument_name="--store")
     graph = open_snapshot(root.uri, branch, snapshot)
     explanation = graph.explain(

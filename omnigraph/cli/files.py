@@ -52,7 +52,7 @@ def reject_repeated_stdin(*paths: str) -> None:
 
 
 def is_single_file(paths: Sequence[str]) -> bool:
-    """Return whether the paths name exactly one file, which is not a directory."""
+    """Return whether the paths name exactly one file and no directory."""
     return len(paths) == 1 and (paths[0] == STDIN or not Path(paths[0]).is_dir())
 
 

@@ -26,7 +26,7 @@ class FormattedFile:
     diagnostics: tuple[Diagnostic, ...] = ()
 
     def to_json(self, *, was_written: bool) -> dict[str, Any]:
-        """Return the JSON form; the status of a file that was not written is `would_change`."""
+        """Return the JSON form; a formatted file that was not written has the status `would_change`."""
         diagnostics = [diagnostic.to_json() for diagnostic in self.diagnostics]
         status = "would_change" if self.status == "formatted" and not was_written else self.status
         members = {"path": self.path, "status": status, "diagnostics": diagnostics}
@@ -44,7 +44,7 @@ class FormattedFile:
 def fmt(context: click.Context, paths: tuple[str, ...], check: bool, diff: bool, language: str | None) -> None:
     """Format schema (.pg) and query (.gq) files in place.
 
-    A directory stands for all such files below it; `-` reads standard input and prints the result.
+    A directory stands for all .pg and .gq files below it; `-` reads standard input and prints the result.
     Comments are kept, the meaning never changes, and files with errors are left unchanged.
     """
     files.reject_repeated_stdin(*paths)

@@ -18,7 +18,7 @@ from .options import settings, shared_options
 @actor_option
 @shared_options
 def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
-    """Create a graph at URI, a path or s3://bucket/prefix.
+    """Create a graph at URI, which is a path or s3://bucket/prefix.
 
     An existing graph is never replaced, not even with --force.
     """

@@ -1,4 +1,4 @@
-"""`omnigraph lint`: findings about queries and their schema, as text, JSON or SARIF."""
+"""`omnigraph lint`: report problems in queries and in their schema, as text, JSON or SARIF."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from .options import schema_option, settings, shared_options
 
 @record
 class LintedFile:
-    """The findings in one file; `json_document` is the report of the file as JSON."""
+    """The findings in one file; `json_document` is the file's report as JSON."""
 
     source: SourceText
     diagnostics: tuple[Diagnostic, ...]

@@ -93,7 +93,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
 
     With patch, each record identifies an existing entity by its key or id, and changes only the properties in the
     record. With delete, the entities that the records identify are deleted, nodes together with their edges; an edge
-    may also be identified by its endpoints. Entities that do not exist are counted and not rejected.
+    may also be identified by its endpoints. Entities that do not exist are counted, not rejected.
 
     One load is one commit. If a single line is invalid, nothing is written. Files of several
     formats and types may be combined. Records in TYPE=PATH have that type; NDJSON records then have
@@ -176,7 +176,7 @@ def _csv_options(options: dict[str, Any]) -> "CsvOptions":
 
 
 def _read_columns(arguments: tuple[str, ...]) -> Any:
-    """Return the columns of CSV files without a header line: for all types, by type, or None."""
+    """Return the column names of CSV files that have no header line: for all types, by type, or None."""
     columns_by_type = {}
     for argument in arguments:
         type_name, _, names = argument.rpartition("=")
@@ -235,7 +235,7 @@ def _print_receipt(receipt: "Receipt", uri: str, mode: str, base: str | None, *,
 
 
 def _describe_counts(receipt: "Receipt", mode: str, is_dry_run: bool) -> tuple[str, str]:
-    """Return the verb of a load's summary, and what follows the branch."""
+    """Return two parts of a load's summary: the text before the branch name, and the text after it."""
     stem, done = ("delete", "deleted") if mode == "delete" else ("load", "loaded")
     if receipt.replayed:
         return f"{done} nothing", f": commit {receipt.commit_id} already used this idempotency key"

@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run_to_exit(arguments: Sequence[str] | None) -> int:
-    """Run the program and return its exit code, even if a signal arrives after the command."""
+    """Run the program and return its exit code, even if a signal arrives after the command has finished."""
     try:
         code = run(arguments)
         end_at_once_on_signals()

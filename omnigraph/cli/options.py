@@ -41,11 +41,11 @@ def _ambient_color() -> bool | None:
 
 @dataclass(slots=True)
 class Invocation:
-    """The state of one run, filled in as its flags are read; it outlives the click context.
+    """The state of one program run, filled in as flags are read. It outlives the click context.
 
     `scope_flags` are flags that were given before the command and that not every command accepts.
-    `is_write` is set by a command that changes data, so that its failure message says whether
-    anything was written.
+    `is_write` is set by commands that change data; the error messages of these commands say whether anything was
+    written.
     """
 
     settings: Settings = field(default_factory=_settings_from_environment)
@@ -127,7 +127,7 @@ _SHARED_OPTIONS = (
     _flag_option("--debug", "debug", "Show the Python traceback of an error"),
 )
 
-# Flags that may precede a command, by the parameter name of the commands that accept them.
+# Flags that may precede a command, keyed by the parameter name in the commands that accept them.
 SCOPE_FLAGS = {"store": "--store", "actor": "--as", "yes": "--yes"}
 
 

@@ -30,7 +30,7 @@ def show_progress(label: str, *, hidden: bool = False) -> Iterator["ProgressBar"
 
 
 class ProgressBar:
-    """A line that shows the progress and is rewritten in place."""
+    """A progress line that is rewritten in place."""
 
     def __init__(self, label: str, *, silent: bool) -> None:
         self.label, self.silent = label, silent

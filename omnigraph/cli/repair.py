@@ -1,4 +1,4 @@
-"""`omnigraph repair`: changes made by external writers, lost names and versions, and damage."""
+"""`omnigraph repair`: handle changes made by external writers, lost names and versions, and damage."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Findings as a SARIF 2.1.0 log, the format read by code hosts and editors."""
+"""Findings as a SARIF 2.1.0 log, a format that code-hosting sites and editors read."""
 
 from collections.abc import Sequence
 from typing import Any

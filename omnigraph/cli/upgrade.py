@@ -22,7 +22,7 @@ def upgrade(store: str | None, uri: str | None, dry_run: bool) -> None:
     """Upgrade a graph to the storage format of this release, in place.
 
     All data, branches, tags and history are kept. Stop all writers first: the release that wrote the
-    graph cannot open it afterwards. An interrupted upgrade is resumed by running it again.
+    graph cannot open it afterwards. To resume an interrupted upgrade, run the command again.
     """
     root = resolve_root(uri, store)
     if not dry_run:

@@ -1,6 +1,6 @@
 """The state that every operator of an execution needs: snapshot, schema, parameters and limits.
 
-Each execution has its own context, which threads must not share. The caches that the context refers
+Each execution has its own context, which must not be shared between threads. The caches that the context refers
 to are shared and thread-safe.
 """
 

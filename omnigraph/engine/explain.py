@@ -97,7 +97,7 @@ def explain(
     limits: QueryLimits | None = None,
     mode: ParameterMode = "python",
 ) -> ExplainedPlan:
-    """Return the plan of a read query; with `analyze`, also run it, which requires its parameters."""
+    """Return the plan of a read query. With `analyze`, also run the query, which requires its parameters."""
     bound_params = bind_params(query, params, mode) if analyze else {}
     read_plan, context = prepare_read(snapshot, query, bound_params, limits)
     if not analyze:
@@ -167,7 +167,7 @@ def _operator_text(operator: Any) -> str:
 
 
 def _index_text(context: ExecutionContext, operator: Any) -> str:
-    """Return the known indexes that serve a scan or a traversal from a few rows."""
+    """Return a note that names the known indexes that serve a scan or a traversal from a few rows."""
     try:
         index_names = dict.fromkeys(_full_text_indexes(context, operator))
         indexed_filters = list(_indexed_filters(context, operator)) if not index_names else []

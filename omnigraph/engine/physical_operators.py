@@ -10,10 +10,10 @@ from omnigraph.values import PropertyType
 
 @record
 class KeyScan:
-    """A scan whose filters fix every key member, so that at most one node is looked up by its id.
+    """A scan whose filters fix every key member. It looks up at most one node, by its id.
 
-    `key_members` are in the order in which they form the id; `remaining_filters` must still be
-    tested. `prefetch_columns` are read with the node, which saves a second read.
+    `key_members` lists the key members in the order in which they form the id. `remaining_filters` must still be
+    tested. `prefetch_columns` lists columns to read along with the node, which saves a second read.
     """
 
     scan: plan.NodeScan
@@ -24,7 +24,7 @@ class KeyScan:
 
 @record
 class EdgeExists:
-    """Keep rows whose two variables are joined by an edge or, if `negated`, rows whose variables are not joined.
+    """Keep rows in which two variables are joined by an edge or, if `negated`, rows in which they are not joined.
 
     The edge is the one that `expansion` would follow from `expansion.source` to `target_variable`.
     """
@@ -43,7 +43,7 @@ class NoNeighbour:
 
 @record
 class WeightByDegree:
-    """An expansion whose target is never read; it multiplies the weight of each row by its number of neighbours."""
+    """An expansion whose target is never read. It multiplies each row's weight by the number of neighbours."""
 
     expansion: plan.Expand
 
@@ -64,7 +64,7 @@ class DropVariables:
 
 @record
 class DistinctValueScan:
-    """A scan whose rows are read only by aggregates, and only in the listed columns."""
+    """A scan whose rows are read only by aggregates, which read only the listed columns."""
 
     scan: plan.NodeScan
     value_columns: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Caches shared by all queries of a process: neighbour lists and columns in memory, and neighbour lists on disk.
 
-This module manages cache budgets and eviction. Keys identify exact table versions, so entries are
-never stale. A missing, damaged or unwritable entry costs time but must never change a result.
+This module manages cache budgets and eviction. Keys identify exact table versions, so entries are never stale. A
+missing, damaged or unwritable entry may slow down a query but must never change its result.
 """
 
 import os
@@ -108,7 +108,7 @@ class MemoryCache:
 
 @dataclass(slots=True, eq=False)
 class QueryCaches:
-    """Caches shared between queries: neighbour lists and columns in memory, neighbour lists on disk."""
+    """Caches shared between queries: neighbour lists and columns in memory, and neighbour lists on disk."""
 
     memory: MemoryCache = field(
         default_factory=lambda: MemoryCache(_bytes_from_environment("OMNIGRAPH_CACHE_MEMORY", _DEFAULT_MEMORY_BYTES))
@@ -138,7 +138,10 @@ def cache_directory() -> Path | None:
 
 
 def root_identity(store: Store) -> str:
-    """Return the string that identifies a root in cache keys; two spellings of one root are cached separately."""
+    """Return the string that identifies a root in cache keys.
+
+    Different spellings of the same root are cached separately.
+    """
     return f"{store.root.options.get('aws_endpoint', '')}|{store.root.uri}"
 
 
@@ -157,7 +160,7 @@ def shared_caches() -> QueryCaches:
 
 
 def caches_of(context: "ExecutionContext") -> QueryCaches:
-    """Return the execution's own caches if it has any, otherwise the caches of the process."""
+    """Return the execution's own caches if it has any, otherwise the process's caches."""
     return context.caches if isinstance(context.caches, QueryCaches) else shared_caches()
 
 

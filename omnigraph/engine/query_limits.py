@@ -1,8 +1,8 @@
-"""Resource limits of a query: time, memory, and admission control for heavy queries.
+"""Query resource limits: time, memory, and admission control for heavy queries.
 
-This module implements the limits, the meter of a running query, and the process-wide gate.
-Operators check the limits between chunks and before large allocations, so an excessive query fails
-with a typed error and the handle stays usable.
+This module implements the limits, the usage meter of a running query, and the process-wide gate. Operators check the
+limits between chunks and before large allocations, so an excessive query fails with a typed error and the handle
+stays usable.
 """
 
 import os
@@ -22,7 +22,7 @@ _heavy_query_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """The time in seconds and the memory in bytes that a query may use; a `timeout` of None means no limit."""
+    """The time in seconds and the memory in bytes that a query may use; a `timeout` of None means no time limit."""
 
     timeout: float | None = None
     memory: int = _DEFAULT_MEMORY_BYTES

@@ -1,4 +1,4 @@
-"""Results returned in batches, using memory that does not grow with the result.
+"""Return results in batches, using memory that does not grow with the result.
 
 The first scan is read in batches, and each batch passes through the rest of the plan. Rows are
 returned in storage order. A plan that needs all rows at once (for sorting, grouping, ranking or
@@ -41,7 +41,10 @@ def stream_batches(
     bounds: tuple[int, int | None],
     execute: Callable[[ExecutionContext, plan.ReadPlan | plan.UnionPlan], pa.Table],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a result in batches; `bounds` are the number of rows to skip and the row to stop after."""
+    """Yield a result in batches.
+
+    `bounds` holds the offset of the first row and the end offset, which is None if there is no limit.
+    """
     try:
         if can_stream(read_plan):
             yield from _slice_batches(_stream_tables(context, read_plan), *bounds)
@@ -89,7 +92,7 @@ def _stream_tables(context: ExecutionContext, read_plan: plan.ReadPlan) -> Itera
 
 
 def _scan_seed_rows(context: ExecutionContext, scan: plan.NodeScan, shown_columns: set[str]) -> Iterator[Rows]:
-    """Yield the nodes of a scan in batches, with the columns that appear in the result."""
+    """Yield the nodes of a scan in batches, together with the columns that appear in the result."""
     table_keys = [TableKey.node(type_name) for type_name in scan.implementers]
     if context.catalog.node(scan.type_name) is not None:
         table_keys = [TableKey.node(scan.type_name)]

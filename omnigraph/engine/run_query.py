@@ -1,4 +1,4 @@
-"""Execution of read queries: the parameters are bound, the plan is rewritten and run, and a table is returned.
+"""Execute read queries: bind the parameters, rewrite the plan, run it, and return a table.
 
 This module contains the engine's entry points for reads. A plan is rewritten once per compiled
 query and schema, so each call only has to execute it.
@@ -80,7 +80,7 @@ def run_bound_read(
     limits: QueryLimits | None = None,
     caches: QueryCaches | None = None,
 ) -> ReadOutput:
-    """Run a compiled read on a snapshot with the values of its parameters."""
+    """Run a compiled read on a snapshot, given the bound values of its parameters."""
     started_at = perf_counter()
     read_plan, context = prepare_read(snapshot, query, bound_params, limits, caches)
     try:
@@ -131,13 +131,13 @@ def prepare_read(
     return rewritten_plan(query.plan, schema_ir), context
 
 
-# Plans are keyed by object identity, since hashing a plan costs more than running a small one. Each entry
-# keeps both objects alive so that their ids cannot be reused.
+# Plans are keyed by object identity, since hashing a plan costs more than running a small one. Each entry keeps its
+# plan and schema alive, so that their ids cannot be reused.
 _rewritten_plans: dict[tuple[int, int], tuple[AnyReadPlan, SchemaIR, AnyReadPlan]] = {}
 
 
 def rewritten_plan(read_plan: AnyReadPlan, schema_ir: SchemaIR) -> AnyReadPlan:
-    """Return the plan after all rewrites, which are computed only once."""
+    """Return the plan after all rewrites; the result is cached for each plan and schema."""
     cache_key = (id(read_plan), id(schema_ir))
     cached_plan = _rewritten_plans.get(cache_key)
     if cached_plan is None:
@@ -174,7 +174,7 @@ def execute_plan(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table:
 def ungrouped_table(
     context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, max_rows: int | None, offset: int
 ) -> pa.Table:
-    """Return the rows of an ungrouped query as result columns, in order."""
+    """Return the rows of an ungrouped query, in order, as result columns."""
     scored_rows = score_rows(context, rows, read_plan, max_rows) if has_scores(read_plan) else None
     sort_keys: list[SortKeyFunction] = []
     if scored_rows is not None:
@@ -186,7 +186,7 @@ def ungrouped_table(
 
 
 def row_bounds(context: ExecutionContext, read_plan: AnyReadPlan) -> tuple[int, int | None]:
-    """Return the number of rows to skip, and the row to stop after, or None if there is no limit."""
+    """Return the offset of the first row and the end offset, which is None if there is no limit."""
     offset = count_argument(context, read_plan.offset, "offset") or 0
     limit = count_argument(context, read_plan.limit, "limit")
     return offset, None if limit is None else offset + limit

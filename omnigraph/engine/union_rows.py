@@ -1,7 +1,7 @@
 """Union: combine the results of several reads into one ordered table; `union all` keeps duplicate rows.
 
-Every part runs on the same snapshot and within the same limits. Rows that tie keep the order of the parts and of the
-rows within each part.
+Every part runs on the same snapshot and within the same limits. Rows with equal sort keys keep the order of the
+parts, and their order within each part.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,10 @@ PartFunction = Callable[[ExecutionContext, plan.ReadPlan], pa.Table]
 def union_table(
     context: ExecutionContext, union_plan: plan.UnionPlan, bounds: tuple[int, int | None], execute_part: PartFunction
 ) -> pa.Table:
-    """Return the rows of a union; `bounds` are the number of rows to skip and the row to stop after."""
+    """Return the rows of a union.
+
+    `bounds` holds the offset of the first row and the end offset, which is None if there is no limit.
+    """
     schema = result_schema(context.catalog, union_plan.columns)
     table = pa.concat_tables([_part_table(context, part, schema, execute_part) for part in union_plan.parts])
     table = table.combine_chunks()
@@ -41,7 +44,7 @@ def union_table(
 def _part_table(
     context: ExecutionContext, part: plan.ReadPlan, schema: pa.Schema, execute_part: PartFunction
 ) -> pa.Table:
-    """Return the rows of one part, cast to the common types; they count towards the query's memory limit."""
+    """Return the rows of one part, cast to the common types. The rows count towards the query's memory limit."""
     table = execute_part(context, part)
     context.meter.charge_bytes(table.nbytes)
     columns: Sequence[pa.ChunkedArray] = table.columns

@@ -63,14 +63,14 @@ class SourceText:
         return self._line_offsets
 
     def locate(self, offset: int) -> tuple[int, int]:
-        """Return the line and column of an offset, both counted in characters from 1."""
+        """Return the line and column of an offset. Both count from 1, and columns are measured in characters."""
         line_starts = self._line_starts()
         clamped_offset = max(0, min(offset, len(self.text)))
         line_number = bisect_right(line_starts, clamped_offset)
         return line_number, clamped_offset - line_starts[line_number - 1] + 1
 
     def line_text(self, line_number: int) -> str:
-        """Return one line (counted from 1) without its line ending."""
+        """Return the line with the given number, counted from 1, without its line ending."""
         line_starts = self._line_starts()
         end_offset = line_starts[line_number] - 1 if line_number < len(line_starts) else len(self.text)
         return self.text[line_starts[line_number - 1] : end_offset].rstrip("\r")
@@ -111,7 +111,7 @@ class Diagnostic:
         return cls(message, code, kind, severity, span.start, end_offset, line, column, hint)
 
     def to_json(self) -> dict[str, object]:
-        """Return the members as JSON, omitting those without a value."""
+        """Return the members as JSON, omitting members without a value."""
         members = {
             "message": self.message,
             "code": self.code,

@@ -321,7 +321,7 @@ class EmbeddingError(ClientError):
     reason: str | None = None
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the facts from the provider; its HTTP status is named `status` on the wire."""
+        """Return the facts about the provider; the provider's HTTP status is called `status` on the wire."""
         facts = super().typed_members()["embedding_source"]
         wire_names = {"provider_status": "status"}
         return {

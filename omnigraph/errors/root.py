@@ -205,7 +205,7 @@ class Transient(OmnigraphError):
 def fill_template(template: str, facts: dict[str, Any]) -> str | None:
     """Return the template filled with facts, or None if a required fact is missing.
 
-    A bracketed part with missing facts is replaced by the text after its `|`, or dropped if there is none.
+    A bracketed part with missing facts is replaced by the text after its `|`, or dropped if it has no `|`.
 
     >>> fill_template("no branch '{branch}'[ in {graph}| here]", {"branch": "dev"})
     "no branch 'dev' here"

@@ -1,9 +1,9 @@
 """Apply a schema plan to a branch: check it, stage it, and publish it atomically in one commit.
 
-The schema row and all tables change in the same commit. A concurrent schema change is a conflict.
-If no rows have to be rewritten, the commit is retried when other writes are published first.
-Otherwise, applying the plan is a long operation, which fails if another writer publishes first, and
-which other processes complete or discard if this process dies.
+The schema row and all tables change in the same commit. A concurrent schema change is a conflict. If no rows have to
+be rewritten, the commit is retried when other writes are published first. Otherwise, applying the plan is a long
+operation. It fails if another writer publishes first. If this process dies, other processes complete or discard the
+operation.
 """
 
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ class _CachedDataCheck:
         self.passed_contents: dict[TableKey, str] | None = None
 
     def __call__(self, txn: WriteTxn) -> list[Requirement]:
-        """Raise an error if data does not fit; return requirements that the checked content stay unchanged."""
+        """Raise an error if existing data does not fit; return requirements that the checked tables stay unchanged."""
         _require_planned_schema(self.schema_plan, txn)
         entries = {table_key: txn.base.state.tables[table_key] for table_key in sorted(self.checked_keys)}
         content_ids = {table_key: entry.content_id for table_key, entry in entries.items()}

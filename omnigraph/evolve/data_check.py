@@ -52,7 +52,7 @@ def checked_table_keys(schema_plan: SchemaPlan) -> set[TableKey]:
 
 
 def check_data(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
-    """Raise `SchemaViolation` with the first entities that violate a new constraint."""
+    """Raise `SchemaViolation`, listing the first offending entities, if any entity violates a new constraint."""
     violations = list(islice(_find_violations(schema_plan, txn), MAX_REPORTED + 1))
     if violations:
         reported = [_violation_to_json(violation) for violation in violations[:MAX_REPORTED]]
@@ -75,7 +75,7 @@ def _plan_transitions(schema_plan: SchemaPlan) -> Iterator[TypeTransition]:
 
 
 def _validated_steps(schema_plan: SchemaPlan, type_transition: TypeTransition) -> list[MigrationStep]:
-    """Return the migration steps of a type that may fail on existing rows."""
+    """Return the steps of a type's migration that may fail on existing rows."""
     return [
         step
         for step in schema_plan.steps
@@ -148,7 +148,7 @@ def _check_unique(type_transition: TypeTransition, constraint: Constraint, table
 
 
 def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]:
-    """Yield sources with too few or too many edges; nodes without edges are not counted."""
+    """Yield a violation for each source node with too few or too many edges; nodes without edges are not checked."""
     source_columns = [batch.column("src") for batch in read_batches(table, ["src"])]
     value_counts = pa.chunked_array(source_columns, pa.string()).value_counts()
     counts = np.asarray(value_counts.field("counts"))
@@ -166,7 +166,7 @@ def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]
 def _check_endpoints(
     edge_type: NodeType | EdgeType, txn: WriteTxn, type_key: TableKey, old_key_by_new_key: Mapping[TableKey, TableKey]
 ) -> Iterator[Violation]:
-    """Yield edges whose endpoints do not have the node types that the edge type now joins."""
+    """Yield a violation for each edge with an endpoint that does not have the node type the edge type now requires."""
     assert isinstance(edge_type, EdgeType)  # noqa: S101 - only edges have endpoints
     existing_ids = {
         node_type: _read_node_ids(txn, old_key_by_new_key.get(TableKey.node(node_type)))

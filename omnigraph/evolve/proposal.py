@@ -1,7 +1,7 @@
 """A planned schema change, and the report of an applied change.
 
-This module defines the plan, which a caller reviews before applying it and which is bound to the schema it was made
-for, and the report returned afterwards. Planning reads no data and changes nothing.
+This module defines the plan and the report that is returned when the plan is applied. A caller reviews the plan
+before applying it. The plan is bound to the schema that it was made for. Planning reads no data and changes nothing.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, describe
 class SchemaPlan:
     """The migration steps from a branch's current schema to a new schema.
 
-    The plan can be applied as long as the branch still has the schema that it was made for.
+    The plan can be applied as long as the branch still has the schema that the plan was made for.
     """
 
     source: str
@@ -70,7 +70,7 @@ class SchemaPlan:
         return self.migration.to_json()
 
     def with_data_loss(self, allow: bool) -> "SchemaPlan":
-        """Return a copy of the plan that erases or keeps the history of dropped data."""
+        """Return a copy of the plan, set to erase or keep the history of dropped data."""
         if allow == self.allow_data_loss:
             return self
         return propose_schema(self.base, self.before, self.source, self.name, allow_data_loss=allow)
@@ -132,7 +132,10 @@ def propose_schema(
     *,
     allow_data_loss: bool = False,
 ) -> SchemaPlan:
-    """Plan the change from a branch's schema to the schema in `source`; raise a language error if it is invalid."""
+    """Plan the change from a branch's schema to the schema in `source`.
+
+    Raises a language error if `source` is invalid.
+    """
     desired_ir = compile_schema(source, source_name, existing_names=_declared_names(base_contract.ir))
     migration = plan_migration(
         base_contract.ir,

@@ -1,7 +1,7 @@
 """Stage the tables of a new schema by reshaping, copying or creating them as unpublished versions.
 
-A soft-dropped property stays in the files, but no new version refers to its field id. If the property's history is
-erased too, the remaining data is copied to a new table in a different directory.
+A soft-dropped property stays in the files, but no new version refers to its field id. To erase the property's history
+too, the remaining data is copied to a new table in a different directory.
 """
 
 from collections.abc import Iterator

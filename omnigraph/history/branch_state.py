@@ -36,7 +36,8 @@ class GraphReplacedError(ReadSetConflict):
 
 
 def _reset_after_fork() -> None:
-    # The child process must not use the parent's connections, and the lock may be held by a thread that was not forked.
+    # The child process must not use the parent's connections, and the lock may be held by a thread that does not
+    # exist in the child process.
     global _registry_lock  # noqa: PLW0603
     _registry_lock = threading.Lock()
     _branch_states.clear()
@@ -47,7 +48,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class BranchState:
-    """The state of a branch, identified by its ULID and shared by all handles on it in this process."""
+    """The state of a branch, which is identified by its ULID.
+
+    All handles on the branch in this process share the state.
+    """
 
     def __init__(self, store: Store, name: str, ulid: str) -> None:
         self.store = store
@@ -90,7 +94,7 @@ class BranchState:
             raise lost_versions_error(self.store, self.ulid, branch_label=f"branch '{self.name}'") from error
 
     def _is_successor(self, previous_manifest: LoadedManifest, newer_manifest: LoadedManifest) -> bool:
-        """Return whether a state succeeds a known state, that is, whether its log contains the known head."""
+        """Return whether a state succeeds a known state, that is, whether the state's log contains the known head."""
         try:
             previous_head = previous_manifest.state.head.commit_id
             return HistoryLog(self.store, newer_manifest.state).find(previous_head) is not None
@@ -131,7 +135,7 @@ class BranchState:
 
     @contextmanager
     def writer_slot(self) -> Iterator[None]:
-        """Wait for this branch's writer slot, which is granted first come, first served."""
+        """Wait for this branch's writer slot, which is granted on a first-come, first-served basis."""
         slot_event = threading.Event()
         with self._lock:
             self._waiting_writers.append(slot_event)
@@ -160,7 +164,7 @@ def _do_nothing() -> None:
 
 
 def branch_state_of(store: Store, branch_name: str, ulid: str) -> BranchState:
-    """Return a branch's state, shared by all writers to the branch in this process."""
+    """Return a branch's state, which all writers to the branch in this process share."""
     with _registry_lock:
         root, effects = store.root, store.effects
         verifies_files = store.table_verifier is not None

@@ -38,7 +38,7 @@ def open_branch(store: Store, branch_name: str) -> BranchState:
 
 
 def open_ref(store: Store, ref: Ref) -> BranchState:
-    """Open the branch that a ref points to at its newest state."""
+    """Open a ref's branch at its newest state."""
     branch_state = branch_state_of(store, ref.name, ref.ulid)
     try:
         manifest = _load_newest(branch_state)

@@ -37,7 +37,7 @@ _MAX_CACHED_BYTES = 16 << 20  # largest block, in bytes, that is cached between 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """A selection of changes to return; types are given by id, because ids survive renames. None means all."""
+    """A filter for changes; None selects everything. Types are given by id, because ids survive renames."""
 
     kinds: frozenset[str] | None = None
     type_ids: frozenset[int] | None = None
@@ -45,7 +45,7 @@ class ChangeFilter:
 
     @property
     def digest(self) -> str:
-        """Return the hash of the filter, which a cursor contains so that it works only with this filter."""
+        """Return the filter's hash, which is stored in cursors so that a cursor works only with its own filter."""
         filter_facts = {"kinds": self.kinds, "types": self.type_ids, "ops": self.ops}
         return hash_facts(
             {member_name: None if members is None else sorted(members) for member_name, members in filter_facts.items()}
@@ -63,7 +63,7 @@ def build_change_filter(
     kinds: Collection[str] | None = None,
     ops: Collection[str] | None = None,
 ) -> ChangeFilter:
-    """Build a filter from user-visible names; a type may occur in any of the schemas."""
+    """Build a filter from user-visible names; a type may come from any of the given schemas."""
     return ChangeFilter(
         _parse_choices("kind", kinds, ENTITY_KINDS),
         None if type_names is None else _resolve_type_ids(list(schemas), type_names),
@@ -109,7 +109,7 @@ def _resolve_type_ids(schemas: list[SchemaIR], requested_names: Collection[str])
 
 @dataclass(frozen=True, slots=True)
 class TypeChanges:
-    """The changes to one type in a block, with the id of the type."""
+    """The changes to one type in a block, together with the type's id."""
 
     type_id: int
     changes: TableChanges
@@ -205,7 +205,10 @@ def _load_block(
 
 
 def _are_files_missing(old_snapshot: Snapshot, new_snapshot: Snapshot, error: Exception) -> bool:
-    """Return whether files are missing; a table that is already open reports this in various ways."""
+    """Return whether an error was caused by missing files.
+
+    A table that is already open reports missing files in various ways.
+    """
     is_damage = isinstance(error, DamagedError)  # an existing version is damaged, which no cleanup causes
     if isinstance(error, StorageError) and error.kind == "not_found" and not is_damage:
         return True
@@ -262,7 +265,7 @@ def _diff_types(old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: C
 def _included_types(
     old_snapshot: Snapshot, new_snapshot: Snapshot, change_filter: ChangeFilter
 ) -> frozenset[TypeName] | None:
-    """Return the types that a filter includes, by kind and by name in either schema; None means all types."""
+    """Return the types that a filter includes, by kind and by their name in either schema; None means all types."""
     if change_filter.kinds is None and change_filter.type_ids is None:
         return None
     schemas = () if old_snapshot.schema_row == new_snapshot.schema_row else (old_snapshot.schema, new_snapshot.schema)

@@ -76,7 +76,7 @@ def make_intact_test(store: Store, state: GraphState) -> Callable[[Iterable[str]
 
 @dataclass(slots=True)
 class FirstUseVerifier:
-    """Verifies the files of every table version that is opened, each file once per process.
+    """Verifies the files of each table version that is opened. Each file is verified once per process.
 
     The checksums come from the logs of all branches and tags. The logs are read again only if a version has a file
     without a known checksum.
@@ -108,7 +108,7 @@ class FirstUseVerifier:
             self.verified.add(file_name)
 
     def _recorded_files_below(self, directories: Iterable[str]) -> set[str]:
-        """Return the recorded files below the given directories, such as indexes, and blobs next to a data file."""
+        """Return the recorded files below the given directories, such as index files and the blobs of a data file."""
         prefixes = tuple(f"{directory}/" for directory in directories)
         return {file_name for file_name in self.checksums if prefixes and file_name.startswith(prefixes)}
 

@@ -15,10 +15,10 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """The entry of a table in a branch state.
+    """A table's entry in a branch state.
 
-    `version` is a counter for display only. Two entries have the same content if their `content_id`,
-    the commit that last changed the table logically, is equal. `lance_version` is the exact detached version.
+    `version` is a counter for display only. `content_id` is the commit that last changed the table logically; entries
+    with equal content ids have the same content. `lance_version` is the exact detached version.
     """
 
     key: TableKey
@@ -63,7 +63,7 @@ class SchemaRow:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One publish. `tables` holds the changed tables; None marks a dropped table.
+    """The record of one publish. `tables` holds the changed tables; None marks a dropped table.
 
     `streams` holds the tokens of the stream batches that the commit loaded, and `note` records what a probe of the
     store found when the graph was created. `details` records how merge conflicts were resolved. `files` holds the

@@ -1,8 +1,7 @@
 """The log of a branch: its newest commits inline, and older ones in sealed chunks.
 
-This module seals and merges chunks, and computes the state at any commit, ancestry and merge bases.
-A log may contain more than the ancestors of its head, so only reachability determines what belongs
-to the history.
+This module seals and merges chunks, and computes ancestry, merge bases and the state at any commit. A log may contain
+more than the ancestors of its head, so only reachability determines what belongs to the history.
 """
 
 import io
@@ -31,7 +30,7 @@ MAX_CHUNK_COMMITS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ChunkEndState:
-    """All tables and the schema at the last commit of a chunk, where a walk through the history may stop."""
+    """The tables and the schema at a chunk's last commit. A walk through the history may stop at this commit."""
 
     commit_id: str
     tables: Mapping[TableKey, TableEntry]
@@ -93,7 +92,7 @@ class HistoryLog:
             next_id = commit.parent
 
     def ancestors(self, commit_id: str) -> dict[str, Commit]:
-        """Return a commit and all its ancestors, by id."""
+        """Return a commit and all its ancestors, keyed by id."""
         ancestors: dict[str, Commit] = {}
         pending_ids = [commit_id]
         while pending_ids:
@@ -162,10 +161,10 @@ class HistoryLog:
 
 
 def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commit]) -> GraphState:
-    """Return a state with the commits appended to its log; if the tail is long, seal its oldest commits.
+    """Return a state with the commits appended to its log; if the tail is long, the tail's oldest commits are sealed.
 
-    Every attempt derives everything from `base_state`, which the swap replaces, including what another
-    writer has sealed or merged in the meantime. Caches change only after the swap.
+    Every attempt starts again from `base_state`, the state that the swap replaces, which includes everything that
+    other writers have sealed or merged in the meantime. Caches change only after the swap.
     """
     state = replace(base_state, tail=(*base_state.tail, *commits))
     while (seal_count := _count_to_seal(state.tail)) > 0:
@@ -196,7 +195,7 @@ def _seal_oldest(store: Store, state: GraphState, seal_count: int) -> LogChunk:
 
 
 def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> str:
-    """Return the newest sealed commit on the head's first-parent path, which every first-parent walk passes."""
+    """Return the newest sealed commit on the head's first-parent path. Every first-parent walk passes this commit."""
     tail_commits = {commit.id: commit for commit in tail}
     sealed_ids = {commit.id for commit in sealed_commits}
     commit_id: str | None = tail[-1].id
@@ -233,7 +232,7 @@ def _size_level(commit_count: int) -> int:
 
 
 def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndState) -> LogChunk:
-    """Seal commits in a separate object, which gets a new name even if its content is not new."""
+    """Seal commits in a separate object, which always gets a new name, even if the content is not new."""
     commit_table = commit_rows(commits)
     anchor_facts = {
         "end": end_state.commit_id,
@@ -282,7 +281,7 @@ def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
 
 
 def _chunk_digest(body: bytes) -> str:
-    """Return the part of a chunk's name that is derived from the chunk's content and is used to verify the content."""
+    """Return the content hash that is part of a chunk's name and is used to verify the chunk."""
     return sha256(body).hexdigest()[:24]
 
 
@@ -310,7 +309,7 @@ def sort_newest_first(commits: Iterable[Commit]) -> list[Commit]:
 
 
 def _iter_children_first(newest_first: Sequence[Commit], child_counts: dict[str, int]) -> Iterator[Commit]:
-    """Yield commits in `newest_first` order, each as soon as all its children have been yielded."""
+    """Yield commits in `newest_first` order, each one as soon as all of its children have been yielded."""
     import heapq
 
     index_by_id = {commit.id: index for index, commit in enumerate(newest_first)}

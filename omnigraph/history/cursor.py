@@ -39,7 +39,7 @@ _MISMATCH_REASONS = {
 class CursorBinding:
     """The scope in which a token is valid: a graph, its first commit, one incarnation of a branch, and a filter.
 
-    The page token of a single commit has no branch.
+    A page token for a single commit is not bound to a branch.
     """
 
     graph: str
@@ -50,7 +50,7 @@ class CursorBinding:
 
 
 def hash_branch_name(branch_name: str) -> str:
-    """Return the hash of a branch name as used in tokens.
+    """Return the hash that stands for a branch name in tokens.
 
     >>> hash_branch_name("main")[:8]
     '6461b20c'
@@ -75,7 +75,7 @@ def encode_token(kind: TokenKind, binding: CursorBinding, **position: Any) -> st
 
 
 def decode_token(token: str, kind: TokenKind, binding: CursorBinding) -> dict[str, Any]:
-    """Return the position in a token; raise `ChangeCursorRejected` if the token is not valid here."""
+    """Return the position in a token; raise `ChangeCursorRejected` if the token is not valid in this scope."""
     token_facts = _parse_token(token)
     if token_facts.get("v") != TOKEN_VERSION:
         raise ChangeCursorRejected(reason="the token was created by a different version of Omnigraph")
@@ -99,7 +99,7 @@ def read_token_position(token: str) -> dict[str, Any]:
 
 
 def encode_entity_position(entity_id: str) -> dict[str, str]:
-    """Return the form of an entity id in tokens; a long id becomes a prefix and a hash.
+    """Return the form that an entity id has in tokens; a long id is replaced by a prefix and a hash.
 
     >>> encode_entity_position("ann"), sorted(encode_entity_position("x" * 300))
     ({'id': 'ann'}, ['digest', 'prefix'])

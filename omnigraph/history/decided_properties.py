@@ -1,8 +1,8 @@
 """Determine from the rows of an entity whether a merge made a decision about a property.
 
-A merge made a decision about a property if one side changed it and the merge result does not
-contain this change, or if both sides changed it differently. All rows have the same columns; a row is None if the
-entity is absent. This module reads no tables.
+A merge made a decision about a property if one side changed it and the merge result does not contain this change, or
+if both sides changed it differently. All rows must have the same columns; a row is None if the entity is absent. This
+module reads no tables.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ def is_decided(property_name: str, merged_row: Row, parent_rows: Sequence[Row], 
 
 
 def same_property(property_name: str, row: Row, other_row: Row) -> bool:
-    """Return whether two rows have the same value for a property; absent rows equal only each other."""
+    """Return whether two rows have the same value for a property; an absent row is equal only to another absent row."""
     if row is None or other_row is None:
         return row is other_row
     return bool(same_values(row[property_name], other_row[property_name])[0])
 
 
 def _is_contested(property_name: str, side_row: Row, other_row: Row, merged_row: Row, base_rows: Sequence[Row]) -> bool:
-    """Return whether one side changed a property, but the merge or the other side changed it differently."""
+    """Return whether one side's change to a property was not merged or conflicts with the other side's change."""
     if side_row is None or not _is_changed(property_name, side_row, base_rows):
         return False
     if not same_property(property_name, side_row, merged_row):

@@ -25,7 +25,7 @@ _log = logging.getLogger("omnigraph")
 
 
 class DamagedListError(StorageError):
-    """A list that a cleanup wrote is damaged, so that cleanup cannot continue."""
+    """A list written by a cleanup is damaged, so the cleanup cannot continue."""
 
     code = "StorageError"
     kind = "permanent"
@@ -68,7 +68,10 @@ def list_queued_names(store: Store) -> list[str]:
 
 
 def _names_queued_by(store: Store, run_id: str) -> list[str]:
-    """Return the names queued by one cleanup; a damaged list yields no names, because no cleanup acts on it."""
+    """Return the names queued by one cleanup.
+
+    A damaged list yields no names, because no cleanup uses a damaged list.
+    """
     try:
         sweep_names = read_listed_names(store, run_id, SWEEP_PART)
         return (read_listed_names(store, run_id, QUEUE_PART) or []) if sweep_names is None else sweep_names
@@ -78,10 +81,10 @@ def _names_queued_by(store: Store, run_id: str) -> list[str]:
 
 
 def check_head_not_queued(store: Store, state: GraphState, commit_id: str) -> None:
-    """Reject a reference to a branch's head while a cleanup may be removing part of its state.
+    """Reject a reference to a branch's head while a cleanup may be removing part of the head's state.
 
-    Even the head of a branch may be queued, because no mark phase sees a branch that is created and deleted during a
-    single mark phase. The check takes one list request if no cleanup is running.
+    Even a branch head may be queued, because a mark phase never sees a branch that is created and deleted while it
+    runs. The check takes one list request if no cleanup is running.
     """
     queued_names = list_queued_names(store)
     if queued_names:

@@ -58,9 +58,10 @@ def content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: T
 
 
 def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableKey | None:
-    """Return the old snapshot's table key for a type of the new snapshot, or None if the type is missing there.
+    """Return the old snapshot's table key for a type of the new snapshot, or None if the old snapshot lacks the type.
 
-    Types are matched by identity: a renamed type is the same type, and a different type with the same name is not.
+    Types are matched by identity: a renamed type is still the same type, whereas a different type with the same name
+    is not.
     """
     if old_snapshot.schema_row == new_snapshot.schema_row:
         return table_key if table_key in old_snapshot.tables else None
@@ -71,7 +72,7 @@ def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 
 
 def find_old_entry(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableEntry | None:
-    """Return the old snapshot's entry for a type of the new snapshot, or None if the type is missing there.
+    """Return the old snapshot's entry for a type of the new snapshot, or None if the old snapshot lacks the type.
 
     A type that exists only in the old snapshot is found by its table key.
     """
@@ -82,7 +83,7 @@ def find_old_entry(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Ta
 def diff_snapshots(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_keys: Iterable[TableKey] | None = None
 ) -> Iterator[TableChanges]:
-    """Yield the changes to every table that differs, or only to the given tables, one table at a time."""
+    """Yield the changes to all tables that differ, or only to the given tables, one table at a time."""
     for table_key in changed_table_keys(old_snapshot, new_snapshot) if table_keys is None else table_keys:
         table_changes = diff_table(old_snapshot, new_snapshot, table_key)
         if not table_changes.is_empty:
@@ -96,7 +97,7 @@ def diff_table(
     *,
     compare_all_rows: bool = False,
 ) -> TableChanges:
-    """Return the changes to one table, with old rows expressed in the type of the new snapshot.
+    """Return the changes to one table, with old rows converted to the new snapshot's type.
 
     With `compare_all_rows`, every row is compared by id; tests use this option to verify the usual shortcuts. Raises
     `ChangeSchemaBoundary` if a value of an old row does not fit the new type of its property.
@@ -135,7 +136,7 @@ def _is_replaced(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 def _diff_around_maintenance(
     old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey, table_pair: tuple[Table, Table]
 ) -> TableChanges | None:
-    """Compare a table version by version, skipping maintenance; return None if this would not read fewer rows."""
+    """Compare a table version by version, skipping maintenance; return None if that would not read fewer rows."""
     old_table, new_table = table_pair
     if old_table.location != new_table.location or not have_same_columns(old_table, new_table):
         return None
@@ -219,7 +220,10 @@ def diff_tables(
     *,
     compare_all_rows: bool = False,
 ) -> TableChanges:
-    """Return the changes between two versions of a table with the same columns; None stands for a missing table."""
+    """Return the changes between two table versions, which must have the same columns.
+
+    None stands for a missing table.
+    """
     arrow_schema = row_schema((new_table or old_table).schema)  # type: ignore[union-attr]
     if old_table is None or new_table is None:
         old_rows = arrow_schema.empty_table() if old_table is None else read_rows(old_table, old_table.schema.names)
@@ -234,7 +238,7 @@ def diff_tables(
 def read_differing_rows(
     store: Store, old_table: Table, new_table: Table, *, compare_all_rows: bool = False
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the rows that may differ between two versions; each row has the columns of its version."""
+    """Return the rows that may differ between two versions; each row has the columns of its own version."""
     same_columns = have_same_columns(old_table, new_table)
     same_place = old_table.location == new_table.location
     if same_place and not compare_all_rows and (same_columns or not contains_hidden_values(old_table, new_table)):
@@ -265,7 +269,7 @@ def _find_differing_rows(old_table: Table, new_table: Table, *, same_columns: bo
 def match_rows_by_id(
     table_key: TableKey, old_rows: pa.Table, new_rows: pa.Table, arrow_schema: pa.Schema
 ) -> TableChanges:
-    """Match the rows of two states by entity id; rows equal in both are not changes."""
+    """Match the rows of two states by entity id and return the changes; rows that are equal in both are omitted."""
     old_rows, new_rows = (old_rows.cast(arrow_schema).sort_by("id"), new_rows.cast(arrow_schema).sort_by("id"))
     old_ids, new_ids = old_rows["id"].combine_chunks(), new_rows["id"].combine_chunks()
     is_deleted = pc.invert(pc.is_in(old_ids, value_set=new_ids))

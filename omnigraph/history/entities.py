@@ -23,7 +23,7 @@ _ROWS_PER_BATCH = 4_096  # rows converted to records at a time
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """One changed entity. `before` and `after` hold the entity's properties, or None where it does not exist.
+    """One changed entity. `before` and `after` hold its properties, or None where the entity does not exist.
 
     `changed` lists the properties that an update changed; it may include `src` and `dst`.
     """
@@ -46,7 +46,10 @@ class EntityChange:
 
 @dataclass(frozen=True)
 class TableChanges:
-    """The changes to one type. Each table is sorted by id, and the two `updated` tables are aligned."""
+    """The changes to one type.
+
+    Each table is sorted by id, and the two `updated` tables list the same entities in the same order.
+    """
 
     key: TableKey
     inserted: pa.Table

@@ -1,8 +1,8 @@
-"""History of one entity: its versions, and the commit that set each property value.
+"""The history of one entity: its versions, and the commit that set each property value.
 
 This module walks the commit graph. A version belongs to the commit that created it, on any branch. A merge that only
-carried a version over did not create it; a merge that decided between the two sides did create it. Likewise, a merge
-sets the properties that it made a decision about, regardless of the side that it chose. All rows are compared in the
+carried a version over did not create it, but a merge that decided between the two sides did. Likewise, a merge sets
+the properties that it made a decision about, regardless of the side that it chose. All rows are compared in the
 current schema. Each distinct table content is read once, for a single row. Commits that did not touch the table cost
 nothing.
 """
@@ -36,7 +36,7 @@ from .traced_table import trace_table
 
 @dataclass(frozen=True, slots=True)
 class EntityVersion:
-    """The change that one commit made to an entity; `values` is None if it removed the entity.
+    """The change that one commit made to an entity; `values` is None if the commit removed the entity.
 
     `before` holds the values at the first parent, `changed` lists the properties that an update
     changed, and `endpoints` holds the source and target of an edge.
@@ -53,10 +53,10 @@ class EntityVersion:
 class EntityHistory(list[EntityVersion]):
     """The versions of an entity, newest first.
 
-    All values are expressed in the current schema. `gap` is None if the history is complete. Otherwise, it is the
-    newest commit that changed the type and cannot be compared with its predecessor, because a cleanup removed the
-    predecessor or because the current schema cannot express its values; in the latter case, `boundary` is the error
-    that explains why. Earlier versions are not listed.
+    All values are expressed in the current schema. `gap` is None if the history is complete. Otherwise, `gap` is the
+    newest commit that changed the type but cannot be compared with its predecessor: either a cleanup removed the
+    predecessor, or the current schema cannot express the predecessor's values. In the latter case, `boundary` is the
+    error that explains why. Versions before the gap are not listed.
     """
 
     gap: Commit | None = None
@@ -82,7 +82,7 @@ class EntityHistory(list[EntityVersion]):
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """A property with its current value and the commit that set it; `commit` is None if a cleanup removed it."""
+    """A property, its current value, and the commit that set the value; `commit` is None if it was cleaned up."""
 
     name: str
     value: Any
@@ -96,7 +96,7 @@ class Blamed:
 
 @dataclass(frozen=True, slots=True)
 class _EntityRow:
-    """The entity's row in one version of its table (empty if missing), and its conversion to the current schema."""
+    """The entity's row in one table version (empty if there is none), and its conversion to the current schema."""
 
     stored_rows: pa.Table
     transition: TypeTransition
@@ -192,7 +192,7 @@ class EntityTracer:
         blamed_commits.update(dict.fromkeys(properties, commit))
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: pa.Table) -> set[str]:
-        """Return the properties that a merge made a decision about, or nothing if its merge base was cleaned up."""
+        """Return the properties that a merge made a decision about; empty if its merge base was cleaned up."""
         if len(commit.parents) < 2:
             return set()
         differing_ids = [parent_id for parent_id in commit.parents if self._table_differs(commit, parent_id)]
@@ -209,7 +209,7 @@ class EntityTracer:
         }
 
     def _may_have_decided(self, differing_ids: Sequence[str], base_ids: Sequence[str]) -> bool:
-        """Return whether a parent that differs from the merge had changed the table, comparing only content ids."""
+        """Return whether a differing parent has changed the table since the merge base, comparing only content ids."""
         return any(
             all(self._content_id(base_id) != self._content_id(parent_id) for base_id in base_ids)
             for parent_id in differing_ids
@@ -222,9 +222,10 @@ class EntityTracer:
         return find_merge_bases(our_snapshot, their_snapshot)[0]
 
     def _expressed_row(self, commit_id: str) -> pa.Table | None:
-        """Return the entity at a commit with the current columns, or None if the commit does not contain it.
+        """Return the entity at a commit, with the current columns, or None if the commit does not contain the entity.
 
-        Properties that the entity did not have yet are null, so a default is credited to the commit that added it.
+        Properties that the entity did not have yet are null, so a default is credited to the commit that added the
+        property.
         """
         past_row = self._row_at_commit(commit_id)
         return None if past_row is None or past_row.is_absent else past_row.express(with_defaults=False)
@@ -247,7 +248,7 @@ class EntityTracer:
         return None if version is None else version.entry.content_id
 
     def _find_change(self, commit: Commit) -> EntityChange | None:
-        """Return a commit's change to the entity, or None if a parent already had that value.
+        """Return a commit's change to the entity, or None if a parent already had the same values.
 
         A merge counts as a change if it took one side's value over a change made on the other side.
         """

@@ -65,7 +65,7 @@ def find_checksums(store: Store, state: GraphState, file_names: Set[str]) -> dic
 
 
 def find_checksums_in_log(store: Store, log: HistoryLog, file_names: Set[str]) -> dict[str, FileChecksum]:
-    """Return the checksums of the given files from one log, in the same form as `find_checksums`."""
+    """Return the checksums of the given files from one log, in the form that `find_checksums` returns."""
     checksums: dict[str, FileChecksum] = {}
     for commit in log.iter_all_commits():
         if checksums.keys() >= file_names:

@@ -20,7 +20,7 @@ try:
     import fcntl
 
     _HAS_LOCKS = True
-except ImportError:  # not on this platform: processes race for the swap
+except ImportError:  # not available on this platform, so processes race for the swap
     _HAS_LOCKS = False
 
 MAX_TURN_SECONDS = 5.0  # how long the first process in line waits for the turn of another process to end
@@ -47,7 +47,10 @@ class MachineQueue:
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
-        """Wait for a turn and end it afterwards; yield True after a wait, during which others may have written."""
+        """Hold a turn for the duration of the block.
+
+        Yields True if the process had to wait for its turn, because other processes may have written in the meantime.
+        """
         file_descriptor = _open_lock_file() if clock_and_ids.monotonic() >= self._skip_until else None
         if file_descriptor is None:
             yield False
@@ -81,7 +84,7 @@ def _open_lock_file() -> int | None:
 
 
 def _wait_for_lock(file_descriptor: int, offset: int, max_seconds: float) -> tuple[bool, bool]:
-    """Try to lock one byte until a timeout; return whether it was locked, and whether the call had to wait."""
+    """Try to lock one byte until a timeout; return whether the byte was locked, and whether the call had to wait."""
     deadline = clock_and_ids.monotonic() + max_seconds
     poll_seconds, waited = _SHORTEST_POLL, False
     while not _try_lock(file_descriptor, offset):

@@ -127,7 +127,7 @@ def is_newest(manifest: LoadedManifest) -> bool:
 
 
 def change_token(manifest: LoadedManifest) -> object | None:
-    """Return, without a request, a value that changes with the manifest, or None if it is unknown."""
+    """Return a value that changes whenever the manifest changes, or None if it is unknown; this takes no request."""
     return cells.versions_change_token(manifest.cell)
 
 

@@ -82,7 +82,7 @@ class TypeTransition:
 
     @cached_property
     def _narrowed_names(self) -> dict[str, str]:
-        """The old names, by new name, of the properties whose new type cannot hold every value of the old type."""
+        """A mapping from new to old names of the properties whose new type cannot hold every value of the old type."""
         return {
             prop.name: old_name
             for prop in self.new_type.properties
@@ -92,14 +92,17 @@ class TypeTransition:
         }
 
     def find_obstacle(self, rows: pa.Table) -> str | None:
-        """Return the new name of a property whose new type cannot hold a value in the given rows of the old type."""
+        """Return the new name of a property that cannot be converted.
+
+        Returns None if every value in `rows` fits the new type of its property.
+        """
         for new_name, old_name in self._narrowed_names.items():
             if not _fits_type(rows[old_name], self.row_schema.field(new_name).type):
                 return new_name
         return None
 
     def convert(self, rows: pa.Table, *, with_defaults: bool = True) -> pa.Table:
-        """Return rows of the old type with the columns of the new type; `find_obstacle` must return None for them.
+        """Convert rows of the old type to the columns of the new type; `find_obstacle` must return None for these rows.
 
         Renamed properties get their new names, dropped properties are omitted, and numbers are converted to the new
         type. A required property that was added gets its default, and any other added property is null; without
@@ -131,7 +134,7 @@ class TypeTransition:
 
 
 def _fits_type(values: pa.ChunkedArray, new_type: pa.DataType) -> bool:
-    """Return whether the given number type can represent every value exactly."""
+    """Return whether a number type can represent every given value exactly."""
     if values.null_count == len(values):
         return True
     if not (_is_number(values.type) and _is_number(new_type)):

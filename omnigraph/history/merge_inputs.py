@@ -1,6 +1,6 @@
 """The inputs of a merge: a snapshot of each branch, their best common ancestors, and the outcome.
 
-This module takes the snapshots of both branches. Ancestry is determined over the whole commit graph, never from version
+This module takes a snapshot of each branch. Ancestry is determined over the whole commit graph, never from version
 numbers. Later changes to a branch do not affect what is merged.
 """
 
@@ -22,7 +22,7 @@ MergeOutcome = Literal["already_up_to_date", "fast_forward", "merged", "conflict
 
 @dataclass(frozen=True, slots=True)
 class MergeInputs:
-    """Two captured sides: `source_snapshot` is merged into `target_snapshot`.
+    """The captured sides of a merge: `source_snapshot` is merged into `target_snapshot`.
 
     `base_snapshots` are the best common ancestors, ordered by commit id; `incoming_commits` are
     reachable only from the source, oldest first.
@@ -44,7 +44,7 @@ class MergeInputs:
 
 
 def capture_merge_inputs(source_branch: BranchState, target_branch: BranchState) -> MergeInputs:
-    """Take a snapshot of both branches, and determine how the two commits are related."""
+    """Take snapshots of both branches, and determine how their head commits are related."""
     source_snapshot = manifest_snapshot(source_branch.store, source_branch, source_branch.refresh())
     return _relate_sides(source_branch, target_branch, source_snapshot)
 

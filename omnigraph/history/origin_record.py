@@ -1,7 +1,7 @@
-"""Origin record of a branch or tag, stored in the first version of its manifest.
+"""The origin record of a branch or tag, which is stored in the first version of its manifest.
 
-Every publish copies the record, so a manifest whose ref object is lost still contains its name and
-the operation that created it. While the ref object exists, the record is not used.
+Every publish copies the record, so if the ref object is lost, the manifest still contains the name and the operation
+that created the branch or tag. While the ref object exists, the record is not used.
 """
 
 from collections.abc import Mapping
@@ -17,9 +17,8 @@ RefKind = Literal["branch", "tag"]
 class Origin:
     """A record of how a branch or tag was created.
 
-    `operation_id` is the id of the creation intent, `number` is the ref number that the creation was
-    about to claim, and `parent_ulid` is the branch it was forked from. The field names are part of
-    the stored format.
+    `operation_id` is the id of the creation intent, `number` is the ref number that the creation was about to claim,
+    and `parent_ulid` identifies the parent branch. The field names are part of the stored format.
     """
 
     kind: RefKind

@@ -22,9 +22,9 @@ OutcomeKind = FinalOutcomeKind | Literal["set_aside", "repaired", "seen", "unrea
 class RecoveryRecord:
     """The outcome of one recovered operation.
 
-    `heads` maps table directories to the HEAD version up to which changes by external writers have been
-    reported. `error` says why an operation was set aside or could not be carried out, and `actor` is the actor that
-    resolved or dropped it. The kind `unreadable` marks a record that is itself damaged.
+    `heads` maps table directories to the HEAD version up to which changes by external writers have been reported.
+    `error` says why an operation was set aside or could not be carried out, and `actor` is the actor that resolved or
+    dropped the operation. The kind `unreadable` marks a record that is itself damaged.
     """
 
     operation_id: str

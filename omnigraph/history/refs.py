@@ -1,8 +1,8 @@
 """Refs: the names of branches and tags as numbered objects, of which the one with the highest number is current.
 
-An object with an odd number puts a name into use, and an object with an even number releases it. No
-object is ever overwritten, so a late request for a deleted branch can never affect its successor.
-The branch itself is its manifest, which is identified by a ULID.
+An object with an odd number puts a name into use, and an object with an even number releases it. No object is ever
+overwritten, so a late request for a deleted branch can never affect a new branch with the same name. The branch
+itself is its manifest, which is identified by a ULID.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ MAIN_REF = Ref(layout.MAIN, layout.MAIN)
 
 
 def list_highest_numbers(store: Store, ref_directory: str = layout.REFS) -> dict[str, int]:
-    """Return the highest number of every name that was ever used; this takes one list request."""
+    """Return the highest ref number of every name that was ever used; this takes one list request."""
     highest: dict[str, int] = {}
     for name, number in _list_ref_objects(store, ref_directory, ref_directory):
         highest[name] = max(number, highest.get(name, 0))
@@ -55,7 +55,7 @@ def open_names_with_main(highest_numbers: Mapping[str, int]) -> list[str]:
 
 
 def find_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref:
-    """Return the ref of a name, using one list request and one read; raise `NotFound` if the name is not in use."""
+    """Return a name's ref, using one list request and one read; raise `NotFound` if the name is not in use."""
     open_ref = find_open_ref(store, name, ref_directory)
     if open_ref is None:
         raise name_not_found_error(store, name, ref_directory)
@@ -63,7 +63,7 @@ def find_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref:
 
 
 def find_open_ref(store: Store, name: str, ref_directory: str = layout.REFS) -> Ref | None:
-    """Return the ref of a name, or None if the name is not in use."""
+    """Return a name's ref, or None if the name is not in use."""
     if name == layout.MAIN and ref_directory == layout.REFS:
         return MAIN_REF
     number = find_highest_number(store, name, ref_directory)
@@ -94,7 +94,7 @@ def _damaged_ref_error(name: str, object_name: str, ref_directory: str) -> Damag
 
 
 def find_highest_number(store: Store, name: str, ref_directory: str = layout.REFS) -> int:
-    """Return the highest number of one name, or 0 if it was never used."""
+    """Return a name's highest number, or 0 if the name was never used."""
     if not layout.can_have_refs(name):
         return 0
     name_directory = layout.ref_name(name, 0, ref_directory).rpartition("/")[0]
@@ -114,7 +114,7 @@ def is_ref_visible(store: Store, ref: Ref) -> bool:
 
 
 def try_list_open_names(store: Store, ref_directory: str = layout.REFS) -> list[str]:
-    """Return the names in use, so that an error can suggest one, or an empty list if the store does not respond."""
+    """Return the names in use, for suggestions in errors, or an empty list if the store does not respond."""
     with suppress(StorageError):
         open_names = open_names_with_main(list_highest_numbers(store, ref_directory))
         return open_names if ref_directory == layout.REFS else [name for name in open_names if name != layout.MAIN]
@@ -138,7 +138,7 @@ def _name_taken_error(name: str, ref_directory: str) -> AlreadyExists:
 
 
 def ref_kind_of(ref_directory: str) -> RefKind:
-    """Return the kind of the names in a directory of ref objects, which is branch or tag."""
+    """Return the kind of name that a directory of ref objects holds: branch or tag."""
     return "branch" if ref_directory == layout.REFS else "tag"
 
 
@@ -153,8 +153,7 @@ def _list_ref_objects(store: Store, directory: str, ref_directory: str) -> list[
 def open_name(store: Store, ref: Ref) -> dict[str, int]:
     """Claim a name for a branch; if several processes try at once, all but one get `AlreadyExists`.
 
-    Return the highest numbers, read again after the claim, because the name may already be
-    released.
+    Return the highest numbers, which are read again after the claim, because the name may already have been released.
     """
     create_ref_object(store, ref)
     highest_numbers = list_highest_numbers(store)

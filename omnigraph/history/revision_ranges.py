@@ -1,7 +1,7 @@
-"""Ranges of commits: Revision ranges: `A..B` denotes the commits after A, up to and including B.
+"""Revision ranges: `A..B` denotes the commits after A, up to and including B.
 
-This module defines the text form of a range and the rule that A is an ancestor of B. This module
-only resolves names; it opens no tables and changes nothing.
+This module defines the text form of a range and the rule that A must be an ancestor of B. This module only resolves
+names; it opens no tables and changes nothing.
 """
 
 from omnigraph.errors import InputError
@@ -27,7 +27,7 @@ def is_range(revision: Revision) -> bool:
 def resolve_range(
     store: Store, branch_state: BranchState, head_snapshot: Snapshot, range_text: str
 ) -> tuple[Snapshot, Snapshot]:
-    """Return the snapshots before the first and at the last commit of a range.
+    """Return the snapshots before the first commit and at the last commit of a range.
 
     Raises `InputError` if the text is not `A..B`, or if A is not an ancestor of B.
     """

@@ -51,7 +51,7 @@ def check_revision_type(revision: object) -> None:
 
 
 def resolve_commit(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision_text: str) -> Commit:
-    """Resolve a revision to a commit; the state of a commit given by id may already be cleaned up."""
+    """Resolve a revision to a commit. If the commit is given by id, its state may already have been cleaned up."""
     if is_ulid(require_text(revision_text, "commit")):
         with suppress(SnapshotNotFound):
             return find_commit(store, branch_state, revision_text)[2]
@@ -59,7 +59,7 @@ def resolve_commit(store: Store, branch_state: BranchState, head_snapshot: Snaps
 
 
 def _resolve_name(store: Store, branch_state: BranchState, revision_name: str) -> tuple[BranchState, Snapshot]:
-    """Return the snapshot for a name, and the branch whose log is searched first for its ancestors."""
+    """Return the snapshot for a name, and the branch whose log is searched first for the snapshot's ancestors."""
     if is_ulid(revision_name):
         return branch_state, _find_commit_snapshot(store, branch_state, revision_name)
     if revision_name and ":" not in revision_name:  # before timestamps, since a tag may be called 2026-12-01
@@ -100,7 +100,7 @@ def _unknown_revision_error(store: Store, revision_name: str) -> InputError:
 
 
 def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: str) -> Snapshot:
-    """Open a commit of this branch, of any other branch, or one that only a tag still retains."""
+    """Open a commit that is on this branch, on any other branch, or retained only by a tag."""
     try:
         return load_snapshot(store, branch_state, commit_id)
     except SnapshotNotFound:

@@ -1,4 +1,4 @@
-"""Errors for rows that the schema of a different state cannot express, which name the responsible schema change.
+"""Errors for rows that another state's schema cannot express. Each error names the responsible schema change.
 
 This module owns the wording of these errors. `matched_types` determines which rows can be expressed.
 """
@@ -68,7 +68,7 @@ def describe_obstacle(
 
 
 def describe_type_change(snapshot: Snapshot, other_snapshot: Snapshot, table_key: TableKey) -> str:
-    """Return the commit that dropped or replaced a type, in parentheses, or an empty string if it is unknown."""
+    """Return, in parentheses, the commit that dropped or replaced a type; empty if the commit is unknown."""
     located = locate_change(snapshot, other_snapshot, lambda ir: _type_id_by_name(ir, table_key))
     if located is None:
         return ""
@@ -81,7 +81,7 @@ def _type_id_by_name(ir: SchemaIR, table_key: TableKey) -> int | None:
 
 
 def _property_type(ir: SchemaIR, type_id: int, property_id: int) -> str | None:
-    """Return the type of a property in a schema, without its name and nullability; None if it is absent."""
+    """Return a property's type in a schema, without name and nullability, or None if the property is absent."""
     for identity in ir.type_identities:
         if identity.type_id != type_id:
             continue

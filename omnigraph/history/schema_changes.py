@@ -1,7 +1,7 @@
 """Schema changes between two states, reported as events in addition to the changes to entities.
 
-This module compares schemas with the migration planner, and finds the commit that made a change. It reads schemas and
-the log, never rows.
+This module compares schemas with the migration planner, and finds the commit that made a change. This module reads
+schemas and the log, but never rows.
 """
 
 from collections.abc import Callable, Iterator, Set
@@ -39,7 +39,7 @@ class SchemaChange:
 
     @property
     def descriptions(self) -> tuple[str, ...]:
-        """One line for each step."""
+        """A description of each step, one line per step."""
         return tuple(map(describe_step, self.steps))
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class SchemaChange:
 def compare_schemas(
     old_snapshot: Snapshot, new_snapshot: Snapshot, type_names: Set[TypeName] | None = None
 ) -> SchemaChange | None:
-    """Return the changes from one schema to another, optionally for some types only; None if there are no changes."""
+    """Return the changes from one schema to another, optionally for some types only, or None if nothing changed."""
     if old_snapshot.schema_row == new_snapshot.schema_row:
         return None
     old_schema, new_schema = old_snapshot.schema, new_snapshot.schema
@@ -91,7 +91,7 @@ class LocatedChange:
     new_ir: SchemaIR
 
     def describe(self, property_names: Set[str] | None, type_names: Set[str]) -> str:
-        """Return the steps about a type, or about some of its properties, in one line."""
+        """Return a one-line description of the steps that affect a type, or some of its properties."""
         steps = [
             step
             for step in all_steps(self.old_ir, self.new_ir, "soft")
@@ -109,7 +109,7 @@ def _properties_of_step(step: MigrationStep) -> set[str]:
 
 
 def locate_change(snapshot: Snapshot, other_snapshot: Snapshot, state_of: StateInSchema) -> LocatedChange | None:
-    """Return the newest commit, since the two states diverged, that changed the result of `state_of`.
+    """Return the newest commit since the two states diverged that changed the result of `state_of`.
 
     The commits of the first state are searched before the commits of the second state.
     """

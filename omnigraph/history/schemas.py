@@ -72,7 +72,7 @@ def write_schema(store: Store, stored_schema: StoredSchema) -> SchemaRow:
 
 
 def read_schema(store: Store, schema_row: SchemaRow) -> StoredSchema:
-    """Read the schema of a state; raise an error if it is missing or does not match its hash."""
+    """Read the schema of a state; raise an error if the schema is missing or does not match its hash."""
     cache_key = (store.root.identity, schema_row)
     stored_schema = _schema_cache.get(cache_key)
     if stored_schema is None:
@@ -114,7 +114,7 @@ def read_erased_directories(store: Store, state: GraphState) -> frozenset[str]:
 
 
 def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaimed:
-    """Return the error for reading a past commit's table that was dropped along with its history."""
+    """Return the error for reading a table of a past commit if the table was dropped along with its history."""
     return HistoryReclaimed(
         f"{table_key} as of commit {commit_id} was dropped with its history",
         first_unreadable_commit_id=commit_id,
@@ -125,8 +125,8 @@ def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaim
 def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bool:
     """Return whether two schemas assign the same meaning and number to every type and property.
 
-    Rows written with one of two such schemas can be read with the other. The schemas may still differ in the
-    layout of their source text and in properties that both have dropped since they diverged.
+    If so, rows written with either schema can be read with the other. The schemas may still differ in the layout of
+    their source text and in properties that both have dropped since they diverged.
     """
     same_types = first_schema.ir is second_schema.ir or (first_schema.ir.catalog, first_schema.ir.type_identities) == (
         second_schema.ir.catalog,

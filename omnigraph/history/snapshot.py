@@ -1,4 +1,4 @@
-"""Snapshot of a graph: one commit, its schema, and its tables at exact versions.
+"""A snapshot of a graph: one commit, its schema, and its tables at exact versions.
 
 This module selects commits by id, version or time. A snapshot never changes and never
 follows its branch. The state of a past commit is read from the log, with that commit's schema.
@@ -65,7 +65,7 @@ class Snapshot:
     def table(self, table_key: TableKey) -> Table:
         """Open a table at its pinned version.
 
-        Raises `HistoryReclaimed` if a cleanup removed it. A cleanup never removes what the newest state
+        Raises `HistoryReclaimed` if a cleanup removed the version. A cleanup never removes what the newest state
         references, so if files of that state are missing, they were lost, and `DamagedError` is raised.
         """
         entry = self.table_entry(table_key)
@@ -144,7 +144,7 @@ def _snapshot_by_id(store: Store, branch_state: BranchState, log: HistoryLog, sn
 
 
 def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
-    """Open the snapshot `manifest:<branch>:v<version>`, the id of a head without its own commit."""
+    """Open a snapshot by an id `manifest:<branch>:v<version>`, which identifies a head without its own commit."""
     _, _, branch_and_version = snapshot_id.partition(":")
     branch_name, _, version_text = branch_and_version.partition(":v")
     if not branch_name or not version_text.isdecimal():
@@ -183,7 +183,7 @@ def _commit_at_time(log: HistoryLog, manifest: LoadedManifest, timestamp: dateti
 
 
 def _commit_at_version(log: HistoryLog, manifest: LoadedManifest, manifest_version: int) -> Commit:
-    """Find the commit that a manifest version showed, which is the newest commit published at or before it."""
+    """Find the commit that was current at a manifest version: the newest commit published at or before that version."""
     if manifest_version > manifest.version or manifest_version < 1:
         raise SnapshotNotFound(f"manifest version {manifest_version} does not exist", version=manifest_version)
     head = manifest.state.head

@@ -86,7 +86,7 @@ class GraphState:
     origin: Origin | None = None
 
     def as_closed(self, nonce: str) -> "GraphState":
-        """Return the final state of a branch, which is this state marked as closed."""
+        """Return this state marked as closed, which becomes the branch's final state."""
         return replace(self, head=replace(self.head, closed=True, nonce=nonce))
 
 
@@ -138,7 +138,7 @@ def from_rows(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int)
 
 
 def without_checksum(manifest_rows: Sequence[Mapping[str, Any]], manifest_version: int) -> list[Mapping[str, Any]]:
-    """Return the rows that the checksum covers, after verifying it; raise `StateMismatch` if it differs."""
+    """Verify the checksum and return the rows that it covers; raise `StateMismatch` if the checksum differs."""
     checksum_rows = [row for row in manifest_rows if row["object_type"] == _CHECKSUM_TYPE]
     covered_rows = [row for row in manifest_rows if row["object_type"] != _CHECKSUM_TYPE]
     encoded_rows = map(_encode_for_checksum, covered_rows)

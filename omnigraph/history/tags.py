@@ -38,7 +38,7 @@ class Tag:
 
 
 def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: str) -> BranchState:
-    """Find the branch (starting with this one) whose log contains a commit, or a tag if only a tag retains it.
+    """Find the branch (starting with this one) whose log contains a commit, or a tag if only a tag retains the commit.
 
     A tag's state carries the name of the branch it was created from; nothing publishes to that state.
     """

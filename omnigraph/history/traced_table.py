@@ -23,7 +23,10 @@ class TracedVersion:
 
 
 def trace_table(snapshot: Snapshot, table_key: TableKey, newest_first: list[Commit]) -> dict[str, TracedVersion]:
-    """Return the table at each commit that contains it, by commit id; `newest_first` lists the snapshot's ancestors."""
+    """Return the table at each commit that contains it, by commit id.
+
+    `newest_first` must list the snapshot's ancestors.
+    """
     transitions: dict[SchemaRow, TypeTransition | None] = {}
     schema_rows: dict[str, SchemaRow | None] = {}
     versions: dict[str, TracedVersion] = {}

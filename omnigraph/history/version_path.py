@@ -18,7 +18,7 @@ VersionStep = tuple[TableEntry, TableEntry]
 
 
 def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> list[VersionStep] | None:
-    """Return version pairs that lead from the old content to the new one, or None if they would save no reads.
+    """Return version pairs that lead from the old content to the new content, or None if this would save no reads.
 
     Each pair starts with the content that the previous pair ended with.
     """
@@ -38,7 +38,7 @@ def find_version_path(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key:
 
 
 def _versions_since_content(new_snapshot: Snapshot, table_key: TableKey, content_id: str) -> list[TableEntry] | None:
-    """Return a table's versions since it last had a given content, oldest first, or None.
+    """Return a table's versions since it last had a given content, oldest first, or None if that version is not found.
 
     The search follows first parents, so a merge counts as a single change.
     """

@@ -1,4 +1,4 @@
-"""Ids of entities: derived from the key, given by the caller, or generated.
+"""Entity ids: derived from the key, given by the caller, or generated.
 
 A key always yields the same id; an id that is given together with a key must equal the id of that key.
 """

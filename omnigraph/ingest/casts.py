@@ -1,7 +1,7 @@
 """Lossless casts from the columns of a caller's table to stored columns.
 
-Strings stay strings, numbers are widened or narrowed if every value fits, and timestamps keep their
-instant. Everything else is converted value by value, by the rules for records.
+Strings stay strings, numbers are widened or narrowed if every value fits, and timestamps keep their instant.
+Everything else is converted value by value, according to the rules for records.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from .load_limits import LoadLimits
 def cast_column(
     prop: PropertyDefinition, input_column: Any, type_name: str, report_fault: FaultCallback, limits: LoadLimits
 ) -> pa.Array:
-    """Convert a table column to the column of a property; report values that do not fit to `report_fault`."""
+    """Convert a table column to a property's column; values that do not fit are passed to `report_fault`."""
     if isinstance(input_column, pa.ChunkedArray):
         input_column = input_column.combine_chunks()
     if kinds.is_dictionary(input_column.type):
@@ -40,7 +40,7 @@ def _cast_directly(prop: PropertyDefinition, input_column: pa.Array) -> pa.Array
         return input_column
     if not _is_castable(input_column.type, target_type):
         return None
-    # Only the digits of a timestamp below a millisecond may be truncated; numbers must fit exactly.
+    # Only a timestamp's sub-millisecond digits may be truncated; numbers must fit exactly.
     is_timestamp = kinds.is_timestamp(input_column.type)
     try:
         cast_values = input_column.cast(target_type, safe=not is_timestamp)

@@ -53,7 +53,7 @@ def build_column(
     report_fault: FaultCallback,
     limits: LoadLimits | None = None,
 ) -> pa.Array:
-    """Build a property's column; report values that do not fit, with their errors, to `report_fault`."""
+    """Build a property's column; values that do not fit are passed, with their errors, to `report_fault`."""
     plain_column = _build_plain_column(prop.type, values)
     built_column = (
         plain_column if plain_column is not None else _build_value_by_value(prop, values, type_name, report_fault)
@@ -63,7 +63,7 @@ def build_column(
 
 
 def stored_column(property_type: PropertyType, stored_values: Sequence[Any]) -> pa.Array:
-    """Build a column from values that are already in their stored form."""
+    """Build a column from values, which must already be in their stored form."""
     if property_type.scalar is ScalarType.BLOB:
         return pa.array(stored_values, pa.large_binary())
     return pa.array(stored_values, arrow_type(property_type))

@@ -26,7 +26,7 @@ Cells = list[tuple[str, bool]]  # the text of each cell, and whether it is quote
 
 @dataclass(frozen=True, slots=True)
 class CsvLayout:
-    """The dialect of a file, and its columns by their names in the file and in the graph."""
+    """The dialect of a file, and the names of its columns in the file and in the graph."""
 
     dialect: CsvDialect
     file_columns: tuple[str, ...]
@@ -35,7 +35,7 @@ class CsvLayout:
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """The columns that a file of one type may have: properties, `id` and endpoints, before renaming."""
+    """The columns that a file of one type may have, before renaming: properties, `id` and endpoints."""
 
     entity_type: NodeType | EdgeType
     column_mapping: Mapping[str, str]
@@ -67,7 +67,7 @@ class ColumnNames:
 
 
 def find_layout(sample: bytes, options: CsvOptions, names: ColumnNames) -> CsvLayout:
-    """Determine the layout of a file from its beginning; raise `InputError` if it does not fit the type."""
+    """Determine the layout of a file from its beginning; raise `InputError` if the layout does not fit the type."""
     dialect, records = _choose_dialect(sample, options, names)
     given_columns = options.columns_of(names.entity_type.name)
     if given_columns is not None:
@@ -79,7 +79,7 @@ def find_layout(sample: bytes, options: CsvOptions, names: ColumnNames) -> CsvLa
 
 
 def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> tuple[CsvDialect, list[Cells]]:
-    """Return the dialect that fits the sample best, and the parsed records; the first dialect wins a tie."""
+    """Return the dialect that fits the sample best, and the records parsed with it. The first dialect wins a tie."""
     delimiters = DELIMITERS if options.delimiter is None else (options.delimiter,)
     quotes = _QUOTES if options.quote is None else (options.quote,)
     dialects = [CsvDialect(delimiter, quote) for quote, delimiter in product(quotes, delimiters) if quote != delimiter]

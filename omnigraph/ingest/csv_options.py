@@ -19,11 +19,11 @@ _NAMED_DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "
 class CsvOptions:
     r"""Options for reading CSV files; `delimiter` and `quote` are detected for each file if they are None.
 
-    `delimiter` and `quote` are single ASCII characters, or `quote=""` for files without quoting. `null` is the string,
-    or the strings, that represent a missing value; a quoted cell of a String property is never null. `columns` names
-    the columns of files without a header line, for all types or by type; with `header=True`, it replaces the names in
-    the header line. `encoding` is a Python codec name; a byte order mark takes precedence. `decimal` is the decimal
-    separator of numbers, either "." or ",".
+    `delimiter` and `quote` must be single ASCII characters; use `quote=""` for files without quoting. `null` is the
+    string, or the strings, that represent a missing value; a quoted cell of a String property is never null.
+    `columns` names the columns of files without a header line, for all types or by type; with `header=True`, it
+    replaces the names in the header line. `encoding` is a Python codec name; a byte order mark takes precedence.
+    `decimal` is the decimal separator of numbers, either "." or ",".
 
     >>> CsvOptions(delimiter="tab", null=["", "NA"]).delimiter
     '\t'
@@ -62,7 +62,7 @@ class CsvOptions:
         return (self.null,) if isinstance(self.null, str) else tuple(self.null)
 
     def columns_of(self, type_name: str) -> tuple[str, ...] | None:
-        """Return the given columns of a type's files, or None if the header line names them."""
+        """Return the columns that the caller named for a type's files, or None if the header line names the columns."""
         type_columns = self.columns.get(type_name) if isinstance(self.columns, Mapping) else self.columns
         return None if type_columns is None else tuple(type_columns)
 

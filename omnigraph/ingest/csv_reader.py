@@ -1,4 +1,4 @@
-"""CSV files of one type: their records become columns, and each cell is parsed according to the schema.
+"""Read CSV files of one type: convert their records to columns, and parse each cell according to the schema.
 
 Arrow splits a block of regular records into cells. Any other block is split record by record, which
 finds the records that are malformed. Both ways produce the same columns, and only one block is in
@@ -46,7 +46,7 @@ def read_csv(
     source: CsvSource,
     first_number: int = 1,
 ) -> Iterator[int]:
-    """Read the records of a file whose lines are numbered from `first_number`; yield the next number per block."""
+    """Read the records of a file, numbering lines from `first_number`; yield the next line number after each block."""
     buffer = intake.buffer_for(entity_type)
     sample, pieces = _take_sample(_with_newlines(pieces))
     if not sample.strip(b"\r\n"):
@@ -115,7 +115,7 @@ def _take_block(
 
 
 def _name_renamed_columns(faults: RecordFaults, layout: CsvLayout) -> None:
-    """Name the file's column in the hint of each fault whose property has a different name."""
+    """If a property's name differs from its column name in the file, name the column in the hint of each fault."""
     file_columns = dict(zip(layout.stored_columns, layout.file_columns, strict=True))
     for error in (error for errors in faults.values() for error in errors):
         property_name = getattr(error, "property", None)
@@ -142,7 +142,7 @@ def _property_column(
 
 
 def _split_with_arrow(records: CsvBlock, layout: CsvLayout, options: CsvOptions) -> dict[str, pa.Array] | None:
-    """Split all records with Arrow; return None unless Arrow certainly splits them like `_split_one_by_one`."""
+    """Split all records with Arrow; return None if the result might differ from that of `_split_one_by_one`."""
     import pyarrow.csv as arrow_csv
 
     if not records.is_regular or records.unterminated:

@@ -1,8 +1,8 @@
-"""CSV text as records: where each record ends, on which line it begins, and what its cells are.
+"""Split CSV text into records: determine where each record ends, on which line it begins, and what its cells are.
 
-A record may span lines, because quoted cells may contain line ends. Blocks are cut at record ends,
-so memory holds one block at a time. Positions are found without Python objects if every quote
-opens or closes a cell; otherwise, records are scanned one by one.
+A record may span lines, because quoted cells may contain line ends. Blocks are cut at record ends, so memory holds
+one block at a time. If every quote opens or closes a cell, positions are found without creating Python objects;
+otherwise, records are scanned one by one.
 """
 
 import re
@@ -24,7 +24,7 @@ _BLOCK_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """The characters that structure a CSV text; an empty quote disables quoting."""
+    """The characters that structure CSV text; an empty quote disables quoting."""
 
     delimiter: str
     quote: str
@@ -52,7 +52,7 @@ class CsvBlock:
         return self.text[self.starts[position] : self.ends[position]].removesuffix(b"\r")
 
     def terminated_text(self) -> memoryview:
-        """Return the text of all records, with a line end that Arrow needs to read the last cell correctly."""
+        """Return the text of all records, with the final line end that Arrow needs to read the last cell correctly."""
         end = self.ends[-1] + 1
         text = self.text + b"\n" if end > len(self.text) else self.text
         return memoryview(text)[self.starts[0] : end]
@@ -140,7 +140,7 @@ def _find_records(text: bytes, dialect: CsvDialect, first_line: int, *, is_last:
 def _are_regular(text_bytes: np.ndarray, quotes: Positions, dialect: CsvDialect) -> bool:
     """Return whether every quote opens or closes a cell, or is part of a doubled quote in a quoted cell.
 
-    Quotes then alternate between opening and closing, where a doubled quote closes and opens again.
+    Quotes then alternate between opening and closing; a doubled quote counts as one of each.
     """
     opening, closing = quotes[0::2], quotes[1::2]
     quote, delimiter = ord(dialect.quote), ord(dialect.delimiter)
@@ -150,7 +150,7 @@ def _are_regular(text_bytes: np.ndarray, quotes: Positions, dialect: CsvDialect)
     closes_cell = (after == delimiter) | (after == _NEWLINE) | (after == quote) | (after == _CARRIAGE_RETURN)
     if not opens_cell.all() or not closes_cell.all():
         return False
-    # An opening quote after a quote must continue the cell that the previous quote closed.
+    # An opening quote right after another quote must continue the cell that the other quote closed.
     follows_quote = np.flatnonzero(before == quote) + (len(opening) - len(before))
     return bool((opening[follows_quote] - 1 == closing[follows_quote - 1]).all())
 

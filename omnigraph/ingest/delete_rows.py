@@ -1,7 +1,7 @@
 """Find the stored rows that a load deletes: the rows that its records identify, and the edges of deleted nodes.
 
-A row that does not exist is counted and not rejected, so a repeated load has no effect. Endpoints identify an edge only
-if exactly one edge has these endpoints.
+A row that does not exist is counted but not rejected, so repeating a load has no effect. Endpoints identify an edge
+only if exactly one edge has these endpoints.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ class Deletion:
         self.removed_rows[key] = all_rows.take(pc.index_in(ids.unique(), value_set=ids))
 
     def to_delta(self, ir: SchemaIR) -> Delta:
-        """Return the changes to all tables."""
+        """Return the deletion as changes to tables."""
         return Delta(
             {key: _removal(ir, key, rows) for key, rows in sorted(self.removed_rows.items()) if rows.num_rows},
             edges_cascaded=True,
@@ -52,7 +52,7 @@ class Deletion:
 def find_deleted_rows(
     catalog: Catalog, records: Mapping[TableKey, PartialRows], lookup: Lookup
 ) -> tuple[Deletion, list[Violation]]:
-    """Return the rows that the records identify, including the edges of deleted nodes, and the ambiguous records."""
+    """Return the stored rows to delete, including the edges of deleted nodes, and the ambiguous records."""
     deletion = Deletion()
     violations: list[Violation] = []
     for key, partial_rows in records.items():

@@ -25,7 +25,7 @@ _COMPRESSION_RATIO = 3  # how many times larger a compressed file is once decomp
 
 @dataclass(frozen=True, slots=True)
 class InputEstimate:
-    """The estimated number of records in an input, and of bytes that they will take up in a graph."""
+    """The estimated number of records in an input, and the number of bytes that the records will occupy in a graph."""
 
     rows: int
     bytes: int
@@ -61,7 +61,7 @@ def _estimate_rows(input_file: InputFile) -> int:
 
 
 def require_disk_space(store: Store, needed_bytes: int) -> None:
-    """Raise `ResourceLimitExceeded`, with both sizes, if the data cannot fit on the disk."""
+    """Raise `ResourceLimitExceeded`, with the needed and the free space, if the data cannot fit on the disk."""
     if not store.root.is_local:
         return
     free_bytes = shutil.disk_usage(_nearest_existing_path(Path(store.root.path))).free

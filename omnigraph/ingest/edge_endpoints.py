@@ -1,4 +1,4 @@
-"""The names of an edge's endpoints in input, which are `from` and `to`, or `src` and `dst`.
+"""The names of an edge's endpoints in input: `from` and `to`, or `src` and `dst`.
 
 Both spellings are accepted wherever a record, a column or a file names the endpoints of an edge.
 Naming the same endpoint twice is an error.
@@ -16,7 +16,7 @@ _MEMBERS = {stored_name: member_name for member_name, stored_name in ENDPOINT_CO
 
 
 def reject_repeated_endpoints(names: Iterable[str]) -> None:
-    """Raise `InputError` if names contain both spellings of an endpoint.
+    """Raise `InputError` if the names include both spellings of an endpoint.
 
     >>> reject_repeated_endpoints(["from", "dst", "since"])
     """

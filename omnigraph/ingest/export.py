@@ -1,4 +1,4 @@
-"""A snapshot as NDJSON: nodes before edges, types by name, and each table in id order.
+"""Export a snapshot as NDJSON: nodes before edges, types sorted by name, and each table in id order.
 
 The same snapshot always exports the same bytes, and loading them into an empty graph with the same
 schema yields a graph that exports the same bytes again. Only the ids of one table and the rows of
@@ -34,7 +34,7 @@ def export_lines(
     iso_dates: bool = False,
     kinds: Collection[str] | None = None,
 ) -> Iterator[bytes]:
-    """Yield the lines of an export, with newlines; `type_names` restricts the types.
+    """Yield the lines of an export, including newlines; `type_names` restricts which types are exported.
 
     Dates are numbers, or ISO 8601 strings with `iso_dates`; both can be loaded again. `kinds`
     restricts the export to `node` or `edge`.

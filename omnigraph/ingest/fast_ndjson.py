@@ -39,7 +39,7 @@ class UnusualBlockError(Exception):
 def take_block(intake: Intake, block: bytes, first_number: int, entity_type: NodeType | EdgeType | None = None) -> bool:
     """Add all or none of a block's records, numbered from `first_number`, to `intake`; return whether they were added.
 
-    With `entity_type`, the records have no envelope: they are properties and endpoints of this type.
+    With `entity_type`, the records have no envelope and contain the properties and endpoints of this type.
     """
     try:
         if entity_type is not None:
@@ -74,7 +74,7 @@ def _split_by_type(intake: Intake, block: bytes, first_number: int) -> list[Type
 
 
 def _number_lines(intake: Intake, block: bytes, first_number: int) -> Positions:
-    """Return the line numbers; each line must consist of one object and respect the limits."""
+    """Return the line numbers; reject the block unless every line is a single object within the limits."""
     if not block.isascii():
         block.decode()
     block_bytes = np.frombuffer(block, np.uint8)
@@ -162,7 +162,7 @@ def _finish_columns(
 
 
 def _given_columns(buffer: TypeBuffer, prop: PropertyDefinition, values: pa.Array) -> dict[str, pa.Array]:
-    """Return the values of a property that some records omit, and a mask of the records that have it."""
+    """Return the values of a property that some records omit, and a mask of the records that contain the property."""
     given_values = _property_column(buffer, prop, values.drop_null(), has_null_text=False)
     if values.null_count:
         given_values = given_values.take(_positions_among_non_nulls(values))
@@ -170,7 +170,7 @@ def _given_columns(buffer: TypeBuffer, prop: PropertyDefinition, values: pa.Arra
 
 
 def _note_given_names(buffer: TypeBuffer, values_by_name: dict[str, pa.Array], json_text: bytes) -> None:
-    """Record which properties the records contain; a column of nulls counts if a record has an explicit null."""
+    """Record which properties the records contain; a column of nulls counts if any record contains an explicit null."""
     has_null_text = b"null" in json_text
     buffer.given_names.update(
         name
@@ -274,7 +274,7 @@ def _property_column(
 
 
 def _convert_distinct(buffer: TypeBuffer, prop: PropertyDefinition, input_column: pa.Array) -> pa.Array:
-    """Convert every distinct value once."""
+    """Convert each distinct value only once."""
     if pa.types.is_list(input_column.type):
         return _convert_values(buffer, prop, input_column.to_pylist())
     dictionary_array = input_column.dictionary_encode()
@@ -319,7 +319,7 @@ def _positions_among_non_nulls(input_lists: pa.Array) -> pa.Array:
 
 
 def _replace_items(input_lists: pa.Array, new_items: pa.Array) -> pa.Array:
-    """Return lists of the same lengths that contain the given items."""
+    """Return lists with the same lengths and nulls as `input_lists`, filled with `new_items`."""
     list_lengths = pc.fill_null(input_lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
     list_offsets = pa.array(np.append(0, np.cumsum(list_lengths)).astype(np.int32))
     is_null = pc.is_null(input_lists) if input_lists.null_count else None

@@ -1,9 +1,8 @@
 """Text sources of a load: paths, file objects or bytes, optionally compressed with gzip or zstd.
 
-This module reads a source in pieces and splits it into lines. Compression is detected from the
-first bytes, never from the name. Only a piece and a line are held in memory, never the whole file.
-Nothing is decompressed beyond an overlong line, because a small compressed file may expand to any
-size.
+This module reads a source in pieces and splits it into lines. Compression is detected from the first bytes, never
+from the name. Only one piece and one line are held in memory, never the whole file. Nothing is decompressed beyond an
+overlong line, because a small compressed file may expand to any size.
 """
 
 import gzip
@@ -133,7 +132,7 @@ def _open_source(source: TextSource) -> Iterator[IO[Any]]:
 
 @contextmanager
 def _report_unreadable(source_name: str) -> Iterator[None]:
-    """Raise read errors as an InputError that names the source."""
+    """Convert read errors to an `InputError` that names the source."""
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
@@ -174,7 +173,7 @@ class _RawBytes(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer; return 0 at the end of the file."""
+        """Read bytes into a buffer and return their number, which is 0 at the end of the file."""
         if not self._unread:
             chunk = self._file.read(_PIECE_BYTES)
             self._unread = chunk.encode() if isinstance(chunk, str) else bytes(chunk or b"")

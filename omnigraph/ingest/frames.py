@@ -27,7 +27,7 @@ FILE_HINT = "pass a CSV or Parquet file as Type=file"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecordType:
-    """The type of records that do not name their own type, and new names for their members."""
+    """The type of records that do not name their own type, and the new names for members of these records."""
 
     entity_type: NodeType | EdgeType
     column_mapping: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -49,12 +49,12 @@ class RecordType:
 
 
 def is_text_source(source: Any) -> bool:
-    """Return whether an input is a path, a file or bytes, whose content has to be read."""
+    """Return whether an input is a path, a file or bytes, which means that its content must be read first."""
     return isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
 
 
 def take_table(intake: Intake, entity_type: NodeType | EdgeType, table: pa.Table, first_row_number: int = 1) -> None:
-    """Add a table, whose rows are numbered from `first_row_number`, to `intake`."""
+    """Add a table to `intake`, numbering the rows from `first_row_number`."""
     _take_table_columns(intake.buffer_for(entity_type), table, first_row_number)
 
 

@@ -1,7 +1,7 @@
 """Records of one type that contain only some columns, grouped by the columns that they contain.
 
-This module owns how such a record identifies its row: by its complete key or by `id`. A column that a record omits is
-absent and not null. This module does not check whether the rows exist.
+This module defines how such a record identifies its row: by its complete key or by `id`. A column that a record omits
+is absent, not null. This module does not check whether the rows exist.
 """
 
 import dataclasses
@@ -98,7 +98,7 @@ def read_partial_records(ir: SchemaIR, type_name: str, data: Any, verb: Verb) ->
 
 @dataclass(frozen=True, slots=True)
 class _NumberedRecords:
-    """Records with the same members and their positions in the input, or a whole table."""
+    """Records with the same members, together with their positions in the input, or a whole table."""
 
     records: list[dict[str, Any]] | pa.Table
     numbers: list[int]
@@ -161,7 +161,7 @@ def _read_group(
 def _complete_patches(
     entity_type: NodeType | EdgeType, stored_names: set[str], group: _NumberedRecords, first_number: int
 ) -> _NumberedRecords:
-    """Check how patches identify their rows; patches of edges get empty endpoints, which intake requires."""
+    """Check how patches identify their rows. Edge patches get empty endpoints, because intake requires endpoints."""
     error = _naming_error(entity_type, stored_names, group)
     if error is not None:
         raise with_line_number(error, first_number)

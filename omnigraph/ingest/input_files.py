@@ -62,12 +62,12 @@ class FileOptions:
 
 
 def resolve_path(path: str, type_name: str | None, options: FileOptions) -> Iterator[InputFile]:
-    """Yield the files of a path, in order; without a type, Parquet and CSV files are named after their type."""
+    """Yield the files of a path, in order; without a type, Parquet and CSV files must be named after their type."""
     store_options = s3_options(os.environ) if path.startswith("s3://") else {}
     matched_files = list(_list_files(path, options.file_format))
     if not matched_files:
         is_pattern = bool(_GLOB_CHARACTERS & set(path))
-        reason = "no file matches the pattern" if is_pattern else "no such file or directory"
+        reason = "no files match the pattern" if is_pattern else "no such file or directory"
         raise InputError(f"cannot read {path}: {reason}", reason="unreadable")
     for file_path, size in matched_files:
         file_format = options.file_format or format_of_name(file_path) or ("ndjson" if type_name is None else None)
@@ -167,7 +167,7 @@ def _type_from_path(path: str, column_mappings: ColumnMappings) -> str:
 
 
 class ReadErrorContext:
-    """Converts read errors to `InputError`s that name the file."""
+    """A context manager that converts read errors to `InputError`s that name the file."""
 
     def __init__(self, path: str) -> None:
         self.path = path

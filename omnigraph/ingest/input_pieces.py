@@ -1,4 +1,4 @@
-"""Pieces of input files: the work of one task, and the positions of its records.
+"""Split input files into pieces, one per task, and locate the records of each piece in their files.
 
 A piece numbers its own records from 1; `RecordPositions` converts these numbers to line numbers in
 files once all pieces have reported their line counts.
@@ -34,7 +34,7 @@ _LINE_SEARCH_BYTES = 1 << 16  # bytes read at once while searching for the end o
 
 @dataclass(frozen=True, slots=True)
 class InputPiece:
-    """The part of a file for one task: bytes of NDJSON, row groups of Parquet, or a whole CSV file."""
+    """The part of a file that one task reads: a byte range of NDJSON, row groups of Parquet, or a whole CSV file."""
 
     number: int
     input_file: InputFile
@@ -64,7 +64,7 @@ def _piece_spans(input_file: InputFile, piece_bytes: int) -> list[tuple[int, int
 
 
 def _has_plain_lines(input_file: InputFile) -> bool:
-    """Return whether lines can be found anywhere in a file without reading it from its beginning."""
+    """Return whether line ends can be found anywhere in a file without reading the file from its beginning."""
     with open_input_file(input_file) as file:
         first_bytes = bytes(file.read(_LINE_SEARCH_BYTES))
     is_array = starts_array(first_bytes.removeprefix(BOM_UTF8))
@@ -167,13 +167,13 @@ def _record_type(catalog: Catalog, input_file: InputFile) -> RecordType | None:
 
 
 def _entity_type(catalog: Catalog, input_file: InputFile) -> NodeType | EdgeType:
-    """Return the type of a file's rows; the node type takes precedence if both exist."""
+    """Return the type of a file's rows; a node type takes precedence over an edge type with the same name."""
     return resolve_type(catalog, input_file.type_name or "", ignore_case=True, fallback_hint=FILE_HINT)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordPositions:
-    """The location of records: the path of each piece, and the number of lines before it in that file."""
+    """The locations of records: the path of each piece, and the number of lines before the piece in its file."""
 
     path_by_piece: Mapping[int, str | None]
     lines_before_piece: Mapping[int, int]
@@ -192,7 +192,7 @@ class RecordPositions:
         return None if position is None else self.path_by_piece.get(position >> RECORD_BITS)
 
     def locate_problems(self, problems: Iterable[LoadProblem]) -> list[LoadProblem]:
-        """Return problems in input order, with line numbers in their files."""
+        """Return problems in input order, with line numbers relative to their files."""
         ordered = sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
         return [relocate_problem(problem, self.line_number, self.file_path(problem.line)) for problem in ordered]
 

@@ -86,7 +86,7 @@ class LoadOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLoad:
-    """The records of an input as table changes, and the schema with which they were read.
+    """The records of an input as table changes, and the schema with which the records were read.
 
     `partial_rows` are the records of a patch or a deletion, and `absent_properties` lists the properties that no record
     of a type contains.
@@ -120,8 +120,8 @@ class LoadEffects:
 class LoadOptions:
     """Settings for a load: error handling, size limits, and whether the input is only validated.
 
-    `require_rows` returns the requirement that the rows of a patch or a deletion have not changed since the caller read
-    them; by default, since this process last read them.
+    `require_rows` returns the requirement that the rows of a patch or a deletion have not changed since the caller
+    read them; by default, they must not have changed since this process last read them.
     """
 
     on_error: OnError = "raise"
@@ -141,9 +141,10 @@ def load(
 ) -> LoadOutcome:
     """Load NDJSON (a path, a file, bytes), records, or tables and frames by type, as one commit.
 
-    An input without records makes no commit. `conditions` are the caller's requirements; without them, an overwrite
+    An input without records creates no commit. `conditions` are the caller's requirements; without them, an overwrite
     requires its tables to be unchanged since the load started. A patch or a deletion always requires its rows to be
-    unchanged. With `on_error` "report", all problems are collected and returned; if there are any, nothing is written.
+    unchanged. With `on_error` "report", all problems are collected and returned; if there are any, nothing is
+    written.
     """
     if mode not in LOAD_MODES:
         raise UsageError(reason=f"mode must be one of {', '.join(LOAD_MODES)}, not '{mode}'")

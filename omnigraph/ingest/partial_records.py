@@ -1,7 +1,7 @@
 """Records that are not whole rows: patches with some properties, and references to rows to delete.
 
-This module owns how such a record identifies its row: by its complete key or by `id`; a deleted edge may also be
-identified by its endpoints. A property that a record omits is absent and not null.
+This module defines how such a record identifies its row: by its complete key or by `id`; a deleted edge may also be
+identified by its endpoints. A property that a record omits is absent, not null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -112,7 +112,7 @@ class PatchBuffer(TypeBuffer):
         return {prop.name: _scatter(column, is_given), given_mask_name(prop.name): pa.array(is_given)}
 
     def resolve_ids(self, property_rows: pa.Table, supplied_ids: Any, faults: RecordFaults, row_count: int) -> pa.Array:
-        """Return the ids of the rows; a record without an identifier, or with two contradictory ones, is reported."""
+        """Return the ids of the rows; a record with no identifier or with contradictory identifiers is reported."""
         self.all_ids_generated = False
         if supplied_ids is None:
             supplied_ids = pa.nulls(row_count, pa.string())
@@ -130,7 +130,8 @@ class PatchBuffer(TypeBuffer):
         if not masks:
             return pa.nulls(row_count, pa.string())
         is_whole = np.logical_and.reduce(list(masks.values()))
-        # Endpoints next to an id are compared with the stored endpoints, so they may be an incomplete key.
+        # If a record has an id, its endpoints are only compared with the stored endpoints and may be an incomplete
+        # key.
         property_masks = [mask for name, mask in masks.items() if name not in _ENDPOINT_MEMBERS]
         is_partial = np.logical_or.reduce([np.zeros(row_count, bool), *property_masks]) & ~is_whole
         for position in np.flatnonzero(is_partial):
@@ -151,7 +152,7 @@ class PatchBuffer(TypeBuffer):
         return _scatter(ids, is_whole)
 
     def _is_named_otherwise(self, _property_rows: pa.Table, row_count: int) -> Mask:
-        """Return a mask of the records that identify their row in a way other than by id or key."""
+        """Return a mask of the records that identify their row by something other than an id or a key."""
         return np.zeros(row_count, bool)
 
     def _key_text(self) -> str:
@@ -218,7 +219,7 @@ class IdentityBuffer(PatchBuffer):
 
 
 def key_members(ir: SchemaIR, entity_type: NodeType | EdgeType) -> tuple[str, ...]:
-    """Return the key members of a type in the order in which ids list them; empty if the type has no key."""
+    """Return the key members of a type in the order in which they form the id; empty if the type has no key."""
     return ordered_key_columns(ir, entity_type.name, entity_type.kind)
 
 

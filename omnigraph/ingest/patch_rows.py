@@ -1,8 +1,8 @@
 """Apply patches to stored rows: determine the values that change and the rules that the new rows break.
 
-This module owns what a patch may change. It reads only the patched properties and the columns of the rules that depend
-on them, so the cost of a patch does not grow with the number of properties of its type. Rows that already have the
-given values are omitted. Nothing is written here.
+This module defines what a patch may change. It reads only the patched properties and the columns that the affected
+rules need, so the cost of a patch does not grow with the number of properties of its type. Rows that already have the
+given values are omitted. This module writes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class PatchedTable:
         )
 
     def to_delta(self, rows: pa.Table) -> TableDelta:
-        """Return the change to the given rows, which are complete or contain only the columns that rules read."""
+        """Return the change to the given rows, which may be complete or contain only the columns that rules read."""
         positions = np.arange(rows.num_rows, dtype=np.int64)
         return TableDelta(
             self.table_key, rows, positions, self.row_ids, self.addresses, self.input_lines, from_records=True
@@ -105,10 +105,10 @@ def apply_patch(
 def resolve_patch(
     partial_rows: PartialRows, lookup: Lookup, columns: Sequence[str]
 ) -> tuple[PatchedTable, Mask, list[Violation]]:
-    """Return the rows that the records identify, with these and the patched columns, and a mask of changed rows.
+    """Return the rows that the records identify, a mask of changed rows, and the violations.
 
-    The violations are the records that match no row; rules are not checked here. A row that several records patch
-    appears in the result once for each record.
+    The returned rows have the given columns and the patched columns. The violations are the records that match no
+    row; rules are not checked here. A row that several records patch appears in the result once for each record.
     """
     read_columns = list(dict.fromkeys([*columns, *partial_rows.patched_names]))
     partial_rows, stored_rows, violations = _match_stored(partial_rows, lookup, read_columns, None)
@@ -119,7 +119,7 @@ def resolve_patch(
 def _match_stored(
     partial_rows: PartialRows, lookup: Lookup, columns: Sequence[str], limit: int | None
 ) -> tuple[PartialRows, pa.Table, list[Violation]]:
-    """Return the records whose rows exist, these rows in the same order, and the records that match no row."""
+    """Return the records whose rows exist, their rows in the same order, and violations for the other records."""
     stored_rows = lookup.find(
         table_key(partial_rows.entity_type), {"id": partial_rows.ids.unique()}, columns, with_row_ids=True
     )
@@ -242,7 +242,7 @@ def _filter_records(partial_rows: PartialRows, is_retained: Mask) -> PartialRows
 
 
 def _apply_values(partial_rows: PartialRows, stored_rows: pa.Table) -> tuple[PatchedTable, Mask]:
-    """Return the rows with their new values, and a mask of the rows that change; both inputs are aligned."""
+    """Return the rows with their new values, and a mask of the rows that change. The inputs must be aligned."""
     is_changed = np.zeros(stored_rows.num_rows, bool)
     new_columns = _new_values(partial_rows, stored_rows)
     if new_columns:
@@ -261,7 +261,7 @@ def _apply_values(partial_rows: PartialRows, stored_rows: pa.Table) -> tuple[Pat
 
 
 def _new_values(partial_rows: PartialRows, stored_rows: pa.Table) -> dict[str, pa.Array]:
-    """Return the new values of each patched column; records and stored rows are aligned."""
+    """Return the new values of each patched column. The records and the stored rows must be aligned."""
     new_columns = {}
     for name in partial_rows.patched_names:
         given = as_single_array(partial_rows.rows[name])

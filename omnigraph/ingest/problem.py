@@ -52,7 +52,7 @@ _POSITION_DETAILS = ("line", "first_input_position", "second_input_position")
 def relocate_problem(
     problem: LoadProblem, line_number_of: Callable[[int], int | None], file_name: str | None
 ) -> LoadProblem:
-    """Return the problem with line numbers in its file instead of positions in the whole input."""
+    """Return the problem with line numbers relative to its file instead of positions in the whole input."""
     error, input_position = problem.error, problem.line
     details = dict(error.details)
     for detail_name in _POSITION_DETAILS:

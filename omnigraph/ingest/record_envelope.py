@@ -109,7 +109,7 @@ def _is_truncation(record: dict[str, Any], allowed_members: frozenset[str], allo
 def _record_properties(
     record: dict[str, Any], entity_type: NodeType | EdgeType, property_names: frozenset[str]
 ) -> tuple[dict[str, Any], list[ClientError]]:
-    """Return the properties of a record, and the faults in their names or in the id."""
+    """Return the properties of a record, and any faults in the property names or in the id."""
     properties: Any = record.get("data", _EMPTY_RECORD)
     if type(properties) is not dict:
         raise InputError(reason=f"'data' must be an object, got {json_type_name(properties)}", member="data")

@@ -1,7 +1,7 @@
 """Collect records of any type, in any order, into Arrow tables by type.
 
 Records are buffered until there are enough to convert them to columns, so memory holds Arrow data instead of Python
-objects. Problems are reported with the record's line.
+objects. Problems are reported with the record's line number.
 """
 
 from collections.abc import Iterable, Mapping
@@ -96,7 +96,7 @@ class TypeBuffer:
         endpoint_ids: EndpointIds | None = None,
         known_faults: Iterable[ClientError] = (),
     ) -> None:
-        """Add one record with its properties and optional id; `known_faults` were found while parsing it."""
+        """Add one record with its properties and optional id; `known_faults` are the faults found while parsing it."""
         if known_faults:
             self.pending_faults[len(self.pending_records)] = list(known_faults)
         self.record_count += 1

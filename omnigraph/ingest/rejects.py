@@ -1,7 +1,7 @@
 """Rejects: write every record that a load rejected to Parquet and NDJSON files in a folder chosen by the caller.
 
-This module defines the columns of a reject. Only the id of a record is written, never its values; a
-reject names the record's file and line.
+This module defines the columns of the reject files. Only the id of a record is written, never its values; a reject
+names the record's file and line.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Staging: convert a delta to a publish plan of new data files, deletions and requirements.
 
-Rows that are certainly new are appended without reading anything. Other rows are changed by address
-and keep their row ids. The inserts, updates and deletes of one table form a single operation.
+Rows that are certainly new are appended without reading anything. Other rows are updated by address and keep their
+row ids. The inserts, updates and deletes of one table form a single operation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,14 +29,17 @@ from .patch_rows import PatchedTable
 
 
 def stage(txn: WriteTxn, delta: Delta, operation: str, requirements: Iterable[Requirement] = ()) -> PublishPlan | None:
-    """Return the plan for a delta whose stored rows are resolved, or None if nothing would change."""
+    """Return the plan for a delta, or None if nothing would change.
+
+    The delta's stored rows must already be resolved.
+    """
     return _make_plan(txn, stage_tables(txn, delta), operation, requirements)
 
 
 def stage_patches(
     txn: WriteTxn, patched_tables: Iterable[PatchedTable], operation: str, requirements: Iterable[Requirement] = ()
 ) -> PublishPlan | None:
-    """Return the plan for patched rows; None if no row changes."""
+    """Return the plan for patched rows, or None if no row changes."""
     writes = {patched.table_key: _stage_patch(txn, patched) for patched in patched_tables if patched.rows.num_rows}
     return _make_plan(txn, writes, operation, requirements)
 
@@ -59,7 +62,7 @@ def _compact_small_tail(txn: WriteTxn, table_key: TableKey, staged: StagedChange
 
 
 def stage_tables(txn: WriteTxn, delta: Delta) -> Mapping[TableKey, StagedChange]:
-    """Return the staged change of every table that the delta changes."""
+    """Return the staged changes of all tables that the delta changes."""
     staged = {
         table_key: _stage_table(txn, table_delta)
         for table_key, table_delta in delta.tables.items()

@@ -41,7 +41,7 @@ def parse_cells(
     report_fault: FaultCallback,
     limits: LoadLimits,
 ) -> pa.Array:
-    """Convert a column of cells to the column of a property; report cells that do not fit to `report_fault`.
+    """Convert a column of cells to a property's column; cells that do not fit are passed to `report_fault`.
 
     The value of a String property is the cell itself, even if it is empty. For any other type,
     surrounding spaces are ignored, and an empty cell or a null string means null even if it is
@@ -74,7 +74,7 @@ def with_decimal_points(
 
 
 def read_cell(property_type: PropertyType, cell: str) -> Any:
-    """Return the value of a cell in the form that it would have in JSON, or the cell itself if there is none.
+    """Return the value of a cell in the form that it would have in JSON, or the cell itself if there is no such form.
 
     >>> read_cell(PropertyType(ScalarType.I32), "7"), read_cell(PropertyType(ScalarType.I32), "x")
     (7, 'x')
@@ -167,7 +167,7 @@ def _parse_instants(cells: pa.Array, stored_type: pa.DataType) -> pa.Array | Non
 
 
 def _parse_distinct(prop: PropertyDefinition, cells: pa.Array, type_name: str, limits: LoadLimits) -> pa.Array | None:
-    """Convert every distinct cell once; return None if any cell does not fit."""
+    """Convert each distinct cell only once; return None if any cell does not fit."""
     encoded = cells.dictionary_encode()
     faults: RecordFaults = {}
     values = [read_cell(prop.type, cell) for cell in encoded.dictionary.to_pylist()]

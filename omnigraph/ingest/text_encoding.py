@@ -1,7 +1,7 @@
 """Text input as UTF-8: byte order marks are removed, and other encodings are converted piece by piece.
 
-Plain UTF-8 passes through unchanged and unchecked; the readers of each format report invalid bytes
-with their line. An encoding is never guessed: it comes from a byte order mark or from the caller.
+Plain UTF-8 passes through unchanged and unchecked; the readers of each format report invalid bytes with their line
+numbers. An encoding is never guessed: it comes from a byte order mark or from the caller.
 """
 
 import codecs
@@ -46,7 +46,7 @@ def check_encoding(encoding: str) -> str:
 
 
 def is_splittable(first_bytes: bytes) -> bool:
-    """Return whether lines can be found in the bytes of a text without decoding it."""
+    """Return whether line ends can be found in the raw bytes, without decoding the text."""
     return encoding_from_mark(first_bytes) in (None, "utf-8-sig")
 
 

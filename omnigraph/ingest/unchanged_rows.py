@@ -1,7 +1,7 @@
-"""Detect rows of a merge that equal their stored version, so they are not written again.
+"""Detect merged rows that equal their stored version, so that they are not written again.
 
 The load depends on this equality, so it becomes a requirement that is checked again before the load is published. The
-comparison also counts the values that a merge removes because the input does not contain them.
+comparison also counts the values that a merge removes because the input does not contain their properties.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,9 @@ def without_unchanged(
 
 
 def count_nulled_values(stored_rows: pa.Table, new_rows: pa.Table) -> dict[str, int]:
-    """Return the number of values that become null, by column; the rows are aligned.
+    """Return the number of values that become null in each column.
+
+    The two tables must have matching rows in the same order.
 
     >>> count_nulled_values(pa.table({"a": [1, 2], "b": [1, None]}), pa.table({"a": [None, 2], "b": [None, None]}))
     {'a': 1, 'b': 1}

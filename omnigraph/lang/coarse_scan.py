@@ -100,7 +100,7 @@ def _begins_declaration(text: str, code_lexemes: list[Lexeme], lexeme_index: int
 
 @record
 class ContentExtent:
-    """The content of a piece of text, from its first to its last lexeme, excluding comments.
+    """The extent of a piece of text, from its first to its last lexeme, excluding comments.
 
     `too_deep_bracket` is the first bracket nested deeper than `MAX_BRACKET_DEPTH`, if any.
     """

@@ -40,9 +40,9 @@ class Layout:
         blank_line: BlankLinePolicy = "keep",
         closes_block: bool = False,
     ) -> None:
-        """Add one item that came from `source_span`, preceded by the comments before and inside the span.
+        """Add one item from `source_span`, preceded by the comments before and inside the span.
 
-        With `closes_block`, comments before the item stay inside the block that it closes.
+        With `closes_block`, comments before the item stay inside the block that the item closes.
         """
         while self._comments and self._comments[-1].start < source_span.end:
             comment = self._comments.pop()

@@ -1,4 +1,4 @@
-"""Parse text into trees, for both languages: split it into declarations, parse each, and collect diagnostics.
+"""Parse text in either language into trees: split it into declarations, parse each one, and collect diagnostics.
 
 This module decodes source bytes, recovers at the next declaration, and writes the messages of syntax errors. The shared
 code must not depend on any grammar rule: each language passes in its own builder and terminal names.
@@ -32,7 +32,7 @@ class SyntaxMistake(Exception):  # noqa: N818 - never leaves this package
 
 @record
 class Language:
-    """The language-specific inputs of the shared parsing code.
+    """The language-specific inputs to the shared parsing code.
 
     `build_declaration` converts the parser's tree of one declaration into a syntax tree node. Its second argument is
     the declaration's offset in the file, which the function adds to every position. `terminal_names` maps terminals to
@@ -195,7 +195,7 @@ def _describe_syntax_error(
 
 
 def _hint_unclosed_bracket(source: SourceText, declaration_span: Span, error_span: Span) -> str | None:
-    """Return a hint about the bracket that is still open at the end of the text, or None if there is none."""
+    """Return a hint about the bracket that is still open at the end of the text, or None if no bracket is open."""
     if error_span.start < declaration_span.end:
         return None
     open_brackets: list[int] = []

@@ -1,8 +1,8 @@
 """Restore parsers from saved LALR tables.
 
 This module owns the `grammar.json` file next to each `grammar.lark`. The file contains the LALR tables that `make
-tables` writes, so they are loaded instead of being computed at start-up. Tables whose stamp does not match the grammar,
-the lark version and the options must never be used.
+tables` writes, so they are loaded instead of being computed at start-up. Tables must never be used if their stamp does
+not match the current grammar, lark version and options.
 """
 
 import json
@@ -39,7 +39,7 @@ def load_parser(language: str) -> Lark:
 
 
 def tables_are_fresh(language: str) -> bool:
-    """Return whether the saved tables equal those computed from the grammar, byte for byte."""
+    """Return whether the saved tables are identical, byte for byte, to tables computed from the grammar."""
     tables_path = _LANG_DIRECTORY / language / "grammar.json"
     return tables_path.exists() and tables_path.read_text("utf-8") == _serialize_tables(language)
 
@@ -84,7 +84,7 @@ def _serialize_tables(language: str) -> str:
 
 
 def _renumber_states(parse_table: Any) -> Any:
-    """Number the states in the order in which they are reached, because lark iterates over an unordered set."""
+    """Renumber the states in the order in which they are reached, because lark numbers them by iterating over a set."""
     new_numbers: dict[int, int] = {}
     pending_states = sorted(parse_table.start_states.values())
     while pending_states:

@@ -1,7 +1,7 @@
 """Read the newest readable state of every branch and tag.
 
-This module owns the findings about refs and manifests. A state that cannot be read is reported, and
-the newest readable state before it is used instead.
+This module owns the findings about refs and manifests. A state that cannot be read is reported, and the newest earlier
+state that can be read is used instead.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def ref_label(ref: Ref) -> str:
 
 
 def is_tag_label(label: str) -> bool:
-    """Return whether a label names a tag; branch names contain no spaces."""
+    """Return whether a label names a tag; this is unambiguous, because branch names contain no spaces."""
     return label.startswith(_TAG_PREFIX)
 
 
@@ -98,7 +98,7 @@ def _read_head(store: Store, ref: Ref, findings: list[IntegrityFinding]) -> RefH
 
 
 def _read_older_head(store: Store, ref: Ref) -> RefHead | None:
-    """Return the newest readable state of a branch."""
+    """Return the newest readable state of a branch, or None if no state is readable."""
     manifest_path = layout.manifest_directory(ref.ulid)
     for version in reversed(list_attached_versions(store, manifest_path)):
         try:

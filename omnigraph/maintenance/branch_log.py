@@ -23,7 +23,7 @@ from .index_findings import index_finding
 
 @dataclass(slots=True)
 class BranchLog:
-    """The readable part of a branch's log; `complete` is true if the whole log could be read."""
+    """The readable part of a branch's log; `complete` is true if the entire log is readable."""
 
     head: RefHead
     commits: dict[str, Commit] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def _add_commits(branch_log: BranchLog, commits: Iterable[Commit], chunk_name: s
 
 
 def _find_missing_parents(branch_log: BranchLog) -> Iterator[IntegrityFinding]:
-    """Report missing parents, unless a missing chunk explains them."""
+    """Report missing parents, unless a missing chunk explains their absence."""
     if not branch_log.complete:
         return
     for commit in branch_log.commits.values():
@@ -108,7 +108,7 @@ def _version_of(entry: TableEntry | None) -> TableVersion | None:
 
 
 def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
-    """Read the schema of the newest state; report a missing or damaged schema."""
+    """Return the schema of the newest state; report a missing or damaged schema."""
     schema_row = branch_log.state.schema
     try:
         return read_schema_uncached(store, schema_row)
@@ -135,7 +135,7 @@ def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[
 
 
 def _check_index_files(integrity: FileIntegrity, entry: TableEntry, branch: str) -> Iterator[IntegrityFinding]:
-    """Report the indexes of a table version whose files are missing or damaged."""
+    """Report each index of a table version that has missing or damaged files."""
     version, root_uri = (entry.location, entry.lance_version), integrity.store.root.uri
     lost_indexes, damaged_indexes = integrity.lost_indexes(version), integrity.damaged_indexes(version)
     names = integrity.index_names(version, entry.key) if lost_indexes or damaged_indexes else {}
@@ -176,7 +176,7 @@ def _logged_versions(branch_log: BranchLog) -> dict[TableVersion, TableKey]:
 
 
 def find_newest_readable(store: Store, branch_log: BranchLog, integrity: FileIntegrity) -> str | None:
-    """Return the newest first-parent commit whose tables and schema are all readable."""
+    """Return the newest first-parent commit whose tables and schema are all readable, or None if there is none."""
     state = branch_log.state
     if _is_readable(store, state.tables, state.schema, integrity):
         return state.head.commit_id  # even if the log is damaged

@@ -97,7 +97,7 @@ class _CheckRun:
         }
 
     def checkpoint(self) -> tuple[dict[object, IntegrityFinding], int]:
-        """Return a checkpoint of the findings, for `restore_checkpoint`."""
+        """Return a checkpoint of the findings, to be passed to `restore_checkpoint`."""
         return dict(self.findings), self.omitted_findings
 
     def restore_checkpoint(self, checkpoint: tuple[dict[object, IntegrityFinding], int]) -> None:
@@ -114,7 +114,7 @@ def check_graph(
     progress: CheckProgress | None = None,
     executor: Executor | None = None,
 ) -> Checkup:
-    """Check the whole graph; `quick` skips rows, indexes and file contents.
+    """Check the whole graph; a `quick` check skips rows, indexes and file contents.
 
     `sample` requests a quick check that also verifies the contents of this fraction of the files.
     The `executor` verifies files; the default uses threads of this process.
@@ -165,7 +165,7 @@ def measure_table_files(store: Store) -> int:
 
 
 def _check_until_stable(check_run: _CheckRun, head: RefHead) -> BranchLog | None:
-    """Check one branch; check it again if it has moved, since a cleanup may have removed its old state.
+    """Check one branch; repeat the check if the branch has advanced, since a cleanup may have removed its old state.
 
     Return None if the branch was deleted.
     """
@@ -221,7 +221,7 @@ def _verify_checksums(check_run: _CheckRun, branch_log: BranchLog) -> Iterator[I
 def _check_type(
     check_run: _CheckRun, validator: TableValidator, schema_type: NodeType | EdgeType, branch: str
 ) -> Iterator[IntegrityFinding]:
-    """Check the rules and indexes of one table; report a table that cannot be scanned as damaged."""
+    """Check the rules and indexes of one table; if it cannot be scanned, report it as damaged."""
     type_key = table_key(schema_type)
     table_entry = validator.tables.get(type_key)
     table_version = (table_entry.location, table_entry.lance_version) if table_entry is not None else None
@@ -255,7 +255,7 @@ def _has_index_faults(integrity: FileIntegrity, table_version: TableVersion) -> 
 def _table_fingerprint(
     contract: StoredSchema, validator: TableValidator, schema_type: NodeType | EdgeType
 ) -> tuple[object, ...]:
-    """Return the inputs that determine a table's result: the schema and the versions of the table and its endpoints."""
+    """Return the inputs of a table's check: the schema, and the versions of the table and of its endpoint tables."""
     type_keys = [table_key(schema_type)]
     type_keys += (
         [TableKey.node(schema_type.source), TableKey.node(schema_type.target)]
@@ -307,7 +307,7 @@ def _check_missing_history(check_run: _CheckRun, branch_logs: list[BranchLog]) -
 
 
 def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
-    """Report commits that external writers made to tables and that are not visible on any branch.
+    """Report commits that external writers made to tables; these commits are not visible on any branch.
 
     Drift that an earlier repair reported as not repairable is not reported again.
     """

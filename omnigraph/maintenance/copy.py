@@ -1,4 +1,4 @@
-"""Copy a whole graph, including the history of every branch and tag, even while it is being written to.
+"""Copy a whole graph, including the history of every branch and tag, even while the graph is being written to.
 
 Each branch is copied as of one point in time. Manifests are read first and data files are listed
 afterwards; then the copy is verified to contain everything that the manifests reference. The
@@ -179,7 +179,7 @@ class _CopyTransfer:
         return self._transfer_files(sizes_to_copy)
 
     def verify_copied_data(self, captured_branches: Sequence[_CapturedBranch]) -> bool:
-        """Return whether everything that the states reference was copied; remove incomplete past versions.
+        """Return whether the copy contains everything that the states reference; remove its incomplete past versions.
 
         A head's file may be missing because it was removed after the head was read; a newer head
         does not need it. If the head has not changed and the file is still missing, the source

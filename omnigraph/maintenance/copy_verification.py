@@ -93,7 +93,7 @@ class _VersionChecker:
         self.present_directories = {file_name.rpartition("/")[0] for file_name in present_files}
 
     def missing_names(self, table_version: CopiedVersion) -> list[str]:
-        """Return the names of the missing files of a version."""
+        """Return the names of a version's missing files."""
         version_files_present = version_file_names(*table_version) & self.present_files.keys()
         if not version_files_present:
             return [f"{table_version[0]}/_versions/d{table_version[1]}.manifest"]

@@ -1,4 +1,4 @@
-"""Diagnose whether this machine and a store can run Omnigraph.
+"""Diagnose whether Omnigraph can run on this machine and use a store.
 
 The diagnosis covers package versions, the Spark requirements, the cache directory and, for a store,
 its guarantees and its clock. Failures are reported, never raised: the command must work when

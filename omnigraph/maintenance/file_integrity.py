@@ -36,7 +36,7 @@ VersionCondition = Literal["whole", "reclaimed", "broken"]
 
 @dataclass(slots=True)
 class FileIntegrity:
-    """The known state of a root's versions and files; if `open_files` is true, files are also opened."""
+    """The known state of a root's versions and files; if `open_files` is true, the check also opens files."""
 
     store: Store
     open_files: bool = True
@@ -81,7 +81,7 @@ class FileIntegrity:
         return len(self._intact_files) + len(self.damaged_files) + len(self.version_faults)
 
     def reset(self) -> None:
-        """Discard the file listings, because other processes may have written or removed files since."""
+        """Discard the file listings, because other processes may have written or removed files in the meantime."""
         for cached in (
             self.version_faults,
             self.damaged_files,
@@ -159,7 +159,7 @@ class FileIntegrity:
         return all(self._readable_index_files.get(file_name, True) for file_name in unverified_files)
 
     def classify_version(self, version: TableVersion) -> VersionCondition:
-        """Return whether a past version is complete, was reclaimed by a cleanup, or is broken."""
+        """Classify a past version as complete, reclaimed by a cleanup, or broken."""
         faults = self.faults(version)
         if not faults:
             return "whole"
@@ -203,13 +203,16 @@ class FileIntegrity:
         yield from (fault for file_name in file_names for fault in self._file_faults(file_name, file_sizes))
 
     def _with_blobs(self, table_files: VersionFiles) -> Iterator[str]:
-        """Return the files that a version references, including the recorded blobs of its data files."""
+        """Yield the files that a version references, including the recorded blobs of its data files."""
         yield from table_files.named_files
         for data_file in table_files.data_files:
             yield from self._blobs_by_file.get(data_file, ())
 
     def _checksum_mismatch(self, file_name: str, file_sizes: Mapping[str, int]) -> str | None:
-        """Return a description of how a file differs from its checksum in size or, if verified, in content."""
+        """Describe how a file differs from its recorded checksum, or return None if no difference is known.
+
+        The content is considered only if it has already been verified.
+        """
         expected = self.checksums.get(file_name)
         if expected is None:
             self.unrecorded_files.add(file_name)
@@ -260,7 +263,7 @@ class FileIntegrity:
                 yield file_name, "the file cannot be opened"
 
     def _list_table(self, location: str) -> dict[str, int]:
-        """List all files of a table before any of them is opened."""
+        """Return all files of a table with their sizes; each table is listed only once."""
         if location not in self._listings:
             table_files = self.store.objects.list(location)
             self._listings[location] = {table_file.name: table_file.size for table_file in table_files}

@@ -51,7 +51,7 @@ class LimitWarning:
 def table_warnings(
     uri: str, type_key: TableKey, row_count: int, fragment_count: int, unindexed_count: int
 ) -> Iterator[LimitWarning]:
-    """Return warnings about one table.
+    """Yield warnings about one table.
 
     >>> [str(warning) for warning in table_warnings("g", "node:P", 5_000, 300, 0)]
     ['node:P has 300 fragments (more than 256): run `omnigraph optimize g`']
@@ -66,7 +66,7 @@ def table_warnings(
 
 
 def damage_warnings(uri: str, type_key: TableKey) -> Iterator[LimitWarning]:
-    """Return a warning about files of a table that are missing or unreadable.
+    """Yield a warning that files of a table are missing or unreadable.
 
     >>> [str(warning) for warning in damage_warnings("g", "node:P")]
     ['node:P has missing or damaged files: run `omnigraph check g`']
@@ -75,7 +75,7 @@ def damage_warnings(uri: str, type_key: TableKey) -> Iterator[LimitWarning]:
 
 
 def log_warnings(uri: str, commit_count: int) -> Iterator[LimitWarning]:
-    """Return warnings about the log of a branch."""
+    """Yield warnings about the log of a branch."""
     if commit_count > COMMITS:
         command = f"write larger batches; to start over, load the output of `omnigraph export {uri}` into a new graph"
         yield LimitWarning("commits in the log", commit_count, COMMITS, command)
@@ -84,7 +84,7 @@ def log_warnings(uri: str, commit_count: int) -> Iterator[LimitWarning]:
 def unreferenced_data_warnings(
     uri: str, type_key: TableKey, unreferenced_bytes: int, limit: int
 ) -> Iterator[LimitWarning]:
-    """Return warnings about unreferenced data files of one table."""
+    """Yield warnings about unreferenced data files of one table."""
     if unreferenced_bytes > limit:
         yield LimitWarning(_UNREFERENCED, unreferenced_bytes, limit, _CLEANUP_COMMAND.format(uri), type_key)
 
@@ -92,7 +92,7 @@ def unreferenced_data_warnings(
 def store_warnings(
     uri: str, referenced_bytes: int, unreferenced_bytes: int, unfinished_count: int
 ) -> Iterator[LimitWarning]:
-    """Return warnings about all files of the graph combined."""
+    """Yield warnings about the graph's files as a whole."""
     limit = max(UNRECLAIMED, referenced_bytes)
     if unreferenced_bytes > limit:
         yield LimitWarning(_UNREFERENCED, unreferenced_bytes, limit, _CLEANUP_COMMAND.format(uri))
@@ -102,7 +102,7 @@ def store_warnings(
 
 
 def set_aside_warnings(uri: str, operation_count: int) -> Iterator[LimitWarning]:
-    """Return a warning about operations that recovery could not resolve.
+    """Yield a warning if there are operations that recovery could not resolve.
 
     >>> [str(warning) for warning in set_aside_warnings("g", 2)]
     ['there are 2 operations set aside: run `omnigraph recovery list g`']
@@ -113,7 +113,7 @@ def set_aside_warnings(uri: str, operation_count: int) -> Iterator[LimitWarning]
 
 
 def cache_warnings(used_bytes: int, cache_budget: int) -> Iterator[LimitWarning]:
-    """Return warnings about the local cache directory."""
+    """Yield warnings about the local cache directory."""
     limit = int(cache_budget * CACHE_SHARE)
     if cache_budget and used_bytes > limit:
         command = "raise OMNIGRAPH_CACHE_BYTES, or delete the files, which are recreated when needed"

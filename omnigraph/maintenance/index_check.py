@@ -1,7 +1,7 @@
 """Check that an index returns the same rows as a scan.
 
-The check looks up a sample of values or tokens through the index and by a scan of the column, and
-compares the rows. Indexes are derived data: a fault here never means that data was lost.
+The check looks up a sample of values or tokens, both through the index and by scanning the column, and compares the
+rows. Indexes are derived data: a fault here never means that data was lost.
 """
 
 import warnings
@@ -52,7 +52,7 @@ def check_indexes(store: Store, table: Table, type_key: TableKey, branch: str) -
 
 
 def _index_fault(store: Store, table: Table, column: str, index_kind: str) -> str | None:
-    """Return a description of the fault in an index, or None if it agrees with the rows."""
+    """Return a description of the fault in an index, or None if the index agrees with the rows."""
     if is_vector_kind(index_kind):
         return _vector_index_fault(table, column, METRICS_BY_KIND[index_kind])
     if index_kind == fulltext.TEXT_INDEX_KIND:
@@ -93,7 +93,10 @@ def _ngram_index_fault(table: Table, column: str) -> str | None:
 
 
 def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
-    """Check that a search for a stored vector finds it; for the dot product, other vectors may be nearer."""
+    """Check that a search for a stored vector finds that vector.
+
+    With the dot product, other vectors may be nearer, so only readability is checked.
+    """
     covered_fragments = index_coverage(table)[column]
     batches = vector_batches(table, column, sorted(covered_fragments & set(list_fragment_ids(table))))
     missing_count = 0
@@ -112,7 +115,7 @@ def _vector_index_fault(table: Table, column: str, metric: str) -> str | None:
 
 
 def _query_vectors(batches: Iterable[pa.RecordBatch], column: str, metric: str) -> Iterator[tuple[int, Floats]]:
-    """Return row ids and vectors that can be used as queries on the index."""
+    """Yield the row id and the value of each vector that can be used to query the index."""
     for batch in batches:
         for row_id, vector in zip(batch_row_ids(batch), batch.column(column).to_pylist(), strict=True):
             query_vector = np.asarray(vector, np.float64) if vector is not None else None

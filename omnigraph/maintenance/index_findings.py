@@ -36,7 +36,7 @@ class IndexName:
 
 
 def name_index(type_key: TableKey, index_key: str, stored_kind: str) -> IndexName:
-    """Return the name of an index from its storage key and kind.
+    """Return an index's user-visible name, derived from its storage key and kind.
 
     >>> name_index(TableKey("node:Doc"), "fulltext:body", "INVERTED").kind
     'full-text'

@@ -48,9 +48,9 @@ def ensure_indices(
 ) -> Commit | None:
     """Build the indexes that the schema declares over all rows that are not covered yet.
 
-    If files of an index are missing, the indexes of that table are rebuilt, and so are the indexes
-    selected by `rebuild`. `types` contains table keys. Return the commit, or None if every row is already
-    covered and nothing was rebuilt.
+    The indexes selected by `rebuild` are rebuilt, and so are all indexes of a table if any of their files are missing.
+    `types` limits the build to the given table keys. Return the commit, or None if every row is already covered and
+    nothing was rebuilt.
     """
     executor = executor or LocalExecutor()
     base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
@@ -72,7 +72,7 @@ def ensure_indices(
 
 
 def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
-    """Return the declared indexes that are not built, as (property, reason)."""
+    """Return the declared indexes that are not built, as (property, reason) pairs."""
     waiting_vectors = (
         (property_name, why_not_covered(table, property_name, index_kind))
         for property_name, index_kind in vector_indexes(entity_type).items()
@@ -85,7 +85,7 @@ def unbuilt_indexes(table: Table, entity_type: NodeType | EdgeType) -> list[tupl
 def stage_missing_indexes(
     txn: WriteTxn, tables: Mapping[TableKey, Table], executor: Executor, rebuild: IndexSelection = NO_INDEXES
 ) -> dict[TableKey, StagedChange]:
-    """Stage indexes over all uncovered rows of the given tables; skip tables without such rows."""
+    """Stage indexes over all uncovered rows of the given tables; skip tables that have nothing to build."""
     plan_by_key = {
         table_key: _plan_table(txn, table_key, table, executor, rebuild) for table_key, table in tables.items()
     }

@@ -43,9 +43,8 @@ class LostVersionEvidence:
     """Evidence that versions of one branch were lost.
 
     `proofs` are sentences, each of which is sufficient proof. `proved_commits` maps the ids of
-    provably published commits to the commits, each with a state whose log contains it. `suspicions`
-    may also be caused by interrupted writes, and `candidate_commits` are the commits of those
-    writes.
+    provably published commits to the commits, each with a state whose log contains it. `suspicions` may also be caused
+    by interrupted writes; `candidate_commits` are the commits of these writes.
     """
 
     branch_log: BranchLog
@@ -96,7 +95,7 @@ def find_lost_versions(store: Store, branch_logs: Iterable[BranchLog]) -> list[L
 
 
 def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterator[IntegrityFinding]:
-    """Return one finding per branch and severity."""
+    """Yield one finding per branch and severity."""
     for evidence in lost_versions:
         branch = evidence.branch_log.head.label
         manifest_path = layout.manifest_directory(evidence.branch_log.head.ref.ulid)
@@ -159,7 +158,7 @@ def _read_external_records(store: Store) -> _ExternalRecords:
 def _examine_branch(
     store: Store, branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
 ) -> LostVersionEvidence | None:
-    """Collect all evidence about one branch, compared with its current newest state."""
+    """Collect the evidence that one branch has lost versions, based on a fresh read of its newest state."""
     ref = branch_log.head.ref
     claims = dict(_collect_claims(branch_log, branch_logs, records))
     manifest_files = list_manifest_files(store, ref.ulid)
@@ -190,7 +189,7 @@ def _examine_branch(
 
 
 def _has_torn_version(manifest_ulid: str, newest_version: int, operation_ids: Set[str]) -> bool:
-    """Return whether newer versions were torn by a power loss; such versions were never acknowledged."""
+    """Return whether newer versions were torn by a power loss; torn versions were never acknowledged."""
     manifest_path = layout.manifest_directory(manifest_ulid)
     return any(parse_torn_version(operation_id, manifest_path) > newest_version for operation_id in operation_ids)
 

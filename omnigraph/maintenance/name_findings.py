@@ -46,7 +46,7 @@ def find_unnamed_manifests(store: Store) -> list[UnnamedManifest]:
 
 
 def unnamed_heads(manifests: list[UnnamedManifest]) -> list[RefHead]:
-    """Return the manifests as heads, so that everything they reference is checked as well."""
+    """Return the manifests as heads, so that the check covers everything they reference."""
     directories_by_kind = {"tag": layout.TAGS}
     return [
         RefHead(
@@ -63,7 +63,7 @@ def unnamed_heads(manifests: list[UnnamedManifest]) -> list[RefHead]:
 
 
 def check_unnamed(manifests: list[UnnamedManifest]) -> Iterator[IntegrityFinding]:
-    """Return one finding per manifest that lost its name."""
+    """Yield one finding per manifest that lost its name."""
     for manifest in manifests:
         if manifest.status == "unreadable":
             reason = f"no ref object names this manifest, and {manifest.reason}"

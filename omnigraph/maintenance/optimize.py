@@ -106,7 +106,7 @@ class _OutdatedBase(Exception):  # noqa: N818 - caught by the next attempt, neve
 def _prepare_run(
     branch: BranchState, types: Collection[str] | None, executor: Executor
 ) -> tuple[_OptimizeRun, WriteTxn]:
-    """Prepare a run; return the run, its table versions, and the base state they were built from."""
+    """Prepare a run; return the run with its table versions, and the transaction on which these versions are based."""
     for _ in range(_MAX_BASE_VERSIONS):
         base_txn = WriteTxn(branch.store, branch.name, branch.refresh(), "", 0)
         optimize_run = _OptimizeRun(branch, _select_keys(base_txn, types), gc_epoch=base_txn.base.state.head.gc_epoch)
@@ -190,7 +190,7 @@ def _maintain_undamaged(optimize_run: _OptimizeRun, txn: WriteTxn, executor: Exe
 def _find_damage(
     txn: WriteTxn, entries: Mapping[TableKey, TableEntry], executor: Executor
 ) -> dict[TableKey, DamagedError]:
-    """Return the tables that cannot be rewritten, running the cheapest check first."""
+    """Return the error for each table that cannot be rewritten; the cheapest check runs first."""
     store = txn.store
     if missing := find_damaged_tables(store, entries, read_rows=False):
         return missing
@@ -249,7 +249,7 @@ def _stage_compaction(
 
 
 def _plan_publish(optimize_run: _OptimizeRun, txn: WriteTxn, limit: int | None) -> PublishPlan | None:
-    """Publish the prepared versions of unchanged tables, and bounded compactions of the other tables."""
+    """Plan to publish the prepared versions of unchanged tables, and bounded compactions of the other tables."""
     optimize_run.attempts += 1
     manifest = txn.base.state
     # After a garbage collection, the prepared files may no longer exist.
@@ -315,7 +315,7 @@ def _next_entry(prepared_table: _PreparedTable, txn: WriteTxn) -> TableEntry:
 
 
 def _has_outdated_tables(optimize_run: _OptimizeRun, table_commit: Commit | None) -> bool:
-    """Return whether a prepared table could not be published unchanged, so its indexes are not up to date."""
+    """Return whether a prepared table could not be published as prepared, so its indexes are not up to date."""
     published_entries = table_commit.tables if table_commit is not None else {}
     return any(
         published_entry is None or published_entry.lance_version != prepared_table.lance_version

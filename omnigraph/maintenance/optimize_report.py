@@ -18,7 +18,7 @@ from .index_maintenance import unbuilt_indexes
 class TableMaintenance:
     """The result for one table; `skipped` or `error` gives the reason why the table was not maintained.
 
-    `version_after` is the last published version; the byte counts cover its data files.
+    `version_after` is the last published version; the byte counts cover the table's data files.
     """
 
     type_key: TableKey

@@ -1,4 +1,4 @@
-"""Find manifest fragments above the newest version, which an interrupted write or a lost version leaves behind.
+"""Find manifest fragments above the newest version, left behind by interrupted writes or lost versions.
 
 Every swap writes the rows of the next state to a fragment, and then writes the version that
 references the fragment. A fragment records the version it was written for; `lost_versions`
@@ -28,7 +28,7 @@ _MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after on
 
 @dataclass(frozen=True, slots=True)
 class OrphanFragment:
-    """A fragment that no version references, with its state and the version for which it was written."""
+    """A fragment that no version references: its state, and the version for which it was written."""
 
     state: GraphState
     version: int

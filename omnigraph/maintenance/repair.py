@@ -135,7 +135,7 @@ class _TableDrift:
 
 
 def _read_table_drifts(branch_state: BranchState, store: Store) -> Iterator[_TableDrift]:
-    """Return the tables in the branch's state, followed by tables that only other branches contain."""
+    """Yield the tables in the branch's state, followed by tables that only other branches contain."""
     own_state = branch_state.refresh().state
     yield from _read_state_drifts(store, own_state)
     seen_locations = {entry.location for entry in own_state.tables.values()}
@@ -152,7 +152,7 @@ def _read_table_drifts(branch_state: BranchState, store: Store) -> Iterator[_Tab
 
 
 def _read_state_drifts(store: Store, state: GraphState) -> Iterator[_TableDrift]:
-    """Return the tables of a state, each with the drift since the version that the log records as adopted."""
+    """Yield the tables of a state, each with the drift since the version that the log records as adopted."""
     adopted_heads, fresh_store = _read_adopted_heads(store, state), without_caches(store)
     reported_heads: Mapping[str, int] | None = None
     for type_key, entry in sorted(state.tables.items()):
@@ -230,7 +230,7 @@ def _adopt_rows(branch_state: BranchState, *, is_forced: bool) -> tuple[Commit |
 
 
 def _plan_adoption(txn: WriteTxn, errors_by_type: dict[TableKey, str]) -> PublishPlan | None:
-    """Plan the adoption on this base, whose log records what was adopted before."""
+    """Plan the adoption of rows on top of this base; its log records which rows were adopted before."""
     state = txn.base.state
     contract = read_schema(txn.store, state.schema)
     deltas: dict[TableKey, TableDelta] = {}

@@ -1,6 +1,6 @@
 """Restore manifests by publishing provably lost versions again.
 
-Commits keep their ids, parents and version numbers; no data is made up. Anything that may be an
+Commits keep their ids, parents and version numbers; no data is invented. Anything that may be an
 interrupted write is left unchanged. Each version is published by an ordinary swap, so a live writer
 or a running cleanup wins over the repair, never the other way round.
 """
@@ -68,7 +68,7 @@ def repair_versions(
     actor: str | None,
     acknowledged_commit: str | None = None,
 ) -> tuple[VersionRepair, ...]:
-    """Publish provably lost commits again, if the branch has not advanced since.
+    """Publish provably lost commits again, unless the branch has advanced in the meantime.
 
     `acknowledged_commit` is a commit that the caller knows was acknowledged.
     """
@@ -191,7 +191,10 @@ def _concurrent_write_error() -> ConcurrentCommit:
 
 
 def _proved_fragments(fragments: list[OrphanFragment]) -> list[OrphanFragment]:
-    """Return the consecutive states from version 1; if there are several, the last may be an interrupted write."""
+    """Return the consecutive states from version 1.
+
+    If there are several, the last one is omitted, because it may be an interrupted write.
+    """
     consecutive: list[OrphanFragment] = []
     for fragment in fragments:
         if fragment.version == len(consecutive) + 1:

@@ -119,7 +119,7 @@ def _describe_duplicate(violation: Violation) -> str:
 def _check_columns(
     contract: StoredSchema, schema_type: NodeType | EdgeType, table: Table, entry: TableEntry
 ) -> Iterator[IntegrityFinding]:
-    """Check that the columns match the schema, and that all field ids in use are recorded."""
+    """Check that the columns match the schema, and that no field id exceeds the recorded maximum."""
     expected_schema = table_schema(contract.ir, schema_type)
     for expected_field in expected_schema:
         position = table.schema.get_field_index(expected_field.name)

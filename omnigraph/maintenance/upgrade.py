@@ -1,8 +1,8 @@
 """Upgrade a root to the current storage format, in place, one manifest after another.
 
 Each manifest is converted by one swap, so it is always completely in one format. Main is converted
-last: until then, the older release can still open the graph, and the next upgrade resumes an
-interrupted one. Table files are never changed, and a format without a registered upgrade step is refused.
+last: until then, the older release can still open the graph, and a later upgrade resumes an interrupted one. Table
+files are never changed, and a format without a registered upgrade step is refused.
 """
 
 from collections.abc import Iterator
@@ -49,9 +49,10 @@ class ManifestFormat:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeReport:
-    """The result of an upgrade or its preview, whose `outcome` is `current`, `preview` or `upgraded`.
+    """The result of an upgrade or an upgrade preview.
 
-    `storage_format` is the oldest format that was found; `manifests` are the manifests in an older format.
+    `outcome` is `current`, `preview` or `upgraded`. `storage_format` is the oldest format that was found; `manifests`
+    are the manifests in an older format.
     """
 
     outcome: UpgradeOutcome
@@ -99,7 +100,7 @@ def upgrade_graph(store: Store, *, dry_run: bool = False) -> UpgradeReport:
 
 
 def _find_outdated(store: Store) -> list[ManifestFormat]:
-    """Return the manifests in an older format, main last; raise an error if any of them cannot be upgraded."""
+    """Return the manifests in an older format, with main last; raise an error if any of them cannot be upgraded."""
     labels = {layout.manifest_directory(ref.ulid): ref_label(ref) for ref in list_refs(store)}
     formats = [
         ManifestFormat(location, labels.get(location), _read_format(store, location))
@@ -155,7 +156,7 @@ def _require_finished_operations(store: Store) -> None:
 
 
 def _upgrade_manifest(store: Store, location: str) -> None:
-    """Swap one manifest to the current format; if another process has already done so, its result is accepted."""
+    """Convert one manifest to the current format, unless another process has already converted it."""
     for _ in range(_MAX_ATTEMPTS):
         with as_storage_errors("none"):
             cell = cells.open_cell(store, location, reused=location == layout.MANIFEST)
@@ -170,7 +171,7 @@ def _upgrade_manifest(store: Store, location: str) -> None:
 
 
 def _swap_rows(store: Store, cell: ManifestCell, rows: pa.Table) -> bool:
-    """Swap in the converted rows; return False if the manifest must be read again, regardless of the outcome."""
+    """Swap in the converted rows; return False if the manifest must be read again to determine the outcome."""
     try:
         swapped = cells.swap(store, cell, rows, stamp=layout.STAMP)
     except SwapConflict:
@@ -197,7 +198,7 @@ def _convert_rows(store: Store, cell: ManifestCell) -> pa.Table:
         message = f"{cell.location} cannot be converted to storage format {layout.STAMP}; nothing was changed"
         hint = "check the graph with the release that wrote it, and report a bug"
         raise StorageError(message, kind="permanent", reason=str(error), effect="none", hint=hint) from error
-    # The nonce distinguishes this version, which has no commit of its own; the nonce of a closing version is kept.
+    # This version has no commit of its own, so a nonce makes it unique; a closing version keeps its nonce.
     head = state.head if state.head.closed else replace(state.head, nonce=clock_and_ids.new_nonce())
     return to_rows(replace(state, head=head), cell.version + 1)
 

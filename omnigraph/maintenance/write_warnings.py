@@ -29,7 +29,7 @@ _write_counter = count()
 
 
 def periodic_warnings(store: Store, manifest: LoadedManifest, commit: Commit) -> Iterator[LimitWarning]:
-    """Return warnings about limits that are checked only periodically."""
+    """Yield warnings about limits that are checked only periodically."""
     try:
         if next(_write_counter) % CACHE_CHECK_INTERVAL == 0:
             yield from _cache_warnings()

@@ -110,7 +110,7 @@ def conflict_of_violation(
 
 
 def property_values(row: pa.Table | None) -> dict[str, Any] | None:
-    """Return a row's values, excluding its id."""
+    """Return a row's values without its id, or None if there is no row."""
     if row is None:
         return None
     row_values: dict[str, Any] = row.to_pylist()[0]

@@ -1,7 +1,8 @@
 """Decisions about conflicts, and their effect on an entity.
 
-A decision is a side for the whole entity, sides for single properties, or a row that replaces both sides. Properties
-without a decision are merged, so a decision never undoes an edit that is not in conflict. This module reads no tables.
+A decision is a side for the whole entity, a side for each of some properties, or a row that replaces both sides.
+Properties without a decision are merged, so a decision never undoes an edit that is not in conflict. This module reads
+no tables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,11 +24,11 @@ class PropertyChoices:
     side_by_column: Mapping[str, Choice]
 
     def with_columns(self, columns: Iterable[str], side: Choice) -> "PropertyChoices":
-        """Return choices that cover additional columns; columns that already have a side keep it."""
+        """Return the choices with `side` added for the given columns; columns that already have a side keep it."""
         return PropertyChoices({**dict.fromkeys(columns, side), **self.side_by_column})
 
     def without_columns(self, columns: Iterable[str]) -> "PropertyChoices | None":
-        """Return the choices without those for some columns, or None if no choice remains."""
+        """Return the choices except those for the given columns, or None if no choice remains."""
         remaining = {column: side for column, side in self.side_by_column.items() if column not in columns}
         return PropertyChoices(remaining) if remaining else None
 
@@ -51,7 +52,7 @@ class DecidedEntity(NamedTuple):
 
 
 def decide_entities(table_sides: TableSides, choices: Mapping[str, Decision]) -> list[DecidedEntity]:
-    """Return the decided entities of one table, ordered by id; merged rows are computed together."""
+    """Return the decided entities of one table, ordered by id; the merged rows are computed in one batch."""
     side_by_column = {
         entity_id: decision.side_by_column
         for entity_id, decision in choices.items()
@@ -79,7 +80,7 @@ def _decide_entity(
 
 
 def decisions_by_table(decisions: Decisions) -> dict[TableKey, dict[str, Decision]]:
-    """Return the decisions for each table, by entity id."""
+    """Return the decisions about each table's entities, by entity id."""
     choices_by_table: dict[TableKey, dict[str, Decision]] = {}
     for (table_key, entity_id), decision in decisions.items():
         choices_by_table.setdefault(table_key, {})[entity_id] = decision
@@ -96,7 +97,7 @@ def is_resolved(entity: ContestedEntity, decision: Decision | None) -> bool:
 def extend_decision(
     table_sides: TableSides, entity_id: str, earlier: Decision | None, side: Choice, columns: tuple[str, ...]
 ) -> Decision:
-    """Return the decision about an entity after a side is chosen for a conflict about some columns.
+    """Return the decision about an entity after a side is chosen for a conflict in the given columns.
 
     Earlier decisions are kept. The whole entity is decided if its properties cannot be merged one by one, or if the
     conflict is not about individual properties.

@@ -55,7 +55,7 @@ class DiscardedChange:
 def find_discarded_changes(
     sides_of: Callable[[TableKey], TableSides], decided_entities: Mapping[TableKey, Sequence[DecidedEntity]]
 ) -> tuple[DiscardedChange, ...]:
-    """Return the changes that decisions discard, with nodes before edges, then by type and id."""
+    """Return the changes that decisions discard, ordered with nodes before edges, then by type and id."""
     ordered_keys = sorted(decided_entities, key=lambda table_key: (table_key.is_edge, table_key))
     return tuple(
         DiscardedChange(table_key.kind, table_key.type_name, entity_id, side, *part)
@@ -76,7 +76,7 @@ def _parts_of_table(
 
 
 def _whole_part(table_sides: TableSides, entity: DecidedEntity, side: Choice) -> _Part | None:
-    """Return the discarded deletion, or the discarded entity that one side added or changed."""
+    """Return a side's discarded deletion or discarded entity, or None if neither was discarded."""
     side_row = _row_of(entity, side)
     if side_row is None:
         was_present = entity.base is not None or entity.id in table_sides.uncertain_ids
@@ -88,7 +88,7 @@ def _whole_part(table_sides: TableSides, entity: DecidedEntity, side: Choice) ->
 
 
 def _property_parts(decided_entities: Sequence[DecidedEntity]) -> dict[tuple[str, Choice], list[_Part]]:
-    """Return the discarded property values by entity and side; all entities with a base row are compared together."""
+    """Return the discarded property values by entity and side; entities with a base row are compared in one batch."""
     parts: dict[tuple[str, Choice], list[_Part]] = {}
     for side, has_base in product(_SIDES, (True, False)):
         entities = [

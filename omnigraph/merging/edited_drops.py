@@ -61,7 +61,7 @@ class EditedDrop:
 
 
 def find_edited_drops(merge_inputs: MergeInputs) -> tuple[EditedDrop, ...]:
-    """Return the edits of both sides, ours first, then by type."""
+    """Return the edits of both sides, with our edits first, each side ordered by type."""
     target, source = merge_inputs.target_snapshot, merge_inputs.source_snapshot
     return tuple(
         edited_drop
@@ -89,7 +89,7 @@ def _edited_drops_of(base: Snapshot, keeper: Snapshot, dropper_ir: SchemaIR, sid
 
 
 def _property_ids(ir: SchemaIR, type_id: int) -> frozenset[int] | None:
-    """Return the ids of a type's properties, or None if a schema does not have the type."""
+    """Return the ids of a type's properties, or None if the schema does not have the type."""
     for identity in ir.type_identities:
         if identity.type_id == type_id:
             return frozenset(number for _, number in identity.property_ids)
@@ -99,7 +99,7 @@ def _property_ids(ir: SchemaIR, type_id: int) -> frozenset[int] | None:
 def _dropped_names(
     keeper_ir: SchemaIR, kept_type: NodeType | EdgeType, base_names: dict[str, str], dropper_ids: frozenset[int]
 ) -> dict[str, int]:
-    """Return the properties of the base that only the dropping side no longer has, with their ids."""
+    """Return the base properties that only the dropping side no longer has, with their ids."""
     numbers = {name: keeper_ir.property_id(kept_type.kind, kept_type.name, name) for name in base_names}
     return {name: number for name, number in numbers.items() if number not in dropper_ids}
 

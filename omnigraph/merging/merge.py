@@ -71,7 +71,7 @@ class MergeReport:
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """The options with which a caller requests a merge."""
+    """A caller's request for a merge: its options, strategy and commit metadata."""
 
     options: MergeOptions = field(default_factory=MergeOptions)
     strategy: Strategy = None
@@ -96,15 +96,15 @@ def open_merge(source_branch: BranchState, target_branch: BranchState, if_commit
 def merge(source_branch: BranchState, target_branch: BranchState, request: MergeRequest) -> MergeReport:
     """Merge one branch into another.
 
-    The processes of this machine take turns to merge into a branch, because a merge that loses a race has to be
-    planned again. Raises `MergeConflict` with every unresolved conflict, except in a dry run.
+    Processes on the same machine take turns merging into a branch, because a merge that loses a race has to be planned
+    again. Raises `MergeConflict` with every unresolved conflict, except in a dry run.
     """
     with nullcontext() if request.dry_run else target_branch.machine_queue.turn():
         return _merge_in_turn(source_branch, target_branch, request)
 
 
 def _merge_in_turn(source_branch: BranchState, target_branch: BranchState, request: MergeRequest) -> MergeReport:
-    """Merge one branch into another, trying again if only maintenance has moved the target."""
+    """Merge one branch into another; try again if the target has advanced only by maintenance."""
     for attempt in range(MAX_ATTEMPTS):
         merge_inputs = open_merge(source_branch, target_branch, request.if_commit)
         check_strategy(request.strategy, _type_names(merge_inputs))
@@ -176,7 +176,7 @@ def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlann
 def merge_details(request: MergeRequest, report: MergeReport) -> dict[str, Any]:
     """Return the merge details that are recorded in the commit.
 
-    Without a granularity, entities were compared as a whole or not compared at all.
+    If no granularity is recorded, the merge compared whole entities or, in a fast-forward, nothing.
     """
     commit_details: dict[str, Any] = {}
     if request.options.granularity != "entity" and report.outcome != "fast_forward":

@@ -1,4 +1,4 @@
-"""The memory limits of a merge; every limit is configurable and is named in the error for exceeding it."""
+"""The memory limits of a merge; each limit is configurable, and the error for an exceeded limit names it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -57,12 +57,12 @@ class MergedSchema:
 
     @cached_property
     def our_transitions(self) -> dict[TableKey, TypeTransition]:
-        """The change to each of the target's remaining types, by its key in the merged schema."""
+        """The schema change to each of the target's remaining types, keyed by the type's key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.target.ir, self.ir)}
 
     @cached_property
     def their_transitions(self) -> dict[TableKey, TypeTransition]:
-        """The change to each of the source's remaining types, by its key in the merged schema."""
+        """The schema change to each of the source's remaining types, keyed by the type's key in the merged schema."""
         return {transition.new_key: transition for transition in type_transitions(self.combined.their_ir, self.ir)}
 
     @cached_property
@@ -77,12 +77,12 @@ class MergedSchema:
 
     @cached_property
     def restored_columns(self) -> dict[TableKey, frozenset[str]]:
-        """The properties of each type that the target has dropped and the merge restores, by merged name."""
+        """For each type, the properties that the target has dropped and the merge restores, by their merged names."""
         restored = {table_key: self.dropped_columns(table_key)[0] for table_key in self.our_transitions}
         return {table_key: names for table_key, names in restored.items() if names}
 
     def dropped_columns(self, table_key: TableKey) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the properties of a merged type that each side has dropped since the base, ours first."""
+        """Return the properties that each side has dropped from a merged type since the base, ours first."""
         base_transition = find_transition(self.base_ir, self.ir, table_key)
         base_names = frozenset() if base_transition is None else frozenset(base_transition.old_property_names)
         sides = (self.our_transitions.get(table_key), self.their_transitions.get(table_key))
@@ -107,7 +107,7 @@ class MergedSchema:
 def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSchema | None:
     """Merge the schemas of both sides; return None if the rows of both sides can be merged without conversion.
 
-    `decide` returns `ours`, `theirs` or None for each conflict.
+    For each conflict, `decide` returns `ours`, `theirs`, or None to leave the conflict open.
     """
     target, source = merge_inputs.target_snapshot.schema, merge_inputs.source_snapshot.schema
     if schemas_agree(source, target):

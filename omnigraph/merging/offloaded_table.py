@@ -45,7 +45,7 @@ class OffloadEngine(Protocol):
     def write(
         self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
     ) -> list[Mapping[str, Any]]:
-        """Write rows of one table as fragments of another, preserving the row ids in `kept_row_ids`."""
+        """Write rows of one table as fragments of another table, preserving the row ids in `kept_row_ids`."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class OffloadedSides(TableSides):
     entity_states: dict[str, "_EntityStates"] = field(kw_only=True, default_factory=dict, compare=False)
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return the changes made only by the other side: rows to add, rows to replace and ids to remove."""
+        """Return the changes to take from the other side: rows to add, rows to replace and ids to remove."""
         return (
             self.inserted_rows,
             pa.concat_tables([self.updated_rows, self.to_rule_columns(self.combined_rows)]),
@@ -81,7 +81,7 @@ class OffloadedSides(TableSides):
         return local_rows.cast(self.inserted_rows.schema)
 
     def added_rows(self) -> tuple[pa.Table, pa.Table]:
-        """Return the edges that one side added and that the other side may have added as well."""
+        """Return each side's added edges that the other side may have added as well."""
         return self.parallel_candidates
 
     def load_entities(self, entity_ids: Iterable[str]) -> None:
@@ -95,7 +95,10 @@ class OffloadedSides(TableSides):
                 self.entity_states[entity_id] = _EntityStates(*(find_row(rows, entity_id) for rows in version_rows))
 
     def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
-        """Return an entity's row on a side if either side changed the entity, or None if that side does not have it."""
+        """Return an entity's row on one side.
+
+        The result is None if that side does not have the entity, or if neither side changed it.
+        """
         if super().is_changed(entity_id):
             return super().row_on(side, entity_id)
         states = self._states_of(entity_id)
@@ -108,7 +111,7 @@ class OffloadedSides(TableSides):
         return super().is_changed(entity_id) or self._states_of(entity_id).is_changed
 
     def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity's base row if either side changed the entity."""
+        """Return an entity's base row if either side changed the entity, otherwise None."""
         if super().is_changed(entity_id):
             return super().base_row(entity_id)
         states = self._states_of(entity_id)
@@ -127,7 +130,7 @@ class OffloadedSides(TableSides):
         return sorted(edge_ids)
 
     def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
-        """Return edges of the given nodes that one side deleted and the other left unchanged."""
+        """Return the edges at the given nodes that one side deleted and the other side left unchanged."""
         nonempty_endpoints = {endpoint: node_ids for endpoint, node_ids in nodes_by_endpoint.items() if len(node_ids)}
         base_edges = [
             self._find_rows({endpoint: node_ids}, self.merge_inputs.base_snapshot)
@@ -165,7 +168,7 @@ class _EntityStates:
         return not (_same_row(self.base, self.ours) and _same_row(self.base, self.theirs))
 
     def is_deleted_only_on(self, side: Choice) -> bool:
-        """Return whether one side deleted the entity and the other left it unchanged."""
+        """Return whether one side deleted the entity and the other side left it unchanged."""
         side_row, opposite_row = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         return self.base is not None and side_row is None and _same_row(self.base, opposite_row)
 
@@ -180,7 +183,7 @@ def _same_row(row: pa.Table | None, other_row: pa.Table | None) -> bool:
 class OffloadedDelta(TableDelta):
     """The changes to a table whose row values, except for `local_rows`, are not in this process.
 
-    `suspect_rows` may break a single-row rule: they are the local rows and the rows found invalid.
+    `suspect_rows` are the rows that may break a single-row rule: the local rows and the rows found to be invalid.
     """
 
     local_rows: pa.Table = field(kw_only=True)
@@ -190,7 +193,7 @@ class OffloadedDelta(TableDelta):
 
     @property
     def _source_rows(self) -> tuple[Positions, Any]:
-        """Return the source row ids of offloaded rows, and a mask that marks them among all rows."""
+        """Return the source row ids of offloaded rows, and a mask that marks the offloaded rows among all rows."""
         row_id_column = self.rows[SOURCE_ROW_ID].combine_chunks()
         is_offloaded = pc.is_valid(row_id_column).to_numpy(zero_copy_only=False)
         return row_id_column.drop_null().to_numpy(), is_offloaded
@@ -227,7 +230,7 @@ class OffloadedDelta(TableDelta):
         return fragments
 
     def read_all_rows(self) -> pa.Table:
-        """Read all rows with all of their values, which must fit in memory."""
+        """Read all rows with all of their values; the result must fit in memory."""
         source_table = self.merge_inputs.source_snapshot.table(self.table_key)
         source_row_ids, _ = self._source_rows
         source_rows = take_with_blobs(source_table, pa.array(source_row_ids, pa.uint64()))
@@ -255,7 +258,7 @@ class OffloadedDelta(TableDelta):
 def make_offloaded_delta(
     table_delta: TableDelta, offloaded_sides: OffloadedSides, local_rows: pa.Table, engine: OffloadEngine | None
 ) -> OffloadedDelta:
-    """Return a delta built from rows that have only rule columns and from the whole rows in this process."""
+    """Return a delta of offloaded rows, which have only the rule columns here, and of complete local rows."""
     table_delta = replace(table_delta, row_rules_checked=True)
     delta_values = {delta_field.name: getattr(table_delta, delta_field.name) for delta_field in fields(TableDelta)}
     offloaded_ids = table_delta.row_versions.filter(pc.is_valid(table_delta.row_versions[SOURCE_ROW_ID]))[

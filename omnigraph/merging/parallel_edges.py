@@ -1,4 +1,4 @@
-"""Parallel edges: edges with the same endpoints and properties that both sides added.
+"""Parallel edges: edges that both sides added with the same endpoints and properties.
 
 Parallel edges have different ids, so both are kept unless the caller or the schema requests only one. Keyed edges are
 never parallel: equal edges have equal keys, and therefore the same id.
@@ -25,7 +25,7 @@ class ParallelEdgePair(NamedTuple):
 
 
 def find_parallel_edges(table_sides: TableSides) -> Iterator[ParallelEdgePair]:
-    """Yield pairs of ids of edges that both sides added with equal content but different ids."""
+    """Yield the ids of each pair of edges that both sides added with equal content but different ids."""
     our_rows, their_rows = table_sides.added_rows()
     if not table_sides.table_key.is_edge or not our_rows.num_rows or not their_rows.num_rows:
         return
@@ -47,7 +47,7 @@ def _rows_absent_from(rows: pa.Table, other_rows: pa.Table) -> pa.Table:
 
 
 def _pair_by_endpoints(our_rows: pa.Table, their_rows: pa.Table) -> Iterator[tuple[int, list[int]]]:
-    """Yield the position of each edge on our side, with the positions of their edges between the same nodes."""
+    """Yield the position of each of our edges, with the positions of the other side's edges between the same nodes."""
     positions_by_endpoints: dict[tuple[str, str], list[int]] = {}
     their_endpoints = zip(their_rows["src"].to_pylist(), their_rows["dst"].to_pylist(), strict=True)
     for row_position, endpoints in enumerate(their_endpoints):

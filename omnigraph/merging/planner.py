@@ -64,7 +64,7 @@ class MergePlan:
 
 
 class MergePlanner:
-    """Planner for a merge; each table is compared only once, when it is first needed.
+    """Plans a merge; each table is compared only once, when it is first needed.
 
     If the schemas of the sides differ, `aligned_tables` compares the sides. Tables then have the keys and columns of
     the merged schema, and every comparison runs in this process.
@@ -97,7 +97,7 @@ class MergePlanner:
         return self._sides_by_key[table_key]
 
     def make_plan(self, decisions: Decisions) -> MergePlan:
-        """Plan the change to the target under the given decisions, and check it against the rules."""
+        """Plan the change to the target under the given decisions, and check the result against the rules."""
         target = self.merge_inputs.target_snapshot
         txn = WriteTxn(target.store, target.branch, self.merge_inputs.target_manifest, "", 0)
         target_lookup = RecordingLookup(txn)
@@ -195,14 +195,14 @@ class MergePlanner:
         return has_same_columns and compare_versions(our_table, their_table).is_empty
 
     def fast_forward_tables(self) -> dict[TableKey, TableEntry]:
-        """Return the source's tables that the target adopts if it has not changed since the base."""
+        """Return the source's tables that the target adopts in a fast-forward."""
         return {key: self.adopted_entry(key) for key in self.changed_tables() if self._differs_in_files(key)}
 
     def _differs_in_files(self, table_key: TableKey) -> bool:
         return table_key in self.merge_inputs.source_snapshot.tables and not self.has_same_files(table_key)
 
     def adopted_entry(self, table_key: TableKey) -> TableEntry:
-        """Return the table entry with which the target adopts a table of the source."""
+        """Return the table entry that the target uses when it adopts a table of the source."""
         their_entry = self.merge_inputs.source_snapshot.tables[table_key]
         our_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         version = our_entry.version + 1 if our_entry is not None else their_entry.version
@@ -234,7 +234,7 @@ class MergePlanner:
         return self.options.offload_engine.select_tables(self.merge_inputs, candidate_keys)
 
     def _has_one_base(self, table_key: TableKey) -> bool:
-        """Return whether both sides of a table are based on the same content."""
+        """Return whether a table exists in all versions and has the same content in every merge base."""
         merge_inputs = self.merge_inputs
         in_all_versions = all(
             table_key in snapshot.tables
@@ -269,7 +269,7 @@ class MergePlanner:
         )
 
     def _target_changed(self, table_key: TableKey) -> bool:
-        """Return whether the target has changed a table since any of the bases."""
+        """Return whether a table's content in the target differs from its content in any base."""
         target_entry = self.merge_inputs.target_snapshot.tables.get(table_key)
         target_content = target_entry.content_id if target_entry else None
         return any(base_content != target_content for base_content in self._base_content_ids(table_key))

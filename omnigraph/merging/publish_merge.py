@@ -1,4 +1,4 @@
-"""Publish a merge: a single strict publish with two parents, under an intent that records its source.
+"""Publish a merge as a single commit with two parents, under an intent that records the source of the merge.
 
 The target head must be the captured commit, and the source must still be the same branch. Nothing is
 staged and no intent is written until every conflict is resolved.

@@ -1,8 +1,8 @@
-"""The recursive merge base of a criss-cross history, which merges several common ancestors in memory.
+"""The recursive merge base of a criss-cross history: several common ancestors, merged in memory.
 
-Bases are merged pairwise over their own bases, with the granularity of the merge, in the order of
-their ids. An entity on which the bases disagree is uncertain. An uncertain entity has no base
-value, so any difference between the sides becomes a conflict.
+The bases are merged pairwise, in order of commit id and with the granularity of the merge, each pair using its own
+merge base. An entity on which the bases disagree is uncertain. An uncertain entity has no base value, so any difference
+between the sides becomes a conflict.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ _BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and the ids whose base valu
 
 
 class ResultType(NamedTuple):
-    """The schema of the merged rows, and the properties of the type that each side has dropped, ours first."""
+    """The schema of the merged rows, and the properties that each side has dropped from the type, ours first."""
 
     ir: SchemaIR
     dropped_columns: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
@@ -46,10 +46,10 @@ def sides_from_recursive_base(
     granularity: Granularity,
     result_type: ResultType | None = None,
 ) -> TableSides:
-    """Return the sides of a table relative to the merge of all bases instead of the first base.
+    """Return both sides' changes to a table relative to the merge of all bases, instead of relative to the first base.
 
-    `result_type` is set if the sides have different schemas; the rows of a side keep the base's values for properties
-    that the side has dropped.
+    `result_type` must be set if the sides have different schemas; a side's rows then keep the base's values for
+    properties that the side has dropped.
     """
     result_type = result_type or ResultType(merge_inputs.target_snapshot.schema.ir)
     entity_ids = pa.concat_arrays([changed_ids(first_base_sides.ours), changed_ids(first_base_sides.theirs)]).unique()
@@ -78,7 +78,7 @@ def sides_from_recursive_base(
 
 
 def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    """Return some entities in the merge of all bases, with the columns that their type has in a schema.
+    """Return the given entities as they are in the merge of all bases, with the columns that their type has in `ir`.
 
     Entities that differ between the bases are omitted.
     """
@@ -89,7 +89,7 @@ def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKe
 
 @dataclass(frozen=True, slots=True)
 class _BaseTable:
-    """Some entities of a type in the bases of a merge, with the columns of the merged rows."""
+    """Selected entities of one type in the bases of a merge, read with the columns that the type has in `ir`."""
 
     merge_inputs: MergeInputs
     ir: SchemaIR
@@ -98,7 +98,7 @@ class _BaseTable:
     granularity: Granularity
 
     def merged_rows(self, commit_ids: tuple[str, ...]) -> _BaseRows:
-        """Return the rows of the entities in the merge of the given commits."""
+        """Return the selected entities' rows in the merge of the given commits, and the ids of uncertain entities."""
         merged_rows = self._rows_at(commit_ids[0])
         uncertain_ids: frozenset[str] = frozenset()
         ancestors = self._ancestors_of(commit_ids[0])
@@ -146,7 +146,7 @@ def _merge_rows(
 
 
 def find_rows(snapshot: Snapshot, ir: SchemaIR, table_key: TableKey, condition: Mapping[str, pa.Array]) -> pa.Table:
-    """Return a snapshot's entities of a type, converted to the columns that the type has in a schema."""
+    """Return a snapshot's entities of one type, converted to the columns that the type has in the given schema."""
     transition = find_transition(snapshot.schema.ir, ir, table_key)
     if transition is None or transition.old_key not in snapshot.tables:
         return row_schema(table_schema(ir, type_for_key(ir.catalog, table_key))).empty_table()
@@ -180,7 +180,7 @@ def _ids_of_both(first_rows: pa.Table, second_rows: pa.Table) -> pa.Array:
 
 
 def copy_columns(rows: pa.Table, source_rows: pa.Table, column_names: Iterable[str]) -> pa.Table:
-    """Copy some columns of the same entities from other rows; entities missing from the other rows get nulls."""
+    """Copy columns from `source_rows`, matching entities by id; entities missing from `source_rows` get nulls."""
     positions = pc.index_in(rows["id"].combine_chunks(), value_set=source_rows["id"].combine_chunks())
     for column_name in column_names:
         column_index = rows.schema.get_field_index(column_name)

@@ -115,7 +115,7 @@ def _plan_replay(
     base_and_changed: tuple[Snapshot, Snapshot],
     request: MergeRequest,
 ) -> MergeReport:
-    """Plan the effect of a change between two snapshots on one version of the branch."""
+    """Plan how the change between two snapshots applies to one version of the branch."""
     base_snapshot, changed_snapshot = base_and_changed
     target_snapshot = manifest_snapshot(target_branch.store, target_branch, manifest)
     if request.if_commit is not None and target_snapshot.commit_id != request.if_commit:
@@ -137,7 +137,7 @@ def _plan_replay(
 def _make_publish_plan(
     kind: ReplayKind, report: MergeReport, txn: WriteTxn, commit_details: Mapping[str, Any]
 ) -> PublishPlan | None:
-    """Return the publish plan, which requires that the compared rows have not changed."""
+    """Return a plan that requires that the compared rows have not changed, or None if there is nothing to publish."""
     if report.outcome == "conflict":
         raise MergeConflict(conflicts=report.conflicts, hint=_CONFLICT_HINTS[kind])
     if report.outcome == "already_up_to_date" or report.plan is None:
@@ -150,7 +150,7 @@ def _make_publish_plan(
 
 
 def _require_compared_rows(txn: WriteTxn, table_delta: TableDelta) -> SameLookupResult:
-    """Require that the branch still has the rows that were compared."""
+    """Return the requirement that the compared rows of the branch have not changed."""
     table = txn.table(table_delta.table_key)
     table_entry = txn.base.state.tables[table_delta.table_key]
     ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])

@@ -1,4 +1,4 @@
-"""The tables of a replay across schema changes, which express two past states in the schema of the branch.
+"""The tables of a replay across schema changes: two past states, expressed in the schema of the branch.
 
 The schema of the branch does not change. A replay fails if it would write rows that this schema cannot express; the
 error names the responsible schema change.
@@ -36,7 +36,7 @@ _REFUSAL_HINT = (
 
 
 def align_replay(merge_inputs: MergeInputs) -> "ReplayedTables | None":
-    """Return the tables of a replay in the target's schema, or None if all states have that schema.
+    """Return the tables of a replay in the target's schema, or None if all states already have that schema.
 
     Raises `SchemaMismatch` if the replay changes entities of a type that the target does not have.
     """

@@ -78,7 +78,7 @@ def _plan_reset(branch: BranchState, restored_snapshot: Snapshot, request: Merge
 
 
 def _restored_entry(head_snapshot: Snapshot, restored_snapshot: Snapshot, table_key: TableKey) -> TableEntry:
-    """Return the table entry with which the branch references a past version of a table again."""
+    """Return the table entry that makes the branch reference a past version of a table again."""
     current, restored = head_snapshot.table_entry(table_key), restored_snapshot.table_entry(table_key)
     if restored.location in head_snapshot.schema.erased_directories:
         raise dropped_history_error(table_key, restored_snapshot.commit_id)
@@ -118,7 +118,7 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
 def _unrecorded_checksums(
     txn: WriteTxn, retained_by: BranchState, entries: Collection[TableEntry]
 ) -> Mapping[str, FileChecksum]:
-    """Return the checksums of restored files that are recorded only in another branch's log.
+    """Return the checksums of those restored files whose checksums only another branch's log records.
 
     The other branch may be deleted later, along with its log.
     """

@@ -92,7 +92,7 @@ class AlignedTables:
         return len(contents) > 1
 
     def restored_rows(self, table_key: TableKey) -> pa.Table:
-        """Return the target's rows with restored values of properties that the target has dropped since the base."""
+        """Return the target's rows in which the merge restores values of dropped properties, with these values."""
         merged = self.merged
         restored_columns = merged.restored_columns.get(table_key, frozenset())
         if not restored_columns:
@@ -116,7 +116,7 @@ def _all_rows(state: TypeState) -> pa.Table:
 def aligned_target_rows(
     merge_inputs: MergeInputs, merged: MergedSchema, table_key: TableKey, entity_ids: pa.Array
 ) -> pa.Table:
-    """Return entities of the target, in the columns of the merged schema."""
+    """Return the given entities of the target, with the columns of the merged schema."""
     transition = merged.our_transitions.get(table_key)
     if transition is None:
         return merged_row_schema(merged.ir, table_key).empty_table()
@@ -125,7 +125,7 @@ def aligned_target_rows(
 
 
 def merged_row_schema(merged_ir: SchemaIR, table_key: TableKey) -> pa.Schema:
-    """Return the Arrow schema that a type's rows have in changes."""
+    """Return the Arrow schema of a merged type's rows."""
     return row_schema(table_schema(merged_ir, type_for_key(merged_ir.catalog, table_key)))
 
 
@@ -140,9 +140,9 @@ def _aligned_changes(
     merged_ir: SchemaIR,
     table_key: TableKey,
 ) -> TableChanges:
-    """Return a side's changes since the base, in the columns of the merged schema.
+    """Return a side's changes since the base, with the columns of the merged schema.
 
-    If the side dropped a property that the merged schema has, this is not a change: its rows keep the base's values.
+    Dropping a property that the merged schema keeps does not count as a change: the side's rows keep the base's values.
     """
     side_snapshot, transition = side
     if transition is None:
@@ -186,7 +186,7 @@ def compare_in_schema(
     keeps_dropped: bool = False,
     only_ids: pa.Array | None = None,
 ) -> TableChanges:
-    """Return the changes to a type between two states, in the columns that the type has in a third schema.
+    """Return the changes to a type between two states, with the columns that the type has in a third schema.
 
     With `keeps_dropped`, new rows keep the old values of properties that the new state does not have. `refuse` returns
     the error for a value that does not fit the third schema.
@@ -212,7 +212,7 @@ def compare_in_schema(
 
 
 def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
-    """Return rows of a state with the columns of the third schema."""
+    """Convert rows of a state to the columns of the third schema."""
     snapshot, transition = state
     property_name = transition.find_obstacle(rows)
     if property_name is not None:
@@ -222,7 +222,7 @@ def convert_rows(state: TypeState, rows: pa.Table, refuse: Refuse) -> pa.Table:
 
 @dataclass(slots=True)
 class AlignedLookup:
-    """A lookup in the target's tables by columns of the merged schema; it also returns these columns."""
+    """A lookup in the target's tables that accepts and returns columns of the merged schema."""
 
     lookup: RecordingLookup
     merged: MergedSchema
@@ -261,7 +261,7 @@ class AlignedLookup:
         return aligned.select([*columns, *(ROW_ID_COLUMNS if with_row_ids else ())])
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return columns of the merged schema for all rows of the target."""
+        """Return the given columns of the merged schema for all rows of the target."""
         transition = self.merged.our_transitions.get(table_key)
         if transition is None:
             return empty_answer(merged_row_schema(self.merged.ir, table_key), columns)

@@ -1,7 +1,7 @@
-"""Conflict resolution by choosing one side for all conflicts or for some kinds or types, or by a custom function.
+"""Conflict resolution by strategy: one side for all conflicts or for some kinds or types, or a custom function.
 
-Choosing a side for a conflict chooses that side for every entity involved. For example, an edge whose node
-was deleted is either also deleted or restores the node, and of two entities with the same unique
+Choosing a side for a conflict chooses that side for every entity involved. For example, if one side deleted a node and
+the other side added an edge to it, either both are deleted or both are kept. Of two entities with the same unique
 value, the chosen side's entity is kept. Anything that still breaks a rule remains a conflict.
 """
 
@@ -40,7 +40,7 @@ _MAX_ROUNDS = 16  # resolving a conflict may uncover another one
 
 
 def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
-    """Check the names in a strategy and return it; `type_names` are the types of the schema."""
+    """Check the names in a strategy and return the strategy; `type_names` must contain all types of the schema."""
     if strategy is None or callable(strategy):
         return strategy
     if isinstance(strategy, str):
@@ -66,7 +66,7 @@ def describe_strategy(strategy: Strategy) -> Any:
 
 
 def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAnswer:
-    """Return a strategy's decision about a conflict, or None to leave it open; kinds take precedence over types."""
+    """Return a strategy's decision about a conflict, or None if it remains open; kinds take precedence over types."""
     if strategy is None or isinstance(strategy, str):
         return strategy
     if callable(strategy):
@@ -110,7 +110,7 @@ def _record_values(
     detected: DetectedConflict,
     values: Mapping[str, Any],
 ) -> bool:
-    """Record values for a conflict's entity; return False if the entity was already decided as a whole."""
+    """Record the values chosen for a conflict's entity; return False if the entity was already decided as a whole."""
     entity_key = detected.involved_entities[0]
     earlier = decisions.get(entity_key)
     if earlier is not None and not isinstance(earlier, PropertyChoices):
@@ -122,7 +122,7 @@ def _record_values(
 def _record_side(
     planner: MergePlanner, decisions: dict[EntityKey, Decision], detected: DetectedConflict, side: Choice
 ) -> bool:
-    """Record a side for a conflict's entities; return whether this resolves anything new."""
+    """Record the side chosen for a conflict's entities; return whether this resolves anything new."""
     decides_more = False
     for entity_key in detected.involved_entities:
         table_key, entity_id = entity_key
@@ -157,7 +157,7 @@ def _row_with_values(
     earlier: PropertyChoices | None,
     property_values: Mapping[str, Any],
 ) -> pa.Table:
-    """Return the entity with the given values; other values are merged, or taken from the target's row if it exists."""
+    """Return the merged row of a conflict's entity, with the given values assigned."""
     table_key, entity_id = detected.involved_entities[0]
     entity_type = type_for_key(planner.catalog, table_key)
     row = planner.table_sides(table_key).merged_row(entity_id, earlier.side_by_column if earlier is not None else None)

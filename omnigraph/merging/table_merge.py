@@ -1,8 +1,7 @@
-"""One table of a merge: the changes of each side since the base, and how they are combined.
+"""One table of a merge: the changes that each side made since the base, and how these changes are combined.
 
-An entity that one side changed is taken from that side. An entity that both sides changed in the
-same way is kept unchanged. An entity that they changed differently is contested. This module reads
-no tables.
+An entity that one side changed is taken from that side. An entity that both sides changed in the same way needs no
+merging. An entity that the sides changed differently is contested. This module reads no tables.
 """
 
 from collections.abc import Iterator, Mapping
@@ -83,7 +82,7 @@ class TableSides:
         return self._combined_updates[2]
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
-        """Return the changes made only by the other side: rows to add, rows to replace and ids to remove."""
+        """Return the changes to take from the other side: rows to add, rows to replace and ids to remove."""
         their_changes = self.theirs
         inserted_rows = _rows_without_ids(their_changes.inserted, self.shared_ids)
         updated_rows = _rows_without_ids(their_changes.updated_after, self.shared_ids)
@@ -91,7 +90,10 @@ class TableSides:
         return inserted_rows, pa.concat_tables([updated_rows, self.combined_rows]), deleted_ids
 
     def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
-        """Return an entity's row on a side if either side changed the entity, or None if that side does not have it."""
+        """Return an entity's row on one side.
+
+        The result is None if that side does not have the entity, or if neither side changed it.
+        """
         side_changes, opposite_changes = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
         for table in (side_changes.inserted, side_changes.updated_after):
             row = find_row(table, entity_id)
@@ -108,11 +110,11 @@ class TableSides:
         return self.ours if side == "ours" else self.theirs
 
     def is_deleted_on(self, side: Choice, entity_id: str) -> bool:
-        """Return whether a side deleted an entity of the base."""
+        """Return whether a side deleted an entity that the base contains."""
         return self.base_row(entity_id) is not None and self.row_on(side, entity_id) is None
 
     def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
-        """Return edges of the given nodes that one side deleted and the other left unchanged."""
+        """Return the edges at the given nodes that one side deleted and the other side left unchanged."""
         deleted_rows = self.changes_of(side).deleted
         opposite_changes = self.changes_of("theirs" if side == "ours" else "ours")
         at_nodes = [
@@ -122,21 +124,24 @@ class TableSides:
         return deleted_rows.filter(pc.and_(pc.or_(*at_nodes), unchanged_opposite))
 
     def versions_of(self, entity_id: str) -> EntityRows:
-        """Return an entity's rows in the base, on our side and on theirs, if either side changed the entity."""
+        """Return the base row, our row and their row of an entity that either side changed."""
         contested = self.contested_entities.get(entity_id)
         if contested is not None:
             return contested.base, contested.ours, contested.theirs
         return self.base_row(entity_id), self.row_on("ours", entity_id), self.row_on("theirs", entity_id)
 
     def merges_properties(self, entity_id: str) -> bool:
-        """Return whether an entity's properties are merged one by one, because all three versions have the entity."""
+        """Return whether an entity's properties are merged one by one.
+
+        This requires that all three versions have the entity.
+        """
         return self.granularity == "property" and all(row is not None for row in self.versions_of(entity_id))
 
     def merged_row(self, entity_id: str, side_by_column: Mapping[str, Choice] | None = None) -> pa.Table | None:
-        """Return an entity merged in the same way as in `merged_rows`.
+        """Return an entity merged as in `merged_rows`.
 
-        If the properties of the entity are not merged one by one, our row is returned, or their row if our side has
-        none.
+        If the entity's properties are not merged one by one, our row is returned or, if our side does not have the
+        entity, their row.
         """
         if self.merges_properties(entity_id):
             return self.merged_rows({entity_id: side_by_column or {}})[entity_id].row
@@ -144,9 +149,10 @@ class TableSides:
         return our_row if our_row is not None else their_row
 
     def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, MergedRow]:
-        """Return entities with the chosen sides' values and with both sides' changes to other properties.
+        """Return entities that combine the chosen sides' values with both sides' changes to other properties.
 
-        Conflicting properties without a choice take our value. All entities must be merged property by property.
+        Conflicting properties without a choice take our value. Every entity must be one whose properties are merged one
+        by one.
         """
         versions = [self.versions_of(entity_id) for entity_id in side_by_column]
         if not versions:
@@ -176,7 +182,7 @@ class TableSides:
         )
 
     def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity's base row if either side changed the entity."""
+        """Return an entity's base row if either side changed the entity, otherwise None."""
         base_tables = (
             base_table
             for changes in (self.ours, self.theirs)
@@ -202,7 +208,7 @@ class TableSides:
 
     @cached_property
     def _combined_updates(self) -> tuple[pa.Table, list[ContestedEntity], int]:
-        """The combined rows, contested entities and number of combined values for entities that both sides updated."""
+        """For entities that both sides updated: combined rows, contested entities and the number of combined values."""
         base_rows, our_rows, their_rows = self._updated_by_both()
         our_rows, their_rows = our_rows.combine_chunks(), their_rows.combine_chunks()
         changed_by_them, changed_by_us, clashing = {}, {}, {}
@@ -287,7 +293,7 @@ def changed_ids(changes: TableChanges) -> pa.Array:
 
 
 def find_row(table: pa.Table, entity_id: str) -> pa.Table | None:
-    """Return an entity's row in a table sorted by id, or None if it is absent."""
+    """Return an entity's row, or None if it is absent; the table must be sorted by id."""
     id_column = table["id"]
     lower, upper = 0, len(id_column)
     encoded_id = entity_id.encode()
@@ -310,7 +316,7 @@ def _contested_update(
 
 
 def _pick_values(our_rows: pa.Table, their_rows: pa.Table, take_theirs: dict[str, Any]) -> pa.Table:
-    """Replace some values of our rows with theirs, column by column."""
+    """Return our rows with the values selected by `take_theirs` replaced by theirs, column by column."""
     row_count, columns = our_rows.num_rows, []
     for column_name in our_rows.column_names:
         both_values = pa.concat_arrays(

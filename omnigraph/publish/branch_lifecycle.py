@@ -76,7 +76,7 @@ def create_branch(
 
 
 def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> BranchState:
-    """Request the verdict, then create the branch or tag of the intent, or return it if it already exists."""
+    """Request the intent's verdict, then create the branch or tag, or return it if it already exists."""
     branch_state = branch_state_of(store, intent.facts["name"], _created_ulid(intent))
     with failures_with_effect("unknown"):
         if intents.decide(store, intent, "publish") != "publish":
@@ -86,7 +86,7 @@ def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number
 
 
 def ref_directory(intent: Intent) -> str:
-    """Return the directory for the ref of the branch or tag that an intent creates."""
+    """Return the ref directory for the branch or tag that an intent creates."""
     return layout.TAGS if intent.operation == TAG_CREATE else layout.REFS
 
 
@@ -133,7 +133,7 @@ def _discard_creation(store: Store, intent: Intent) -> None:
 
 
 def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: str) -> BranchState:
-    """Return the branch if its ref shows that another process created it after the intent ended or was discarded."""
+    """Return the branch if its ref shows that another process completed the creation; otherwise raise an error."""
     with suppress(NotFound):
         if refs.find_ref(store, branch_state.name, directory).ulid == branch_state.ulid:
             return branch_state
@@ -194,7 +194,7 @@ def forked_state(intent: Intent, state: GraphState, ref_number: int) -> GraphSta
 
 
 def publish_name(store: Store, intent: Intent, ref_number: int) -> None:
-    """Create the ref for a manifest that has been written; a crash before this point leaves only garbage."""
+    """Create the ref for a manifest that has already been written; a crash before this point leaves only garbage."""
     branch_name, parent_branch, fork_commit_id = (intent.facts["name"], intent.branch, intent.base_commit)
     ref = Ref(branch_name, _created_ulid(intent), ref_number, parent_branch, fork_commit_id, ref_directory(intent))
     if intent.operation == TAG_CREATE:
@@ -263,7 +263,7 @@ def _created_ulid(intent: Intent) -> str:
 def arm_creation(
     store: Store, source_branch: BranchState, commit_id: str | None, build_intent: IntentFactory
 ) -> tuple[Intent, GraphState]:
-    """Arm an intent and return it with the state that it protects, even if the source branch moves on."""
+    """Arm an intent and return it with the state that it protects, even if the source branch keeps advancing."""
     for attempt in range(_MAX_FORK_ATTEMPTS):
         base_manifest = source_branch.last_known()
         intent = build_intent(commit_id or base_manifest.state.head.commit_id)
@@ -276,7 +276,7 @@ def arm_creation(
 
 
 class _SourceMovedError(Exception):
-    """The source branch moved after its state was read and before the intent was armed."""
+    """The source branch advanced after its state was read and before the intent was armed."""
 
 
 def _branch_intent(branch_name: str, source_branch: BranchState, commit_id: str, actor: str | None) -> Intent:

@@ -26,7 +26,7 @@ _MAX_COMPARISONS = 8  # commits whose changes are compared with the conflicting 
 def find_conflicting_commit(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, entity_ids: Collection[str] = ()
 ) -> Commit | None:
-    """Return the newest commit that changed one of these entities or, if there is none, the type."""
+    """Return the newest commit that changed one of these entities or, failing that, any entity of the type."""
     try:
         changes_to_table = list(_commits_of_step(txn, table_key, step))
         for commit, older_entry, newer_entry in islice(changes_to_table, _MAX_COMPARISONS) if entity_ids else ():

@@ -1,7 +1,7 @@
 """Recognise a repeated write by its idempotency key.
 
 Each attempt looks up the key in the branch state, so a repeated write that races with the original
-is also recognised. At most 4,096 first-parent commits of the last 24 hours are searched. A write
+is also recognised. At most 4,096 first-parent commits from the last 24 hours are searched. A write
 without a key needs no lookup.
 """
 
@@ -33,7 +33,7 @@ def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetada
 
 
 def find_commit_by_key(store: Store, state: GraphState, key: str) -> Commit | None:
-    """Return the commit that was written under a key, regardless of its request."""
+    """Return the commit that any request has written under an idempotency key, or None if there is none."""
     oldest_time, expired_in_a_row = clock_and_ids.now_micros() - _WINDOW_MICROS, 0
     first_parents = HistoryLog(store, state).first_parents(state.head.commit_id)
     for commit in islice(first_parents, _MAX_COMMITS):

@@ -176,7 +176,7 @@ def _verify_first_manifest(store: Store, state: GraphState, error: Exception) ->
 
 
 def _missing_manifest_error(store: Store, error: Exception) -> OmnigraphError:
-    """Return the error for a missing manifest; unless the store is a local disk, the manifest may still appear later.
+    """Return the error for a missing manifest, which may still appear later unless the store is a local disk.
 
     The claim can be released, because only one first manifest can exist: one that arrives late or
     one from another init.

@@ -1,9 +1,9 @@
 """Intents, which record what a long operation is about to do and are written before it starts.
 
-This module owns how intents are armed, leased, confirmed, decided by a single verdict, removed and listed. An intent
-protects what it refers to from cleanup, and lets other processes finish or discard the operation
-if its owner dies. No operation waits for an intent, and an unreadable intent does not block other
-operations.
+This module manages the whole life of intents, which are armed, leased, confirmed, decided by a single verdict, listed,
+and finally removed. An intent protects the data that it references from cleanup, and allows other processes to finish
+or discard the operation if the owner dies. No operation waits for an intent, and an unreadable intent does not block
+other operations.
 """
 
 import logging
@@ -25,7 +25,7 @@ _log = logging.getLogger("omnigraph")
 LEASE_DURATION = timedelta(seconds=60)  # measured in store time
 RENEWAL_SECONDS = 20.0  # seconds
 INTENT_PARTS = ("json", "confirmed", "lease", "verdict")
-# The parts that cause recovery to skip an intent, because it cannot be resolved or needs a newer release.
+# If one of these parts exists, recovery skips the intent because it cannot be resolved or needs a newer release.
 SET_ASIDE_PART, NEWER_PART = MARKER_PARTS = ("set_aside", "newer")
 
 Verdict = Literal["publish", "discard"]
@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PendingIntent:
-    """An intent, with the store times at which it was armed and its lease was last renewed."""
+    """A readable intent, with the times (by the store's clock) at which it was armed and last known to be alive."""
 
     intent: Intent
     alive_at: datetime
@@ -67,7 +67,7 @@ class PendingIntent:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableIntent:
-    """An unreadable intent, and the reason why it cannot be read.
+    """An intent that cannot be read, with the error that explains why.
 
     The error shows whether the intent is damaged, was written by a newer release, or may become
     readable later.
@@ -81,10 +81,10 @@ class UnreadableIntent:
 
 @dataclass(frozen=True, slots=True)
 class SetAsideIntent:
-    """An intent that recovery could not resolve and that it skips until an operator decides.
+    """An intent that recovery could not resolve and now skips until an operator intervenes.
 
-    `needs` lists what a release must support to resolve the intent; such a release resolves it
-    automatically.
+    `needs` lists what a release must support to resolve the intent. A release that supports all of it resolves the
+    intent automatically.
     """
 
     listed_intent: PendingIntent | UnreadableIntent
@@ -103,7 +103,7 @@ class SetAsideIntent:
         return self.listed_intent.intent if isinstance(self.listed_intent, PendingIntent) else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the operation in the form in which it is displayed; members that cannot be read are null."""
+        """Return the operation as JSON for display, with null for members that cannot be read."""
         intent = self.intent
         return {
             "operation_id": self.id,
@@ -118,9 +118,10 @@ class SetAsideIntent:
 
 
 def arm(store: Store, intent: Intent) -> None:
-    """Write an intent; its creation time in the store is the start of its first lease.
+    """Write an intent, whose first lease starts when the store creates the file.
 
-    A failure has no effect, because an intent that was neither confirmed nor decided is never executed.
+    A failed call has no effect on the graph, because an intent that was neither confirmed nor decided is never
+    executed.
     """
     try:
         with as_storage_errors("none"):
@@ -133,12 +134,12 @@ def arm(store: Store, intent: Intent) -> None:
 
 
 def renew(store: Store, intent: Intent) -> None:
-    """Renew the lease to show that the owner is alive."""
+    """Renew an intent's lease to show that the owner is still alive."""
     store.objects.write_lease(layout.intent_name(intent.id, "lease"), {"nonce": clock_and_ids.new_nonce()})
 
 
 def confirm(store: Store, intent: Intent, staged_plan: Mapping[str, Any]) -> None:
-    """Store the staged plan; from this point on, any process can finish the operation."""
+    """Store the staged plan. From this point on, any process can finish the operation."""
     confirmation_file = layout.intent_name(intent.id, "confirmed")
     if not store.objects.create_json(confirmation_file, staged_plan):
         raise StorageError(f"intent {intent.id} was already confirmed", kind="precondition")
@@ -152,7 +153,8 @@ def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
 def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
     """Request a verdict and return the first one recorded, or None if the intent has ended.
 
-    The intent is looked up again afterwards, because a removed verdict could be created again.
+    After the verdict is written, the intent is looked up again. If the intent is gone, it had already ended and its
+    verdict had been removed, so the new verdict is removed as well.
     """
     verdict_file = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = requested_verdict
@@ -168,10 +170,10 @@ def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict 
 
 
 def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) -> None:
-    """Remove the files of an intent that was decided and executed: the intent first, and its verdict last.
+    """Remove the files of a completed intent: the intent itself first, and its verdict last.
 
-    The work is already done, so a failure is only logged; the next time the graph is opened, the remaining files are
-    removed.
+    The work is already done, so a failure is only logged. Any remaining files are removed the next time the graph is
+    opened for writing.
     """
     try:
         for part in INTENT_PARTS:
@@ -183,10 +185,10 @@ def retire(store: Store, intent: Intent, parts: Sequence[str] = INTENT_PARTS) ->
 
 @dataclass(frozen=True, slots=True)
 class IntentListing:
-    """The result of a listing: intents, and parts whose intent no longer exists.
+    """The result of listing the intents of a graph.
 
-    `unreadable` contains unreadable intents that are not set aside; `foreign_files` are files written by other
-    programs.
+    `leftovers` are parts whose intent no longer exists, `unreadable` contains the unreadable intents that have not been
+    set aside, and `foreign_files` are files written by other programs.
     """
 
     pending: tuple[PendingIntent, ...]
@@ -197,9 +199,9 @@ class IntentListing:
 
 
 def list_intents(store: Store) -> IntentListing:
-    """List all intents and leftover parts, with a single request if there are none.
+    """List all intents and leftover parts. An empty listing takes a single request.
 
-    Unreadable intents are included in the result; only a failed listing raises an error.
+    Unreadable intents are included in the result, so only a failed listing raises an error.
     """
     files_by_name = {stored_file.name: stored_file for stored_file in store.objects.list(layout.INTENTS)}
     parsed_names = {file_name: layout.parse_intent_name(file_name) for file_name in files_by_name}
@@ -241,7 +243,7 @@ def list_intents(store: Store) -> IntentListing:
 
 
 def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_time: datetime) -> None:
-    """Remove old parts whose intent no longer exists; such parts have no effect."""
+    """Remove leftover parts that are older than a lease and whose intent no longer exists."""
     for leftover in leftovers:
         if (
             abs(current_time - leftover.modified) > LEASE_DURATION
@@ -251,7 +253,7 @@ def sweep_leftovers(store: Store, leftovers: Sequence[ListedObject], current_tim
 
 
 def set_aside_files(store: Store) -> list[ListedObject]:
-    """Return all files of intents that were set aside; a copy of the graph includes them."""
+    """Return all files of intents that were set aside, so that a copy of the graph can include them."""
     intent_files = store.objects.list(layout.INTENTS)
     stems = {intent_file.name: intent_file.name.rpartition(".")[0] for intent_file in intent_files}
     set_aside_stems = {stem for file_name, stem in stems.items() if file_name.rpartition(".")[2] in MARKER_PARTS}
@@ -259,7 +261,7 @@ def set_aside_files(store: Store) -> list[ListedObject]:
 
 
 def _find_marker(intent_ulid: str, file_names: Container[str]) -> str | None:
-    """Return the part that sets an intent aside, or None if the intent is not set aside."""
+    """Return the marker part that sets an intent aside, or None if there is no marker."""
     marker_parts = (part for part in MARKER_PARTS if layout.intent_name(intent_ulid, part) in file_names)
     return next(marker_parts, None)
 
@@ -275,7 +277,7 @@ def _intent_file(part_file: str) -> str:
 def _read_intent(
     store: Store, intent_ulid: str, files_by_name: Mapping[str, ListedObject]
 ) -> PendingIntent | UnreadableIntent | None:
-    """Read a listed intent; return None if its owner removed it after the listing."""
+    """Read a listed intent, or return None if its owner has removed it since the listing."""
     intent_file = layout.intent_name(intent_ulid)
     armed_at = files_by_name[intent_file].modified
     lease_file = files_by_name.get(layout.intent_name(intent_ulid, "lease"))
@@ -293,7 +295,7 @@ def _read_intent(
 
 
 def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str) -> SetAsideIntent:
-    """Read the reason why an intent was set aside; even a damaged marker sets an intent aside."""
+    """Read why an intent was set aside. An intent with a damaged marker still counts as set aside."""
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:
@@ -308,7 +310,7 @@ def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, 
 
 
 def store_time(store: Store) -> datetime:
-    """Return the current time by the store's clock; ages are computed only from store times."""
+    """Return the current time by the store's clock. Ages must be computed from store times only."""
     tick_file = f"{layout.INTENTS}/clock-{clock_and_ids.new_ulid()}.tick"
     store.objects.create_bytes(tick_file, b"")
     try:
@@ -322,7 +324,7 @@ def store_time(store: Store) -> datetime:
 def is_expired(listed_intent: PendingIntent | UnreadableIntent, current_time: datetime) -> bool:
     """Return whether the owner has not renewed the lease for a full lease period.
 
-    A lease with a time in the future is ignored, because the store's clock was set back or the file
-    time was changed. A live owner renews its lease according to the current clock.
+    A lease that was renewed more than one lease period in the future has also expired: the store's clock was set back,
+    or the file time was changed. An owner that is still alive soon renews its lease at the current time.
     """
     return abs(current_time - listed_intent.alive_at) > LEASE_DURATION

@@ -1,8 +1,8 @@
-"""The record of a long operation and its stored form.
+"""The data class for a long operation, and its stored form.
 
-This module owns the members of an intent, rejects records that this release cannot read, and does
-no I/O. If an operation needs more than publishing its plan, `SCHEMA_VERSION` must be raised, so
-older releases keep the operation until a newer release resolves it.
+This module owns the members of an intent, rejects records that this release cannot read, and does no I/O. If a new kind
+of operation requires more than publishing its plan, increment `SCHEMA_VERSION`, so that older releases leave the
+operation alone until a newer release resolves it.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,10 @@ _MEMBER_TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 class NewerReleaseError(StorageError):
-    """An operation written by a newer release; `needs` lists what a release must support to resolve it."""
+    """The operation was written by a newer release.
+
+    `needs` lists what a release must support to resolve the operation.
+    """
 
     code = "StorageError"
     kind = "configuration"
@@ -41,7 +44,7 @@ class NewerReleaseError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A long operation.
+    """A long operation, as recorded before it starts.
 
     `commit_id` is the commit that the operation will publish (None for a branch creation), and `created_ulid` is the
     ULID of the branch or tag that it will create. `facts` contains the data that this kind of operation needs to
@@ -62,7 +65,7 @@ class Intent:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the intent in its stored form; all paths in it are relative to the root."""
+        """Return the intent in its stored form, in which all paths are relative to the root."""
         return {
             "schema_version": SCHEMA_VERSION,
             "operation_id": self.id,
@@ -121,7 +124,7 @@ def newer_release_error(operation_id: object, **needs: Any) -> NewerReleaseError
 
 
 def damaged_record_error(record_name: str) -> StorageError:
-    """Return the error for a record whose content differs from what was written."""
+    """Return the error for a record that is damaged."""
     message = f"{record_name}, the record of an unfinished operation, is damaged; the file was kept"
     hint = "restore the file from a copy, then retry; or drop the operation"
     return StorageError(message, kind="permanent", effect="none", hint=hint)

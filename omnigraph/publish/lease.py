@@ -1,7 +1,7 @@
-"""The lease of a long operation, which a background thread renews while the work runs.
+"""Keep the lease of a long operation alive from a background thread while the work runs.
 
-A lease that cannot be renewed does not end the operation by itself. The owner keeps trying until it
-requests the verdict, which shows whether the operation was discarded.
+A failure to renew the lease does not end the operation. The owner keeps trying until it requests the verdict, which
+shows whether the operation was discarded in the meantime.
 """
 
 import logging
@@ -26,7 +26,7 @@ def keep_lease_alive(store: Store, intent: Intent) -> AbstractContextManager[Non
 
 @contextmanager
 def renew_periodically(renew: Callable[[], None], lease_name: str, interval: float) -> Iterator[None]:
-    """Call `renew` every `interval` seconds while the block runs; failures are only logged."""
+    """Call `renew` every `interval` seconds while the block runs. Failures are only logged."""
     stopped = threading.Event()
 
     def renew_until_stopped() -> None:

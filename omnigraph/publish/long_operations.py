@@ -1,8 +1,7 @@
 """Run long operations: stage under an intent, confirm, request the verdict, and publish.
 
-This module owns the life cycle of an operation that may outlive its process. A confirmed plan is
-published exactly once, by its owner or by recovery. If the plan cannot be published, a refusal is
-logged.
+This module owns the life cycle of an operation that may outlive its process. A confirmed plan is published exactly
+once, by its owner or by recovery. If the plan cannot be published, a refusal is recorded in the commit log instead.
 """
 
 import logging
@@ -48,9 +47,9 @@ def publish_long_operation(
     table_keys: tuple[TableKey, ...] = (),
     intent_facts: Mapping[str, Any] | None = None,
 ) -> Commit | None:
-    """Stage a long operation under the protection of an intent, and publish it once.
+    """Stage a long operation under the protection of an intent, and publish it exactly once.
 
-    `intent_facts` are additional members of the intent; a merge, for example, uses them to record its source.
+    `intent_facts` are additional data to record in the intent. For example, a merge records its source there.
 
     Raises `RecoveryRequired` if the store failed after the operation was confirmed but before it was
     published. The next writer that opens the graph then publishes the operation.
@@ -78,9 +77,9 @@ def finish_confirmed(
 ) -> Commit:
     """Publish a confirmed operation; if that is impossible, publish a refusal and raise the cause.
 
-    `on_resolved` is called before the intent is removed, with the outcome that the log records
-    (`finished`, `refused`, or, on a deleted branch, `discarded`). If the branch is too busy,
-    the outcome stays undecided and the intent remains.
+    `on_resolved` is called with the recorded outcome before the intent is removed. The outcome is `finished` or
+    `refused`, or `discarded` if the branch was deleted. If the branch is too busy, `ConcurrentCommit` is raised, and
+    the intent remains so that the operation can be finished later.
     """
     publish_result: Commit | ClientError | None
     try:
@@ -104,10 +103,10 @@ def finish_confirmed(
 
 
 def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
-    """Publish a refusal under the same commit id, so the plan is never published later.
+    """Publish a refusal under the intent's commit id, so that its plan can never be published later.
 
-    Returns the commit in the log, which another process may have published, or None if the branch
-    was deleted.
+    Returns the commit that the log now contains under this id, possibly published by another process, or None if the
+    branch was deleted.
     """
     refusal_metadata = CommitMetadata(actor=intent.actor)
     with suppress(ReadSetConflict):  # the branch was deleted, so nothing can be published there any more
@@ -120,7 +119,7 @@ def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
 
 
 def find_intent_commit(store: Store, state: GraphState, intent: Intent) -> Commit | None:
-    """Find an intent's commit in a log, where it can only be newer than the intent's base."""
+    """Find an intent's commit in the log, searching only the commits after the intent's base."""
     for commit in HistoryLog(store, state).first_parents(state.head.commit_id):
         if commit.id == intent.commit_id:
             return commit
@@ -135,12 +134,12 @@ def _publish_intent(
     load_plan: ConfirmedPlanFactory,
     commit_metadata: CommitMetadata | None = None,
 ) -> Commit | None:
-    """Publish with the intent's commit id and creation time, unless the commit is already in the base's log."""
+    """Publish a plan with the intent's commit id and creation time, unless the log already contains the commit."""
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:
         if find_intent_commit(txn.store, txn.base.state, intent) is not None:
             return None
-        # The intent protects the plan's files, even if a cleanup ran in the meantime.
+        # The intent has protected the plan's files, even if a cleanup ran in the meantime.
         plan = replace(load_plan(txn), protected_by_intent=True)
         _check_still_applies(plan, txn, intent)
         return plan
@@ -159,7 +158,7 @@ def _check_still_applies(plan: PublishPlan, txn: WriteTxn, intent: Intent) -> No
 
 
 def commit_metadata_of(intent: Intent) -> CommitMetadata:
-    """Return the commit metadata of a stored operation."""
+    """Return the commit metadata that an intent recorded."""
     facts = intent.facts
     return CommitMetadata(intent.actor, intent.message, facts.get("key"), facts.get("request"))
 
@@ -189,7 +188,7 @@ def _build_intent(
 def _stage_and_confirm(
     branch_state: BranchState, base_manifest: LoadedManifest, intent: Intent, stage_plan: PlanStager
 ) -> PublishPlan | None:
-    """Stage and confirm the operation; any failure discards the intent."""
+    """Stage and confirm the operation. On any failure, discard the intent."""
     try:
         missing_files_explained = report_missing_files(branch_state.store, lambda: base_manifest.state.tables)
         with missing_files_explained, as_storage_errors("none"), keep_lease_alive(branch_state.store, intent):
@@ -209,7 +208,10 @@ def _stage_and_confirm(
 
 
 def _try_discard(store: Store, intent: Intent) -> bool:
-    """Discard a failed operation; if this also fails, its lease expires and recovery decides."""
+    """Try to discard a failed operation.
+
+    If the discard fails as well, the lease expires and recovery decides the outcome.
+    """
     try:
         return _discard_intent(store, intent)
     except (StorageError, OSError) as error:
@@ -225,7 +227,7 @@ def _discard_intent(store: Store, intent: Intent) -> bool:
 
 
 def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Commit:
-    """Return the commit if the log shows that another process published it after the intent ended or was discarded."""
+    """Return the commit if another process published it; otherwise, raise `ConcurrentCommit`."""
     logged_commit = find_intent_commit(branch_state.store, branch_state.refresh().state, intent)
     if logged_commit is None or logged_commit.operation == REFUSED_OPERATION:
         raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")
@@ -236,7 +238,7 @@ def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Comm
 def _require_recovery_on_failure(
     intent: Intent, failures: tuple[type[Exception], ...] = (StorageError, OSError)
 ) -> Iterator[None]:
-    """Report pending recovery if the store fails after the confirmation, since the operation is still undecided."""
+    """Raise `RecoveryRequired` if the block fails, because a confirmed operation may still be published."""
     try:
         yield
     except failures as error:

@@ -1,7 +1,7 @@
 """Retry maintenance alongside writers, rewriting fewer fragments after each lost swap.
 
-A rewrite of many fragments conflicts with an update to any of them, and a busy table is updated all
-the time. This module only decides how many fragments to rewrite; it never waits and never blocks a writer.
+A rewrite of many fragments conflicts with every update to any of these fragments, and a busy table is updated all the
+time. This module only decides how many fragments to rewrite; it never waits and never blocks a writer.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ StageMaintenance = Callable[[WriteTxn, int | None], PublishPlan | None]
 
 
 def shrink_on_retry(stage: StageMaintenance) -> PreparePlan:
-    """Return a prepare function that stages all fragments at first and fewer on every retry."""
+    """Return a prepare function that sets no limit on the first attempt and stages fewer fragments on every retry."""
     attempt_count = 0
 
     def prepare(txn: WriteTxn) -> PublishPlan | None:

@@ -22,10 +22,10 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class DetachedTable:
-    """A table with a new detached version, its base entry, and the entry to publish.
+    """A new detached version of a table: the entry that it is based on, and the entry to publish.
 
-    Plain Lance readers never see a detached version; only a branch manifest references it.
-    `file_checksums` covers the files that the version adds.
+    Plain Lance readers never see a detached version, because only a branch manifest can reference it. `file_checksums`
+    covers the files that the version adds.
     """
 
     base_entry: TableEntry
@@ -36,9 +36,9 @@ class DetachedTable:
 def rebase_tables(
     txn: WriteTxn, plan: PublishPlan, earlier_tables: Mapping[TableKey, DetachedTable]
 ) -> dict[TableKey, DetachedTable] | None:
-    """Write detached versions on top of this base's tables, or return None if a change does not apply.
+    """Apply the plan's changes to the base's tables as detached versions, or return None if a change does not apply.
 
-    A table that has not changed since the last attempt keeps its detached version.
+    If a table's base has not changed since the last attempt, the detached version from that attempt is reused.
     """
     rebased_tables: dict[TableKey, DetachedTable] = {}
     for table_key, staged_change in plan.writes.items():
@@ -50,7 +50,7 @@ def rebase_tables(
             rebased_tables[table_key] = earlier_table
             continue
         table = txn.table(table_key)
-        # On a retry, maintenance that is part of the write is dropped, because it often causes conflicts.
+        # On a retry, drop the maintenance that accompanies the write, because it often causes conflicts.
         applicable_change = replace(staged_change, prior_maintenance=()) if txn.is_retry else staged_change
         if not can_replay(applicable_change, table):
             return None
@@ -81,7 +81,7 @@ def _is_same_version(earlier_entry: TableEntry, current_entry: TableEntry) -> bo
 def build_commit(
     txn: WriteTxn, plan: PublishPlan, metadata: CommitMetadata, detached_tables: Mapping[TableKey, DetachedTable]
 ) -> Commit:
-    """Build the commit; this may write the file checksum record, which must happen before the swap."""
+    """Build the commit. This function must run before the swap, because it may write the record of file checksums."""
     changed_tables: dict[TableKey, TableEntry | None] = {
         table_key: detached_table.new_entry for table_key, detached_table in detached_tables.items()
     }
@@ -113,7 +113,7 @@ def build_commit(
 def build_next_state(
     txn: WriteTxn, plan: PublishPlan, commit: Commit, detached_tables: Mapping[TableKey, DetachedTable]
 ) -> GraphState:
-    """Build the state to swap in; sealed log chunks are written here, before the swap."""
+    """Build the state to swap in. This function must run before the swap, because it writes sealed log chunks."""
     base_state = txn.base.state
     log = HistoryLog(txn.store, base_state)
     unlogged_commits = [incoming for incoming in plan.incoming_commits if log.find(incoming.id) is None]

@@ -45,7 +45,7 @@ _REQUIREMENT_FACTORIES: dict[str, Callable[..., Requirement]] = {
 
 
 def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
-    """Return all staged changes as JSON data."""
+    """Return a plan as JSON data."""
     return {
         "plan_version": PLAN_VERSION,
         "operation": plan.operation,
@@ -65,7 +65,7 @@ def plan_to_json(plan: PublishPlan) -> dict[str, Any]:
 
 
 def plan_from_json(stored_plan: Mapping[str, Any], txn: WriteTxn) -> PublishPlan:
-    """Parse a plan, whose files are protected by an intent regardless of the collector epoch."""
+    """Restore a plan from JSON data. An intent protects the plan's files, so the plan has no collector epoch."""
     schema = stored_plan["schema"]
     return PublishPlan(
         stored_plan["operation"],
@@ -98,7 +98,7 @@ def requirement_from_json(encoded: Sequence[Any]) -> Requirement:
 
 
 def plan_version(stored_plan: Mapping[str, Any]) -> int:
-    """Return the version of a plan's JSON form; the first releases did not record a version."""
+    """Return the version of a plan's JSON form, which is 1 if no version is recorded, as in the first releases."""
     version = stored_plan.get("plan_version", 1)
     if not isinstance(version, int):
         raise TypeError(f"plan_version is {version!r}")

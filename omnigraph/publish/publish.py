@@ -50,14 +50,14 @@ def publish(
     identity: tuple[str, int] | None = None,
     takes_turns: bool = False,
 ) -> Commit | None:
-    """Prepare a write on the newest state, and publish all its tables at once.
+    """Prepare a write on the newest state, and publish its changes to all tables at once.
 
-    Return the commit, the earlier commit with the same idempotency key, or None if there is nothing
-    to write. `conditions` are the requirements on which the caller based its decision; they are checked on every base,
-    and a failure is final. If a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and
-    creation time that an intent recorded earlier. A recovered operation keeps its commit id, so it can be found in the
-    log and is never published twice. With `takes_turns`, the processes on this machine take turns, which suits short
-    writes that must be planned again after every lost race.
+    Returns the new commit, an earlier commit with the same idempotency key, or None if there is nothing to write.
+    `conditions` are the caller's requirements, which are checked on every base. If a condition fails, the failure is
+    final. If a plan's own requirements fail, a new plan is prepared. `identity` is the commit id and creation time that
+    an intent recorded earlier. A recovered operation keeps its commit id, so it can be found in the log and is never
+    published twice. With `takes_turns`, the processes on this machine take turns, so that short writes do not have to
+    be planned again after every lost race.
     """
     turn = branch_state.machine_queue.turn if takes_turns else _race
     commit = _publish_with_retries(branch_state, prepare, metadata, conditions, identity, turn)
@@ -87,8 +87,8 @@ def _publish_with_retries(
     branch_state.recover_if_needed()  # recover crashed operations first, outside the writer slot
     txn = WriteTxn(branch_state.store, branch_state.name, branch_state.last_known(), commit_id, created_at)
     missing_files_context = report_missing_files(branch_state.store, lambda: branch_state.last_known().state.tables)
-    # With the writer slot, threads of this process take turns instead of racing for the swap.
-    # Between processes, only the swap itself determines which write wins.
+    # The writer slot makes the threads of this process take turns instead of racing for the swap. Between processes,
+    # only the swap itself determines which write wins.
     with (
         unresolved_swap.report_unknown_outcome(),
         branch_state.writer_slot(),
@@ -111,7 +111,7 @@ def _publish_with_retries(
 
 
 def _race() -> AbstractContextManager[bool]:
-    """Return a context manager for a write that does not wait for its turn."""
+    """Return a context manager that does nothing, for a write that does not wait for its turn."""
     return nullcontext(False)
 
 
@@ -136,7 +136,7 @@ def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | N
             raise
         return _reload_and_prepare_again(branch_state)
     if plan is None:
-        # "Nothing to write" must not hide an earlier swap of this write that may still be applied.
+        # "Nothing to write" must not be reported while an earlier swap of this write may still be applied.
         request.unresolved_swap.raise_if_unresolved()
         return None if is_newest(txn.base) else _reload_and_prepare_again(branch_state)
     try:
@@ -148,14 +148,14 @@ def _attempt(request: WriteRequest, txn: WriteTxn) -> Commit | _PrepareAgain | N
 
 
 def _must_be_raised(failure: Exception) -> bool:
-    """Return whether a failure must be raised, because data may have been written or a reload cannot fix it."""
+    """Return whether a failure must be raised because data may have been written or a reload cannot help."""
     return isinstance(failure, StorageError) and (
         failure.effect != "none" or failure.kind in ("transient", "precondition")
     )
 
 
 def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None:
-    """Find this write's own commit, if it was applied late, or an earlier commit with the same idempotency key."""
+    """Find this write's own commit if its swap was applied late, or an earlier commit with the same idempotency key."""
     base_manifest, existing_commit = txn.base, None
     if request.unresolved_swap.is_unresolved:
         existing_commit = HistoryLog(request.store, base_manifest.state).find(txn.commit_id)
@@ -173,12 +173,12 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
 
 
 def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Commit | _PrepareAgain:
-    """Publish the plan by a swap, rebasing it on the newer state after each lost swap."""
+    """Publish the plan by swapping the manifest. After each lost swap, rebase the plan on the newer state."""
     detached_tables: dict[TableKey, DetachedTable] = {}
     for attempt in range(MAX_SWAP_ATTEMPTS):
         if attempt:
-            # The first attempt was checked during preparation. On a retry, the base is newer, and another writer may
-            # have invalidated the assumptions of the caller or the plan.
+            # The base of the first attempt was already checked during preparation. On a retry, the base is newer, and
+            # another writer may have changed data that the caller or the plan relies on.
             check_requirements(request.conditions, txn)
             if not _plan_still_holds(plan, txn):
                 return _PrepareAgain()
@@ -200,7 +200,7 @@ def _commit_plan(request: WriteRequest, txn: WriteTxn, plan: PublishPlan) -> Com
 
 
 def _plan_still_holds(plan: PublishPlan, txn: WriteTxn) -> bool:
-    """Return whether everything that the plan has read is unchanged and its staged files still exist.
+    """Return whether the data that the plan depends on is unchanged and the staged files are safe from cleanup.
 
     A raised epoch means that a collector fenced the branch after the files were staged. No state references staged
     files, so the collector may treat them as garbage, and the write must stage them again.
@@ -215,6 +215,6 @@ def _plan_still_holds(plan: PublishPlan, txn: WriteTxn) -> bool:
 
 
 def _reload_and_prepare_again(branch_state: BranchState) -> _PrepareAgain:
-    """Load the newest state for the next preparation."""
+    """Load the newest state, on which the write is prepared again."""
     branch_state.reload()
     return _PrepareAgain()

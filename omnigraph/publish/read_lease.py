@@ -1,7 +1,7 @@
 """Read leases, which protect data from cleanup during a long read.
 
-A read lease is an intent of kind `read` that never publishes anything; its lease is renewed while
-the read runs. If its owner dies, any process that finds the intent discards it.
+A read lease is an intent of kind `read`, which never publishes anything. The intent's lease is renewed while the read
+runs. If the reader dies, any process that finds the intent discards it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ LONG_READ_ROWS = 100_000  # entities; reading fewer takes far less time than a c
 
 
 def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:
-    """Build the intent for reading a snapshot of a branch, without writing it."""
+    """Build the intent for reading a snapshot of a branch, but do not write it."""
     return Intent(
         id=clock_and_ids.new_ulid(),
         operation=READ_OPERATION,
@@ -41,7 +41,7 @@ def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str 
 def protect_snapshot(
     store: Store, branch_state: BranchState, snapshot: Snapshot, actor: str | None = None
 ) -> Iterator[None]:
-    """Protect a snapshot of a branch while the block runs.
+    """Protect a snapshot of a branch from cleanup while the block runs.
 
     Raises `HistoryReclaimed` if the snapshot has already been removed, and `ConcurrentCommit` if a cleanup
     is about to remove it.
@@ -60,10 +60,10 @@ def protect_snapshot(
 def protect_while_reading(
     branch_state: BranchState, snapshot: Snapshot, items: Iterable[ReadItem]
 ) -> Iterator[ReadItem]:
-    """Yield the items; if the snapshot is large, protect it until the last item has been read.
+    """Yield the items. If the snapshot is large, protect it from cleanup until the last item has been read.
 
-    A reader without write access to the store continues without a lease and assumes that no cleanup
-    removes its data.
+    If the lease cannot be written, for example without write access to the store, the read continues without
+    protection.
     """
     store = branch_state.store
     is_long_read = sum(entry.row_count for entry in snapshot.tables.values()) >= LONG_READ_ROWS

@@ -1,8 +1,8 @@
-"""The read set of a caller: the content of each table that it has read.
+"""A caller's read set: the version of each table that the caller has read.
 
-A strict write (update, delete or overwrite) is based on the data that its caller has read. Maintenance after
-the read is ignored. A logical change is a conflict if the write depends on a changed row; an
-overwrite depends on all rows.
+A strict write (update, delete or overwrite) is based on the data that its caller has read. Maintenance that ran after
+the read is ignored. A logical change is a conflict if the write depends on a changed row. An overwrite depends on all
+rows.
 """
 
 import threading
@@ -40,12 +40,12 @@ class UnchangedTable:
     row_filter: RowFilter | None = None
 
     def to_json(self) -> list[Any]:
-        """Return the requirement that no row has changed, which another process can check."""
+        """Return the stricter requirement that no row has changed, which any other process can check."""
         read_entry = self.reads.read_entry
         return SameContent(self.table_key, read_entry.content_id, read_entry.version).to_json()
 
     def check(self, txn: WriteTxn) -> tuple[UnreadStep, ...]:
-        """Return the unread steps up to the base; raise `VersionConflict` if they affect the write."""
+        """Return the unread steps up to the base, or raise `VersionConflict` if they affect the write."""
         base_entry = txn.table_entry(self.table_key)
         if base_entry is None:
             self._raise_conflict(txn, None)
@@ -84,10 +84,10 @@ class UnchangedTable:
 
 @dataclass(slots=True)
 class UnchangedReads:
-    """The requirement of a strict write that the rows it depends on have not changed since they were read.
+    """The requirement that no row on which a strict write depends, in any table, has changed since it was read.
 
-    The base of the last check is recorded, because the read set advances past the write, but not
-    past the unread changes on top of which the write was applied.
+    The base of the last check is recorded because the read set later advances past the write itself, but not past the
+    unread changes that precede the write.
     """
 
     contents: tuple[UnchangedTable, ...] = ()
@@ -110,17 +110,17 @@ class UnchangedReads:
         )
 
     def check(self, txn: WriteTxn) -> None:
-        """Check every table, and record the base that was checked."""
+        """Check every table, and record the base on which the check passed."""
         self.checked_steps = {content.table_key: content.check(txn) for content in self.contents}
         self.base_entries = txn.base.state.tables
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
-        """Return whether this write published the commit, as opposed to finding it by its idempotency key."""
+        """Return whether the commit was published by this write and not merely found by its idempotency key."""
         return self.commit_id == commit.id
 
     def reads_after_write(self, table_key: TableKey, reads: TableReads, new_entry: TableEntry) -> TableReads:
-        """Return what has been read of a table after this write created a new version of it."""
+        """Return the state of a table in the read set after this write has created a new version of the table."""
         base_entry = self.base_entries.get(table_key)
         if base_entry is None:  # dropped by others and created again: nothing of it was read
             return reads
@@ -129,14 +129,14 @@ class UnchangedReads:
 
 
 class ReadSet:
-    """The tables as last read; a write never causes unread changes to count as read."""
+    """The tables as the caller last read them. Unread changes never count as read, even after the caller writes."""
 
     def __init__(self, tables: Mapping[TableKey, TableEntry]) -> None:
         self._lock = threading.Lock()
         self._tables = {table_key: TableReads(entry) for table_key, entry in tables.items()}
 
     def record_read(self, tables: Mapping[TableKey, TableEntry]) -> None:
-        """Record that these tables were read; the entries of other tables stay unchanged."""
+        """Record that these tables were read. The entries of other tables stay unchanged."""
         with self._lock:
             self._tables |= {table_key: TableReads(entry) for table_key, entry in tables.items()}
 
@@ -155,10 +155,10 @@ class ReadSet:
             )
 
     def record_write(self, commit: Commit, requirement: UnchangedReads) -> None:
-        """Advance past a write by the same caller, but not past the unread changes on top of which it was applied.
+        """Advance past a write by the same caller, but not past the unread changes that precede the write.
 
-        An earlier commit found by its idempotency key is skipped, because it was applied to a base that was not checked
-        against this requirement. The commit may also be older than data that has been read since.
+        An earlier commit that was found by its idempotency key is skipped, because its base was not checked against
+        this requirement. The earlier commit may also be older than data that has been read since.
         """
         if not requirement.was_checked_for(commit):
             return

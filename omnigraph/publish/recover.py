@@ -1,9 +1,8 @@
 """Crash recovery: settle operations whose owner has died, or set them aside if they cannot be settled.
 
-Recovery runs when a graph is opened for writing and, at intervals, before a write. Recovery is
-idempotent, no operation waits for it, and it processes only intents whose lease has expired. An
-operation that cannot be settled blocks neither other operations nor the caller; only a failed
-listing is an error.
+Recovery runs when a graph is opened for writing and, at intervals, before a write. Recovery is idempotent and processes
+only intents whose lease has expired. No operation waits for it. An operation that cannot be settled blocks neither
+other operations nor the caller; only a failed listing is an error.
 """
 
 import logging
@@ -30,8 +29,8 @@ from .settle_operation import can_settle, settle_operation
 
 RecoveryResult = TypeVar("RecoveryResult")
 UNFINISHED_FILE_AGE = timedelta(hours=1)  # age at which a temporary file that was never renamed is removed
-# The directories of control objects; the root itself contains only claims. Table files, log chunks and schemas
-# are too numerous to list here, so the collector removes leftover files of these kinds.
+# The directories that contain control objects. In the root itself, the only control objects are claims. Table files,
+# log chunks and schemas are too numerous to list here, so their leftovers are removed by the collector.
 _CONTROL_DIRECTORIES = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
 RECOVERY_INTERVAL_SECONDS = 5.0  # minimum seconds between two recoveries of a root by the same process
 _log = logging.getLogger("omnigraph")
@@ -41,7 +40,7 @@ _lock = threading.Lock()
 
 
 def recover(store: Store) -> list[RecoveryRecord]:
-    """Settle every intent whose lease has expired; if there is none, only one listing is needed."""
+    """Settle every intent whose lease has expired. If no lease has expired, recovery takes a single listing."""
     intent_listing = intents.list_intents(store)
     unfinished_files = store.objects.list_unfinished(*_CONTROL_DIRECTORIES)
     settleable = [
@@ -68,7 +67,7 @@ def recover(store: Store) -> list[RecoveryRecord]:
 
 
 def recover_when_due(store: Store, *, interval: float | None = None) -> list[RecoveryRecord]:
-    """Run `recover`, unless this process has just done so for this root.
+    """Run `recover` unless this process has just run it for this root.
 
     If recovery fails, the error is raised, and the next call tries again.
     """
@@ -86,12 +85,12 @@ def recover_when_due(store: Store, *, interval: float | None = None) -> list[Rec
 
 
 def install_recovery_hook(branch_state: BranchState) -> None:
-    """Install a hook that runs recovery before each write to a branch, whenever it is due."""
+    """Install a hook that runs recovery before a write to the branch if recovery is due."""
     branch_state.recover_if_needed = partial(recover_when_due, branch_state.store)
 
 
 def _begin_recovery(root_identity: str, interval_seconds: float) -> bool:
-    """Return whether the caller must run recovery because it is due; never wait for a recovery in progress."""
+    """Return whether recovery is due and the caller must run it. Never wait for a recovery that is in progress."""
     now = clock_and_ids.monotonic()
     with _lock:
         last_started = _last_recovery.get(root_identity)
@@ -128,7 +127,7 @@ def _settle_expired(store: Store, intent_listing: IntentListing, store_time: dat
 
 
 def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside: bool = False) -> RecoveryRecord | None:
-    """Settle one operation, logging any failure; if the failure is permanent, set the operation aside.
+    """Settle one operation and log any failure. If the failure is permanent, set the operation aside.
 
     An unclear failure is treated as permanent only if it happens twice while the store responds.
     """
@@ -150,7 +149,7 @@ def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside:
 
 
 def _store_responds(store: Store) -> bool:
-    """Return whether the store can create, list and remove an object, which rules out an outage."""
+    """Return whether the store can create, list and remove an object, and thus has no outage."""
     try:
         with as_storage_errors("none"):
             intents.store_time(store)
@@ -166,7 +165,7 @@ def _try_set_aside(
 
 
 def _set_aside_unreadable(store: Store, intent_listing: IntentListing, store_time: datetime) -> None:
-    """Set aside intents that are damaged or from a newer release; keep intents that may become readable later."""
+    """Set aside intents that are damaged or need a newer release, but not intents that may become readable later."""
     for unreadable_intent in intent_listing.unreadable:
         if intents.is_expired(unreadable_intent, store_time) and judge_failure(unreadable_intent.error) == "for_good":
             _try_set_aside(store, unreadable_intent, unreadable_intent.error)
@@ -177,8 +176,8 @@ def _remove_leftovers(
 ) -> None:
     _run_logging_failure("leftovers", partial(intents.sweep_leftovers, store, intent_listing.leftovers, store_time))
     for unfinished_file in unfinished_files:
-        # No code reads files with temporary names. A writer that is still writing a removed file
-        # gets an error.
+        # Files with temporary names are never read, so they can be removed. A writer that is still running gets an
+        # error.
         if store_time - unfinished_file.modified > UNFINISHED_FILE_AGE:
             _run_logging_failure(unfinished_file.name, partial(store.objects.remove, unfinished_file.name))
 

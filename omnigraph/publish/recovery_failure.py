@@ -12,11 +12,11 @@ from omnigraph.errors import OmnigraphError, StorageError
 from .intent_record import NewerReleaseError
 
 Prospect = Literal["for_good", "later", "unclear"]
-# Errors that occur for this name or file on every attempt and in any process.
+# Errors that recur for the same name or file on every attempt and in every process.
 _PERMANENT_ERRNOS = frozenset(
     {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.EILSEQ, errno.EINVAL}
 )
-# Errors on a machine that is short of a resource, or on a mount that is temporarily unavailable.
+# Errors that occur because the machine is short of a resource or a mount is temporarily unavailable.
 _TEMPORARY_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.EIO})
 
 
@@ -49,5 +49,5 @@ def _judge_storage_error(error: StorageError) -> Prospect:
         return "later"
     if isinstance(cause, OSError) and cause.errno in _TEMPORARY_ERRNOS:
         return "later"
-    # A missing file may have been replaced since the state that references it was read.
+    # A file may be missing because it was replaced after the state that references it was read.
     return "unclear"

@@ -1,9 +1,10 @@
 """Rename a branch: open the new name, verify it, and then close the old name.
 
-Both names point to the same manifest, so open handles are not affected. The rename is recorded in an
-intent: after a crash between the two steps, both names exist, and the next open for writing closes the old name. If
-several renames run concurrently, the one that closes the old name wins. The old name must never be closed before the
-new name is verified to lead to the branch; otherwise, the branch would be unreachable if the store lost the new name.
+Both names point to the same manifest, so handles that are already open are not affected. The rename is recorded in an
+intent. After a crash between the two steps, both names exist, and the next process that opens the graph for writing
+closes the old name. If several renames run concurrently, the one that closes the old name wins. The old name must never
+be closed before the new name is verified to lead to the branch; otherwise, the branch would be unreachable if the store
+lost the new name.
 """
 
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ class NameNotVisibleError(StorageError):
 
 
 def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | None = None) -> BranchState:
-    """Rename a branch; open handles keep working, regardless of the name they were opened with.
+    """Rename a branch. Open handles keep working, whichever name they were opened with.
 
     Raises `BranchNotFound` if the branch does not exist, and `AlreadyExists` if the new name exists or conflicts with
     an existing name.
@@ -63,7 +64,7 @@ def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | 
 
 
 def _finish_own_rename(store: Store, intent: Intent) -> None:
-    """Finish a rename that this process started, retiring the intent as soon as the outcome is known."""
+    """Finish a rename that this process started, and retire the intent as soon as the outcome is known."""
     try:
         with as_storage_errors("unknown"):
             finish_rename(store, intent)
@@ -81,7 +82,7 @@ def _finish_own_rename(store: Store, intent: Intent) -> None:
 
 
 def finish_rename(store: Store, intent: Intent) -> None:
-    """Open the new name and close the old name; several processes may do so at the same time.
+    """Open the new name and close the old name. Several processes may do this at the same time.
 
     Steps that are already done are skipped. If the rename is impossible, the new name is closed
     again, the old name is unchanged, and `AlreadyExists`, `BranchNotFound` or `NameNotVisibleError`
@@ -100,9 +101,9 @@ def finish_rename(store: Store, intent: Intent) -> None:
 
 
 def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
-    """Refuse a new name that now conflicts with another name, and a branch that has been deleted.
+    """Raise an error if the new name now conflicts with another name, or if the branch has been deleted.
 
-    Check that the new name leads to the branch, unless the old name is already closed.
+    Check that the new name leads to the branch. Skip the check if the old name is already closed.
     """
     highest_numbers = refs.list_highest_numbers(store)
     if highest_numbers.get(old_ref.name, 0) > old_ref.number:
@@ -120,7 +121,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
 
 
 def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[str, int]) -> None:
-    """Raise an error if no third name leads to the branch, whose new name was closed in the meantime."""
+    """Raise an error unless a third name leads to the branch. The new name must already be closed."""
     for open_name, number in highest_numbers.items():
         if number % 2 and open_name != old_ref.name:
             ref = refs.read_ref(store, open_name, number)
@@ -130,7 +131,7 @@ def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[
 
 
 def _has_old_name_only(store: Store, intent: Intent) -> bool:
-    """Return whether a failed rename changed nothing, or False if this cannot be determined."""
+    """Return True if a failed rename has certainly changed nothing."""
     old_ref, new_ref = rename_refs(intent)
     try:
         return refs.is_ref_visible(store, old_ref) and not _may_be_open(store, new_ref)
@@ -139,7 +140,7 @@ def _has_old_name_only(store: Store, intent: Intent) -> bool:
 
 
 def _may_be_open(store: Store, ref: Ref) -> bool:
-    """Return whether a name may be open; a name that the store cannot look up is not open."""
+    """Return whether a name may be open. A name that the store rejects cannot be open."""
     try:
         return refs.find_open_ref(store, ref.name, ref.directory) is not None
     except Exception as error:

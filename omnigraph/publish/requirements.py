@@ -1,8 +1,7 @@
 """Requirements that must hold on the base of every attempt to publish a plan.
 
-Each requirement describes data that was read, and can check it again after a conflict. If a
-caller's requirement fails, the failure is final; if a plan's requirement fails, a new plan is
-prepared.
+Each requirement describes data that was read and can check, after a conflict, whether the data is still the same. If a
+caller's requirement fails, the failure is final; if a plan's requirement fails, a new plan is prepared.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from omnigraph.values.table_key import TableKey
 
 
 class Requirement(Protocol):
-    """A condition that a write relies on and that must hold on the base it is published on."""
+    """A condition that must hold on the base on which a write is published."""
 
     def to_json(self) -> list[Any]:
         """Return the requirement's kind and arguments, so another process can check it after a crash."""
@@ -28,7 +27,10 @@ class Requirement(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SameContent:
-    """The requirement that the rows of a table have not changed; maintenance in the meantime is allowed."""
+    """The requirement that a table's rows have not changed.
+
+    Maintenance of the table does not violate this requirement.
+    """
 
     table_key: TableKey
     content_id: str
@@ -48,10 +50,10 @@ class SameContent:
 
 @dataclass(frozen=True, slots=True)
 class SameVersion:
-    """The requirement that a table still has the exact version that was read; maintenance is also a conflict.
+    """The requirement that a table still has the exact version that was read.
 
-    This requirement is for a write that replaces the table with its own version, which would undo anything
-    published in the meantime.
+    Maintenance of the table violates this requirement. This requirement is for a write that replaces the table with its
+    own version, which would undo anything published in the meantime.
     """
 
     table_key: TableKey
@@ -60,7 +62,7 @@ class SameVersion:
     version: int
 
     def to_json(self) -> list[Any]:
-        """Return the requirement as JSON data; the Lance version is a string because it can exceed 2^63."""
+        """Return the requirement as JSON data. The Lance version becomes a string because it can exceed 2^63."""
         return ["same_version", self.table_key, self.content_id, str(self.lance_version), self.version]
 
     def check(self, txn: WriteTxn) -> None:
@@ -91,7 +93,7 @@ class SameHead:
 
 @dataclass(frozen=True, slots=True)
 class SameSchema:
-    """The requirement that the schema is still the one with which the write was planned."""
+    """The requirement that the schema is still the one for which the write was planned."""
 
     schema_hash: str
 
@@ -117,7 +119,10 @@ class ExpectedHead:
         return ["head_was", self.commit_id]
 
     def check(self, txn: WriteTxn) -> None:
-        """Check that the head commit is unchanged. A mismatch is final, because a retry would ignore the condition."""
+        """Check that the head commit is unchanged.
+
+        A mismatch is final, because a retry would ignore the caller's condition.
+        """
         current_head = txn.base.state.head.commit_id
         if current_head != self.commit_id:
             raise PreconditionFailed(expected=self.commit_id, actual=current_head)
@@ -125,7 +130,10 @@ class ExpectedHead:
 
 @dataclass(frozen=True, slots=True)
 class AbsentIds:
-    """The requirement that no entity with these ids exists. The absence of a row also counts as a read."""
+    """The requirement that no entity with these ids exists.
+
+    The absence of a row is also information that a write can depend on.
+    """
 
     table_key: TableKey
     ids: tuple[str, ...]
@@ -143,9 +151,9 @@ class AbsentIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SameLookupResult:
-    """The requirement that a lookup still returns the same rows; it covers absent keys, existing endpoints and counts.
+    """The requirement that a lookup, for example of keys or endpoints, still returns the same rows.
 
-    `lookup_values` contains the searched values by column, and `expected_rows` is the result or its
+    `lookup_values` contains the values to look up in each column, and `expected_rows` is the expected result or its
     digest.
     """
 
@@ -169,7 +177,7 @@ class SameLookupResult:
         ]
 
     def check(self, txn: WriteTxn) -> None:
-        """Repeat the lookup if the table has changed."""
+        """If the table has changed, repeat the lookup and compare the results."""
         current_entry = txn.table_entry(self.table_key)
         if current_entry is not None and current_entry.content_id == self.content_id:
             return
@@ -181,7 +189,7 @@ class SameLookupResult:
 
 @dataclass(frozen=True, slots=True)
 class AbsentTable:
-    """The requirement that a table does not exist, because another writer may create it first."""
+    """The requirement that a table still does not exist."""
 
     table_key: TableKey
 
@@ -197,6 +205,6 @@ class AbsentTable:
 
 
 def check_requirements(requirements: Sequence[Requirement], txn: WriteTxn) -> None:
-    """Check all requirements on a base; raise the first conflict."""
+    """Check all requirements on a base, and raise the first conflict."""
     for requirement in requirements:
         requirement.check(txn)

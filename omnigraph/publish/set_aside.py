@@ -1,8 +1,8 @@
 """Set aside, list, retry and drop operations that recovery could not settle.
 
 A marker next to an intent causes recovery to skip the intent. The intent and its parts stay unchanged and continue to
-protect what they reference. A marker does not decide the outcome: any process that can settle the operation may still
-do so. Markers are written once and are removed after their intent, so a crash at any point is harmless.
+protect the data that they reference. A marker does not decide the outcome: any process that can settle the operation
+may still do so. Markers are written once and are removed after their intent, so a crash at any point is harmless.
 """
 
 from dataclasses import replace
@@ -30,9 +30,9 @@ from .withdraw_operation import withdraw_operation
 def set_operation_aside(
     store: Store, operation: PendingIntent | UnreadableIntent, error: Exception
 ) -> RecoveryRecord | None:
-    """Set an operation aside so that recovery skips it; return None if another process has ended it.
+    """Set an operation aside so that recovery skips it, or return None if another process has already ended it.
 
-    The audit record is written before the marker, so after a crash between the two, recovery simply tries again.
+    The audit record is written before the marker, so recovery simply tries again after a crash between the two steps.
     Writing the marker first could leave a marker that was never reported.
     """
     if store.objects.read(layout.intent_name(operation.id)) is None:
@@ -51,9 +51,9 @@ def set_operation_aside(
 
 
 def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
-    """List the operations that recovery skips, including unreadable operations that it will set aside.
+    """List the operations that were set aside, as well as unreadable operations that have not been set aside yet.
 
-    The oldest operation comes first.
+    The oldest operation is listed first.
     """
     intent_listing = intents.list_intents(store)
     unreadable_operations = [
@@ -63,9 +63,9 @@ def list_set_aside_operations(store: Store) -> list[SetAsideIntent]:
 
 
 def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
-    """Settle an operation that was set aside; return None if it has already ended.
+    """Settle an operation that was set aside, and return its record, or None if there is nothing to report.
 
-    If settling raises an error, the error propagates and the operation stays set aside.
+    If an error is raised, the operation stays set aside.
     """
     operation = find_set_aside_operation(store, operation_id).listed_intent
     if isinstance(operation, UnreadableIntent):
@@ -79,7 +79,7 @@ def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
 
 
 def drop_operation(store: Store, operation_id: str, actor: str | None = None) -> RecoveryRecord:
-    """Drop an operation permanently and record the drop; a cleanup removes its staged files.
+    """Drop an operation permanently and record that it was dropped. A later cleanup removes the staged files.
 
     An operation that turns out to have been completed is recorded as finished.
     """
@@ -112,7 +112,7 @@ def _set_aside_outcome(operation: PendingIntent | UnreadableIntent, error_text: 
 
 
 def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
-    """Find an operation that was set aside; raise `NotFound` if there is none."""
+    """Find an operation that was set aside, or raise `NotFound`."""
     for operation in list_set_aside_operations(store):
         if operation.id == operation_id:
             return operation
@@ -124,6 +124,6 @@ def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
 
 
 def _remove_intent_files(store: Store, operation_id: str) -> None:
-    """Remove an intent, then its parts, which have no effect without the intent."""
+    """Remove an intent first, and then its parts, which have no effect without the intent."""
     for part in (*intents.INTENT_PARTS, *intents.MARKER_PARTS):
         store.objects.remove(layout.intent_name(operation_id, part))

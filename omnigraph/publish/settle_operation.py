@@ -1,7 +1,8 @@
-"""Settle one operation whose owner has died: finish it if this was decided, otherwise discard it.
+"""Settle one operation whose owner has died: finish it if the verdict is to publish, and discard it otherwise.
 
 This module determines how each kind of operation is finished. Several processes may settle the same operation at the
-same time, and again after any crash. If settling raises an error, the intent remains in place.
+same time, and an operation can be settled again after any crash. If settling raises an error, the intent remains in
+place.
 """
 
 from collections.abc import Mapping
@@ -38,10 +39,10 @@ _WITHOUT_COMMIT = (*CREATE_OPERATIONS, RENAME, READ_OPERATION)
 def settle_operation(
     store: Store, pending: PendingIntent, *, record_was_set_aside: bool = False
 ) -> RecoveryRecord | None:
-    """Finish or discard one operation and record the outcome; return None if there is nothing to report.
+    """Finish or discard one operation and record the outcome. Return None if there is nothing to report.
 
-    If `was_set_aside` is true, objects that the operation references may have been removed while its
-    record was unreadable, so they are checked first.
+    If `record_was_set_aside` is true, the objects that the operation references may have been removed while its record
+    was unreadable, so their existence is checked first.
     """
     intent = pending.intent
     if intent.operation == READ_OPERATION:  # a read lease has no effect, so its end is not reported
@@ -49,8 +50,8 @@ def settle_operation(
         return None
     if intent.commit_id is None and intent.operation not in _WITHOUT_COMMIT:
         raise newer_release_error(intent.id, operation=intent.operation)
-    # Request the verdict first; only one verdict can ever be written. Without a verdict, an owner that is only slow
-    # could publish an operation that recovery discards.
+    # Request the verdict first, because only one verdict can ever be written. Without the verdict, an owner that is
+    # merely slow could publish an operation that recovery discards.
     verdict = intents.decide(store, intent, "publish" if pending.confirmed else "discard")
     if verdict is None:
         return None
@@ -120,7 +121,7 @@ def _finish_publish(store: Store, intent: Intent) -> RecoveryRecord | None:
 
 
 def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
-    """Load the branch of an operation; set aside torn versions, which were never acknowledged."""
+    """Load the branch of an operation. Torn versions, which were never acknowledged, are set aside."""
     branch_state = branch_state_of(store, intent.branch, intent.branch_ulid)
     try:
         branch_state.refresh()
@@ -131,9 +132,9 @@ def _repair_and_load_branch(store: Store, intent: Intent) -> BranchState:
 
 
 def _retire_finished_or_raise(branch_state: BranchState, intent: Intent) -> None:
-    """Retire an intent that was finished elsewhere, or that a power loss partially restored.
+    """Retire an intent whose plan is missing because another process finished the operation or the branch was deleted.
 
-    An intent in any other state is damaged and must be assessed by an operator.
+    In all other cases, the intent is damaged, and an error is raised so that an operator can decide.
     """
     if branch_state.store.objects.read(layout.intent_name(intent.id)) is None:
         return
@@ -213,7 +214,7 @@ def _created_name(intent: Intent) -> str:
 
 
 def _repair_and_check_closed(store: Store, intent: Intent) -> bool:
-    """Return whether the branch that an intent creates was created and closed again."""
+    """Return whether the branch or tag that an intent creates has already been created and closed again."""
     created_ulid = intent.created_ulid or ""
     try:
         return read_manifest(store, created_ulid).state.head.closed

@@ -42,10 +42,10 @@ class WriteRequest:
 def swap_and_verify(
     request: WriteRequest, base_manifest: LoadedManifest, next_state: GraphState, commit: Commit
 ) -> bool:
-    """Swap the manifest and verify the outcome; return True if the commit is in the log.
+    """Swap the manifest and verify the outcome. Return whether the commit is in the log.
 
-    The response to the swap is never reported as the outcome. A client library may repeat a request
-    whose response was lost, and the repeated request then loses to the first one, so even a conflict can mean success.
+    The response to the swap is not proof of the outcome. A client library may repeat a request whose response was lost,
+    and the repeated request then loses to the first one, so even a conflict can mean success.
     """
     try:
         published_manifest = swap_state(request.store, base_manifest, next_state)
@@ -75,13 +75,13 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
         try:
             logged_commit = _find_in_newer_log(branch_state, base_state, newest_manifest.state, commit.id)
         except HistoryReclaimed:
-            # Log chunks were merged and removed after the read. On a deleted branch, removed chunks cannot reappear, so
-            # a retry would be pointless.
+            # Log chunks were merged and removed after the manifest was read. On a deleted branch, removed chunks cannot
+            # reappear, so a retry would be pointless.
             require_open_branch(branch_state, newest_manifest.state)
             continue
         if logged_commit is None:
-            # A newer version without the commit uses up the swap's version number, so the swap can no
-            # longer be applied. Only at this point is it certain that the commit was not written.
+            # A newer version without the commit has taken the swap's version number, so the swap can no longer be
+            # applied. Only at this point is it certain that the commit was not written.
             request.unresolved_swap.observe_version(newest_manifest)
             require_open_branch(branch_state, newest_manifest.state)
             return False
@@ -95,7 +95,7 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
 
 
 def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
-    """Return True if the logged commit is this write's own; raise an error if it is a refusal under the same id.
+    """Return True if the logged commit is this write's own, or raise an error if it is a refusal under the same id.
 
     Recovery in another process may have abandoned the operation and recorded a refusal.
     """
@@ -110,7 +110,7 @@ def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:
 def _find_in_newer_log(
     branch_state: BranchState, base_state: GraphState, newest_state: GraphState, commit_id: str
 ) -> Commit | None:
-    """Find a commit in the newest log, skipping chunks that are already in the base."""
+    """Find a commit in the newest log, skipping chunks that the base's log already contained."""
     base_chunks = {chunk.name for chunk in base_state.chunks}
     newer_state = replace(
         newest_state, chunks=tuple(chunk for chunk in newest_state.chunks if chunk.name not in base_chunks)
@@ -129,9 +129,9 @@ def _resolve_unknown_swap(
 ) -> bool:
     """Determine the outcome of a swap that got no response.
 
-    Retrying with the same commit id is safe, so most cases just return whether the swap was applied. A
-    caller's interrupt and a local disk error are raised instead, because an interrupt must not be
-    suppressed and a disk error would occur again.
+    Retrying with the same commit id is safe, so this function usually just returns whether the swap was applied. An
+    interrupt is raised again because it must not be suppressed, and a local disk error because it would recur on a
+    retry.
     """
     cause, disk_refusal = (unknown_outcome.__cause__, local_disk_error(request.store, unknown_outcome))
     if disk_refusal is None:  # after a local disk error, no swap is in flight

@@ -1,7 +1,7 @@
 """Create and delete tags.
 
-A tag is created like a branch, with an intent, because a cleanup may be about to remove the commit that it points to.
-Deletion closes the manifest first, so a crashed creation cannot restore the tag.
+Like a branch, a tag is created under an intent, because a cleanup may be about to remove the tagged commit. Deletion
+closes the manifest first, so a crashed creation cannot restore the tag.
 """
 
 from omnigraph.errors import AlreadyExists, NotFound
@@ -25,9 +25,9 @@ def create_tag(
     actor: str | None = None,
     message: str | None = None,
 ) -> Tag:
-    """Tag the head of a branch, or a past commit of any branch.
+    """Create a tag for the head of a branch or for a past commit of any branch.
 
-    Raises `HistoryReclaimed` if the commit's state was cleaned up.
+    Raises `HistoryReclaimed` if a cleanup has removed the state at that commit.
     """
     tag_name = name_conflicts.check_new_ref_name(name, "tag")
     with as_storage_errors("none"):
@@ -45,12 +45,12 @@ def create_tag(
 
 
 def delete_tag(store: Store, name: str) -> None:
-    """Delete a tag; its commit is kept while branches, other tags or its age retain it."""
+    """Delete a tag. The tagged commit is kept as long as a branch, another tag or the retention period requires it."""
     branch_lifecycle.close_ref(store, refs.find_ref(store, name_conflicts.strip_name(name, "tag"), layout.TAGS))
 
 
 def free_tag_number(store: Store, new_name: str) -> int:
-    """Return the ref number for creating a tag, closing any name that a crashed deletion left open."""
+    """Return the ref number for a new tag. If a crashed deletion left the name open, the closing number is skipped."""
     highest_numbers = refs.list_highest_numbers(store, layout.TAGS)
     number = highest_numbers.get(new_name, 0)
     if number % 2 and _is_tag_open(store, new_name, number):

@@ -1,8 +1,8 @@
 """Trim old manifest versions after a publish so that opening a branch stays fast.
 
-The log contains the whole history, so old manifest versions are not needed; a process that still uses an old version
-loads the newest one. The newest version is always kept. Versions are removed oldest first, so no version remains below
-a removed one.
+The log contains the whole history, so old manifest versions are not needed. A process that still uses a removed version
+loads the newest one. The newest version is always kept. Versions are removed oldest first, so the remaining versions
+never have a gap.
 """
 
 import logging
@@ -19,7 +19,7 @@ from omnigraph.storage.store import Store
 _log = logging.getLogger("omnigraph")
 _FRAGMENT_PATTERN = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 _TRANSACTION_PATTERN = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
-# The time for which a superseded manifest version is kept so that readers that opened it can finish.
+# How long a superseded manifest version is kept, so that readers that opened it can finish.
 DEFAULT_GRACE = timedelta(minutes=60)
 TRIM_INTERVAL = 64  # number of publishes on a branch between two trims
 # The maximum number of versions kept on a disk, regardless of their age, because opening a branch lists all of them.
@@ -28,10 +28,10 @@ _MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # maximum number of versions removed 
 
 
 def fragments_of_version(store: Store, version_file: str, present_names: Set[str]) -> list[str]:
-    """Return the existing fragments that a manifest version references, or none if the version no longer exists.
+    """Return the existing fragments that a manifest version references, or an empty list if the version is gone.
 
-    The names are found by searching the version's bytes. The byte before a name is its length and may
-    look like part of the name, and a version may reference a file more than once.
+    The names are found by searching the version's bytes. The byte before a name contains its length and may look like
+    part of the name, so each match is tried with and without its first byte.
     """
     version_bytes = store.objects.read(version_file) or b""
     manifest_directory = owning_directory(version_file)
@@ -48,10 +48,10 @@ def _possible_fragment_names(version_bytes: bytes) -> Iterator[bytes]:
 
 
 def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
-    """After every `TRIM_INTERVAL` publishes on a branch, remove old or surplus versions.
+    """After every `TRIM_INTERVAL` publishes on a branch, remove old and surplus versions.
 
-    As a result, a graph that is never cleaned up keeps only the versions within the grace period. On a disk, the number
-    of versions is also limited, so a branch opens quickly. Return the number of removed versions. Failures are only
+    As a result, even a graph that is never cleaned up keeps only recent manifest versions. On a disk, the number of
+    versions is also limited, so a branch opens quickly. Returns the number of removed versions. Failures are only
     logged, because the write has already been applied and must not fail.
     """
     if manifest_version % TRIM_INTERVAL:
@@ -64,7 +64,7 @@ def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
 
 
 def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -> int:
-    """Remove versions, oldest first, then their files, so no version remains below a removed one."""
+    """Remove old versions, oldest first, and then the files that only these versions reference."""
     # This import is deferred so that it does not slow down the first write of a process.
     from omnigraph.storage.file_removal import remove_files, sort_for_removal
 
@@ -103,7 +103,7 @@ def _trim_versions(store: Store, manifest_directory: str, newest_version: int) -
 
 
 def _files_named_in(manifest_directory: str, version_bytes: bytes) -> Iterator[str]:
-    """Yield the files that a version references; the byte before a name is its length."""
+    """Yield the files that a version references. In the version's bytes, each name is preceded by its length."""
     for subdirectory, pattern in (("data", _FRAGMENT_PATTERN), ("_transactions", _TRANSACTION_PATTERN)):
         for name_match in pattern.finditer(version_bytes):
             matched_name = name_match.group()

@@ -32,10 +32,10 @@ UnnamedStatus = Literal["never_named", "ref_lost", "closing_lost", "unknown", "u
 class UnnamedManifest:
     """An open manifest that no open ref points to.
 
-    The status `never_named` means that the manifest is garbage, and `ref_lost` means that it had a name.
-    `closing_lost` means that the branch or tag was deleted, but the version that closed it is missing.
-    `unknown` means that the manifest was never written to and may or may not have had a name,
-    because an older release created it or the record of its creation is lost.
+    The status `never_named` means that the manifest is garbage, and `ref_lost` means that its ref object was lost.
+    `closing_lost` means that the branch or tag was deleted, but the version that closed it is missing. `unknown` means
+    that nothing was ever published to the manifest and that it is unclear whether it had a name, for example because an
+    older release created it.
     """
 
     ulid: str
@@ -52,7 +52,7 @@ class UnnamedManifest:
 
     @property
     def label(self) -> str:
-        """The label of the branch or tag in findings: its name, or its ULID if it has no name."""
+        """The label of the branch or tag in reports: its name, or its ULID if the name is unknown."""
         return f"tag {self.name or self.ulid}" if self.kind == "tag" else self.name or self.ulid
 
     @property
@@ -61,7 +61,7 @@ class UnnamedManifest:
         return self.manifest.state.head.commit_id if self.manifest is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest in the form in which reports show it."""
+        """Return the manifest as JSON for reports."""
         return {
             "manifest": self.directory,
             "status": self.status,
@@ -73,7 +73,7 @@ class UnnamedManifest:
 
 @dataclass(frozen=True, slots=True)
 class DamagedRef:
-    """A damaged ref object: the highest-numbered one of an open name, which cannot be parsed."""
+    """The current ref object of an open name, if it is damaged and cannot be parsed."""
 
     ref_directory: str
     name: str
@@ -88,7 +88,7 @@ class DamagedRef:
 
 @dataclass(frozen=True, slots=True)
 class RefListing:
-    """All refs at one point in time: the highest numbers, the ULIDs of open names, and damaged ref objects."""
+    """All refs at one point in time: each name's highest number, the ULIDs of open names, and damaged ref objects."""
 
     highest_numbers: Mapping[str, Mapping[str, int]]
     named_ulids: frozenset[str]
@@ -98,11 +98,12 @@ class RefListing:
 def find_manifests_without_ref(
     store: Store, ulids: Iterable[str] | None = None
 ) -> tuple[list[UnnamedManifest], RefListing]:
-    """Return the given manifests that are open but not referenced by any name, and the listed refs.
+    """Return the manifests that are open although no name points to them, and the listed refs.
 
-    The order of the reads matters because other operations may be running. A creation arms its intent before it writes
-    the manifest and removes the intent after taking the name; a deletion closes the manifest before the name.
-    If manifests are listed first, then intents, then names, a live branch is never mistaken for a lost one.
+    By default, all manifests below `__branches/` are checked. The order of the reads matters because other operations
+    may be running. A creation arms its intent before it writes the manifest, and removes the intent after taking the
+    name. A deletion closes the manifest before the name. Listing manifests first, then intents, and then names ensures
+    that a live branch is never mistaken for a lost one.
     """
     existing_ulids = sorted(list_manifest_ulids(store) if ulids is None else ulids)
     busy_ulids = _busy_ulids(store)
@@ -119,13 +120,13 @@ def find_manifests_without_ref(
 
 
 def list_manifest_ulids(store: Store) -> set[str]:
-    """List the manifests below `__branches/` that have a version, with a single listing."""
+    """Return the ULIDs of all manifests below `__branches/` that have at least one version, using a single listing."""
     path_parts = (listed_file.name.split("/") for listed_file in store.objects.list(layout.BRANCHES))
     return {parts[1] for parts in path_parts if len(parts) > 3 and parts[2] == "_versions"}
 
 
 def _busy_ulids(store: Store) -> set[str]:
-    """Return the ULIDs of branches and tags that intents are about to create or rename, including intents set aside."""
+    """Return the ULIDs of branches and tags that pending or set-aside intents create or rename."""
     intent_listing = intents.list_intents(store)
     waiting_intents = [
         *intent_listing.pending,
@@ -143,7 +144,7 @@ def _busy_ulids(store: Store) -> set[str]:
 
 
 def list_refs_consistently(store: Store) -> RefListing:
-    """List the refs at one point in time; two equal listings in a row prove that nothing changed."""
+    """List the refs at one point in time by repeating the listing until two in a row are equal."""
     previous_numbers: dict[str, dict[str, int]] = {}
     for _ in range(_MAX_LISTINGS):
         highest_numbers = {
@@ -165,7 +166,7 @@ def list_refs_consistently(store: Store) -> RefListing:
 
 
 def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
-    """Read a manifest unless it is closed; a manifest torn by a power loss was never named."""
+    """Read a manifest, or return None if it is closed, or if it was torn by a power loss and thus never named."""
     try:
         manifest = read_manifest(store, ulid)
     except (GraphNotInitialized, TornVersionError):
@@ -177,7 +178,7 @@ def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
 
 @dataclass(frozen=True, slots=True)
 class _RefObject:
-    """A ref object that can be parsed, whether current or superseded."""
+    """A readable ref object, either current or superseded."""
 
     ref_directory: str
     name: str
@@ -186,7 +187,7 @@ class _RefObject:
 
 
 def _read_ref_objects(store: Store) -> list[_RefObject]:
-    """Read all ref objects, including superseded numbers."""
+    """Read all ref objects, including superseded ones, but skip damaged ones."""
     ref_objects: list[_RefObject] = []
     for ref_directory in REF_DIRECTORIES:
         for listed_file in store.objects.list(ref_directory):
@@ -236,16 +237,16 @@ def _last_name(manifest: LoadedManifest, own_refs: Sequence[_RefObject]) -> str 
 
 
 def _was_deleted(ulid: str, last_name: str | None, own_refs: Sequence[_RefObject]) -> bool:
-    """Return whether a manifest's last name was closed by a deletion, which closes the manifest before the name.
+    """Return whether a manifest's last name was closed by a deletion.
 
-    A failed rename closes the new name in the same way, so no other closed name proves a deletion.
+    Only the last name counts, because a failed rename closes the new name in the same way as a deletion.
     """
     deletion_nonce = f"deleted-{ulid}"
     return any(ref.name == last_name and ref.facts.get("nonce") == deletion_nonce for ref in own_refs)
 
 
 def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
-    """Return whether the creation intent still exists, in which case recovery has not ended it yet."""
+    """Return whether the intent that created a manifest still exists, so the creation has not ended yet."""
     origin = unnamed.manifest.state.origin if unnamed.manifest is not None else None
     return origin is not None and store.objects.read(intent_name(origin.operation_id)) is not None
 

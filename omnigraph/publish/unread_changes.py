@@ -1,10 +1,9 @@
-"""Find the rows that other writers changed in a table after a caller read it, and the changes that affect a write.
+"""Find the changes that other writers made to a table after a caller read it, and those that affect a write.
 
-A caller's own writes count as read, so the changes by other writers are divided into steps. The
-first step leads from the version that was read to the base of the caller's first write, the next
-step from that write to the base of the caller's second write, and so on. Each step is compared
-once, reading only the fragments that differ. The `RowFilter` of a write, not this module, decides
-what the write depends on.
+A caller's own writes count as read, so they divide the changes by other writers into steps. The first step leads from
+the version that was read to the base of the caller's first write, the next step from that write to the base of the
+caller's second write, and so on. Each step is compared once, reading only the fragments that differ. The `RowFilter` of
+a write, not this module, decides what the write depends on.
 """
 
 from dataclasses import dataclass, replace
@@ -34,14 +33,14 @@ _MAX_CHUNKS = 16  # chunks of the changed rows that a handle keeps
 
 
 class RowFilter(Protocol):
-    """A filter for the rows of a table that a write depends on."""
+    """A filter that selects the rows of a table on which a write depends."""
 
     @property
     def columns(self) -> frozenset[str] | None:
         """The columns whose values matter, including those that `matches` reads, or None for all columns."""
 
     def matches(self, txn: WriteTxn, rows: pa.Table) -> RowMask:
-        """Return a mask of the rows that the write depends on, from their old or new values."""
+        """Return a mask of the rows that the write depends on. `rows` may contain old or new values."""
 
 
 class IncomparableVersionsError(Exception):
@@ -50,10 +49,9 @@ class IncomparableVersionsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnreadStep:
-    """The changes by other writers between two versions of a table; `changes` is None until they have been read.
+    """The changes by other writers between two versions of a table. `changes` is None until the changes are read.
 
-    `own_commits` are the caller's own commits between the two versions, which are not among the
-    changes.
+    `own_commits` are the ids of the caller's own commits between the two versions, which `changes` does not include.
     """
 
     older: TableEntry
@@ -64,7 +62,7 @@ class UnreadStep:
 
 @dataclass(frozen=True, slots=True)
 class TableReads:
-    """The newest version of a table that a caller has read or written, and the unread steps that lead to it."""
+    """The newest version of a table that a caller has read or written, and the unread steps before it."""
 
     entry: TableEntry
     unread: tuple[UnreadStep, ...] = ()
@@ -83,10 +81,10 @@ class TableReads:
     def after_own_write(
         self, base_entry: TableEntry, new_entry: TableEntry, steps: tuple[UnreadStep, ...] | None = None
     ) -> "TableReads":
-        """Return the state after a write by the caller, which replaced the base entry with the new entry.
+        """Return the state after the caller's write has replaced the base entry with the new entry.
 
-        `steps` are the unread steps up to the base, if they have already been determined. A write by another thread may
-        be recorded after a later write; the step that contains that write is then split.
+        `steps` are the unread steps up to the base, if they have already been determined. If threads record their
+        writes out of order, the step that contains the earlier write is split.
         """
         if new_entry.version <= self.entry.version:
             divided_steps = (part for step in self.unread for part in _divide_step(step, base_entry, new_entry))
@@ -97,7 +95,7 @@ class TableReads:
 def read_changes(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, row_filter: RowFilter
 ) -> tuple[TableChanges, UnreadStep]:
-    """Return the changes in an unread step that may affect a write, and the step to keep for later writes."""
+    """Return those changes of an unread step that may affect a write, and the step to keep for later writes."""
     if step.changes is not None:
         return step.changes, step
     older_table, newer_table = (
@@ -113,7 +111,7 @@ def read_changes(
 
 
 def find_changed_ids(txn: WriteTxn, changes: TableChanges, row_filter: RowFilter) -> list[str]:
-    """Return the ids of the changed rows that a write depends on, sorted.
+    """Return the sorted ids of the changed rows on which a write depends.
 
     An inserted or deleted row is included if it matches. An updated row is included if one of the
     columns differs and the row matches before or after the update.
@@ -131,7 +129,7 @@ def find_changed_ids(txn: WriteTxn, changes: TableChanges, row_filter: RowFilter
 
 
 def _matching_rows(txn: WriteTxn, table: Table, row_filter: RowFilter) -> pa.Table:
-    """Return the rows of one version that a write depends on, keeping only these rows and one batch in memory."""
+    """Return a table version's rows that a write depends on, holding only these rows and one batch in memory."""
     arrow_schema = row_schema(table.schema)
     if row_filter.columns is not None:
         arrow_schema = pa.schema([arrow_schema.field(name) for name in sorted({"id", *row_filter.columns})])
@@ -143,10 +141,9 @@ def _matching_rows(txn: WriteTxn, table: Table, row_filter: RowFilter) -> pa.Tab
 
 
 def _divide_step(step: UnreadStep, base_entry: TableEntry, new_entry: TableEntry) -> tuple[UnreadStep, ...]:
-    """Split an unread step at a write that the caller made within it, or return the step unchanged.
+    """Split an unread step at a write by the caller, or return it unchanged if the write is not within the step.
 
-    Regardless of the order of the versions, the parts and the caller's write together cover the whole step, so no
-    change by another writer is lost.
+    The parts and the caller's write together cover the whole step, so no change by another writer is lost.
     """
     is_inside = step.older.version <= base_entry.version and new_entry.version <= step.newer.version
     if not is_inside or step.own_commits:
@@ -156,7 +153,7 @@ def _divide_step(step: UnreadStep, base_entry: TableEntry, new_entry: TableEntry
 
 
 def _shorten_steps(steps: tuple[UnreadStep, ...]) -> tuple[UnreadStep, ...]:
-    """Join adjacent steps whose changes are in memory, within the limits on memory and number of steps."""
+    """Join adjacent steps whose changes are in memory, and enforce the limits on memory and on the number of steps."""
     kept_steps: list[UnreadStep] = []
     kept_bytes = 0
     for step in steps:
@@ -175,7 +172,7 @@ def _shorten_steps(steps: tuple[UnreadStep, ...]) -> tuple[UnreadStep, ...]:
 
 
 def _join_steps(first: UnreadStep, second: UnreadStep) -> UnreadStep | None:
-    """Join two successive steps that are separated by a write of the caller, or return None if that is impossible."""
+    """Join two steps that are separated by one of the caller's writes, or return None if they cannot be joined."""
     earlier, later = first.changes, second.changes
     if earlier is None or later is None or not earlier.inserted.schema.equals(later.inserted.schema):
         return None

@@ -14,7 +14,10 @@ from omnigraph.storage.store import Store
 
 
 class UnresolvedSwap:
-    """The unresolved swaps of one operation; `operation_label` is its name in errors, for example "commit X"."""
+    """The unresolved swaps of one operation.
+
+    `operation_label` names the operation in errors, for example "commit X".
+    """
 
     def __init__(self, operation_label: str) -> None:
         self.operation_label = operation_label
@@ -26,11 +29,11 @@ class UnresolvedSwap:
         return self._base_version is not None
 
     def mark_unanswered(self, base_manifest: LoadedManifest) -> None:
-        """Record a swap on this base that got no response, or that may have conflicted with itself."""
+        """Record a swap on this base whose outcome is not known yet."""
         self._base_version = max(base_manifest.version, self._base_version or 0)
 
     def observe_version(self, newest_manifest: LoadedManifest) -> None:
-        """Process a version without the swap; if it is newer than the swap's base, the swap was not applied."""
+        """Clear the record if this version, which does not contain the swap, is newer than the swap's base."""
         if self._base_version is not None and newest_manifest.version > self._base_version:
             self._base_version = None
 
@@ -62,6 +65,6 @@ class UnresolvedSwap:
 
 
 def local_disk_error(store: Store, swap_error: SwapOutcomeUnknown) -> OSError | None:
-    """Return the error if a local disk refused the swap, in which case the swap is no longer in flight."""
+    """Return the disk error if a swap failed on a local disk, so that it is no longer in flight, or None otherwise."""
     cause = swap_error.__cause__
     return cause if store.root.is_local and isinstance(cause, OSError) else None

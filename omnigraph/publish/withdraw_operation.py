@@ -1,7 +1,7 @@
 """Withdraw an operation that was decided but could not be completed.
 
-The owner may only be suspended and resume later. Each kind of operation is therefore blocked in a way that causes a
-late owner to fail. An operation that turns out to have been completed is left unchanged.
+The owner may merely be suspended and may resume later. Therefore, each kind of operation is blocked in a way that makes
+a late owner fail. An operation that turns out to have been completed is left unchanged.
 """
 
 import logging
@@ -26,9 +26,10 @@ _log = logging.getLogger("omnigraph")
 
 
 def withdraw_operation(store: Store, intent: Intent) -> bool:
-    """Ensure that no process completes an operation; return True if a process has already completed it.
+    """Ensure that no process can complete an operation. Return True if a process has already completed it.
 
-    Raises an error if a later attempt may succeed, for example if the store is down or the branch is busy.
+    Raises an error if the operation cannot be blocked now but a later attempt may succeed, for example if the store is
+    down or the branch is busy.
     """
     if intent.operation == READ_OPERATION or _obtain_verdict(store, intent) != "publish":
         return False
@@ -44,7 +45,7 @@ def withdraw_operation(store: Store, intent: Intent) -> bool:
 
 
 def _obtain_verdict(store: Store, intent: Intent) -> str | None:
-    """Return the verdict; an unreadable verdict counts as a verdict to publish."""
+    """Request the verdict "discard", and return the recorded verdict. An unreadable verdict counts as "publish"."""
     try:
         return intents.decide(store, intent, "discard")
     except StorageError as error:
@@ -66,7 +67,7 @@ def _block_late_owner(store: Store, intent: Intent) -> bool:
 
 
 def _block_creation(store: Store, intent: Intent) -> bool:
-    """Close the manifest, unless the name points to it, which means that the branch or tag was created."""
+    """Close the manifest and return False, or return True if the branch or tag was already created."""
     created_name, created_ulid = intent.facts["name"], intent.created_ulid or ""
     try:
         open_ref = refs.find_open_ref(store, created_name, ref_directory(intent))
@@ -82,7 +83,7 @@ def _block_creation(store: Store, intent: Intent) -> bool:
 
 
 def _block_rename(store: Store, intent: Intent) -> bool:
-    """Close the new name, unless the old name was closed, which means that the branch was renamed."""
+    """Close the new name and return False, or return True if the branch was already renamed."""
     old_ref, new_ref = rename_refs(intent)
     if refs.find_highest_number(store, old_ref.name) > old_ref.number:
         return True

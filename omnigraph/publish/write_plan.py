@@ -1,4 +1,4 @@
-"""The plan of a write: its changes to tables, and its requirements on the state it is published on.
+"""The plan of a write: its changes to tables, and its requirements on the state to which they are published.
 
 This module defines the data classes that describe a write. After a lost swap, every
 requirement is checked again on the next base. A plan that is still valid is replayed on that base;
@@ -19,15 +19,15 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class PublishPlan:
-    """Everything that one publish makes visible; the plan is complete before any part of it becomes visible.
+    """Everything that one publish makes visible. A plan is complete before any part of it becomes visible.
 
-    `writes` are the staged changes by table key, `new_tables` are the tables to register,
-    `dropped_tables` are the tables to remove, and `adopted_tables` are existing versions taken over from
-    another state. For a merge, `incoming_commits` are the commits of the other branch, `merged_head`
-    is its head, and `details` records how conflicts were resolved.
-    If `maintenance` is true, the content, and therefore the content ids, stay the same. `gc_epoch` is
-    the collector epoch in which the files were staged, by default the epoch of the base; in a later epoch, a collector
-    may have removed the files. With `protected_by_intent`, the epoch does not matter.
+    `writes` are the staged changes by table key, `new_tables` are the tables to register, `dropped_tables` are the
+    tables to remove, and `adopted_tables` are existing versions taken over from another state. For a merge,
+    `incoming_commits` are the commits of the other branch, `merged_head` is its head, and `details` records how
+    conflicts were resolved. If `maintenance` is true, the plan does not change any content, and therefore keeps the
+    content ids. `gc_epoch` is the collector epoch in which the files were staged, which is the epoch of the base by
+    default. In a later epoch, a collector may have removed the files. If `protected_by_intent` is true, the epoch does
+    not matter.
     """
 
     operation: str
@@ -47,10 +47,10 @@ class PublishPlan:
     protected_by_intent: bool = False
 
     def with_base_requirements(self, txn: WriteTxn) -> "PublishPlan":
-        """Return the plan with its implicit assumptions about the base as explicit requirements.
+        """Return the plan with its implicit assumptions about the base added as explicit requirements.
 
-        A plan that replaces tables, or assumes that they do not exist, depends on their current
-        state. The plan's files are safe only in the base's collector epoch.
+        A plan that replaces tables, or assumes that they do not exist, depends on their current state. By default, the
+        plan's files are safe only in the base's collector epoch.
         """
         replaced_keys = sorted({*self.new_tables, *self.adopted_tables, *self.dropped_tables})
         base_requirements = tuple(
@@ -66,7 +66,7 @@ def _require_unchanged(table_key: TableKey, entry: TableEntry | None) -> Require
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """The author, the message and the idempotency key of a write; the key identifies a repeated request."""
+    """The author, message and idempotency key of a write. The key identifies repeated requests."""
 
     actor: str | None = None
     message: str | None = None

@@ -12,10 +12,10 @@ from omnigraph.values.table_key import TableKey
 
 @dataclass(frozen=True, slots=True)
 class WriteTxn:
-    """The pinned base of a write. Every decision of the write is based on this one state.
+    """The pinned base of a write. Every decision about the write is based on this one state.
 
-    `is_retry` is true if another writer won the previous attempt. On a retry, optional maintenance
-    attached to the write is dropped, so it cannot cause the write to lose again.
+    `is_retry` is true if another writer won the previous attempt. On a retry, optional maintenance that accompanies the
+    write is dropped, so that it cannot cause another conflict.
     """
 
     store: Store
@@ -26,7 +26,7 @@ class WriteTxn:
     is_retry: bool = False
 
     def table_entry(self, table_key: TableKey) -> TableEntry | None:
-        """Return the table's entry in the base, or None if the base does not have the table."""
+        """Return a table's entry in the base, or None if the base does not contain the table."""
         return self.base.state.tables.get(table_key)
 
     def table(self, table_key: TableKey) -> Table:

@@ -19,7 +19,7 @@ def record(cls: RecordClass, /) -> RecordClass: ...
 def record(*, slots: bool = True) -> Callable[[RecordClass], RecordClass]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: Any = None, /, *, slots: bool = True) -> Any:
-    """Turn a class into a frozen dataclass; pass `slots=False` to allow cached properties.
+    """Turn a class into a frozen dataclass. Pass `slots=False` to allow cached properties.
 
     >>> @record
     ... class Point:

@@ -1,7 +1,7 @@
 """The `@card` rule, which limits how many edges of a type may start at a node.
 
-Edges are counted only for sources that the operation affects: the sources of written edges, and the
-previous sources of edges that were moved or removed. Sources that are themselves removed are skipped.
+Edges are counted only for sources that the operation affects: the sources of written edges, and the previous sources of
+edges that were moved or removed. Sources that the operation itself removes are skipped.
 """
 
 from collections.abc import Iterator
@@ -87,7 +87,7 @@ def _locate_violation(edge_type: EdgeType, edge_delta: TableDelta, source_id: st
 
 
 def cardinality_violation(edge_type: EdgeType, source_id: str, edge_count: int, input_line: int | None) -> Violation:
-    """Return the violation for a source that has `edge_count` edges."""
+    """Return the violation for a source whose number of edges, `edge_count`, is out of bounds."""
     expected_bound = (
         f"at least {edge_type.min_cardinality}"
         if edge_count < edge_type.min_cardinality

@@ -17,8 +17,8 @@ _BTREE_KINDS = ("btree", "bitmap")  # both are stored as a BTREE index
 def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
     """Return the columns that have a scalar index, with the kind of index (`BTREE`, or `NGRAM` for strings).
 
-    Indexed columns are ids, endpoints, and single-valued constraint columns. Filters use only one
-    index per column, and an equality index takes precedence.
+    Indexed columns are ids, endpoints, and single-valued constraint columns. Filters use only one index per column, so
+    an equality index takes precedence over an ngram index.
     """
     endpoint_columns = ("src", "dst") if isinstance(entity_type, EdgeType) else ()
     kind_by_column = dict.fromkeys(("id", *endpoint_columns), "BTREE")
@@ -42,7 +42,7 @@ def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the vector columns that have an index, with the kind of index, which includes the metric."""
+    """Return the vector columns that have an index, each with its index kind, such as `IVF_COSINE`."""
     index_constraints = (
         constraint
         for constraint in entity_type.constraints
@@ -59,7 +59,7 @@ def vector_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return a type's full-text indexes by storage key."""
+    """Return a type's full-text indexes, keyed by their storage key."""
     return {
         text_index_key(column_name): TEXT_INDEX_KIND
         for constraint in _index_constraints(entity_type, "fulltext")
@@ -68,7 +68,7 @@ def fulltext_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 
 
 def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
-    """Return the kinds of all indexes of a type by storage key."""
+    """Return the kinds of all indexes of a type, keyed by storage key."""
     return scalar_indexes(entity_type) | vector_indexes(entity_type) | fulltext_indexes(entity_type)
 
 

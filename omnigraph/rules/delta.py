@@ -26,16 +26,16 @@ Addresses = npt.NDArray[np.uint64]
 class TableDelta:
     """The changes to one table.
 
-    `row_versions` contains all written rows in order. Only the last version of each id is stored; `latest_positions`
-    contains the positions of these versions. Earlier versions must also satisfy the row rules. `input_lines` contains
-    the line numbers of the versions in the input. `row_ids` and `addresses` are aligned with the last versions: each
-    entry refers to the stored row being replaced, or is `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows` contains the
-    stored rows to remove (id, `_rowid`, `_rowaddr`, and for edges src and dst); `replaced_edges` contains the stored
-    copies of replaced edges.
+    `row_versions` contains all written rows in order. Only the last version of each id is stored. `latest_positions`
+    contains the positions of these last versions. Earlier versions must also satisfy the row rules. `input_lines`
+    contains the line numbers of the versions in the input. `row_ids` and `addresses` are aligned with the last
+    versions: each entry refers to the stored row being replaced, or is `NEW_ROW` or `UNRESOLVED_ROW`. `removed_rows`
+    contains the stored rows to remove (id, `_rowid`, `_rowaddr`, and for edges src and dst), and `replaced_edges`
+    contains the stored versions of replaced edges.
 
-    With `replaces_table`, no other rows are kept. With `rejects_existing`, an existing id is a
-    conflict. With `from_records`, the versions are records of one input and must not repeat a key.
-    With `row_rules_checked`, the row rules have already been applied to every version.
+    With `replaces_table`, all other stored rows are removed. With `rejects_existing`, an existing id is a conflict.
+    With `from_records`, the versions are the records of one input, which must not contain a key twice. With
+    `row_rules_checked`, the row rules have already been applied to every version.
     """
 
     table_key: TableKey
@@ -82,7 +82,7 @@ NO_IDS = pa.array([], pa.string())
 
 @dataclass(frozen=True)
 class Delta:
-    """The changes of one operation by table key; tables that are not listed do not change.
+    """The changes of one operation, keyed by table. Tables that are not listed do not change.
 
     With `edges_cascaded`, the removed rows include the edges of all removed nodes.
     """
@@ -113,7 +113,7 @@ def build_table_delta(
     input_lines: Positions | None = None,
     from_records: bool = False,
 ) -> TableDelta:
-    """Build a delta of written rows; `mode` determines whether ids are new, may exist, or must not exist.
+    """Build a delta of written rows. `mode` determines whether ids are new, may exist, or must not exist.
 
     >>> rows = pa.table({"id": ["a", "b", "a"]})
     >>> build_table_delta("node:N", rows, "upsert").ids.to_pylist()
@@ -137,7 +137,7 @@ def build_table_delta(
 
 
 def last_positions(ids: pa.ChunkedArray) -> Positions:
-    """Return the position of the last version of each id."""
+    """Return the positions of the last version of each id."""
     if len(ids) < 2 or len(ids.unique()) == len(ids):
         return np.arange(len(ids), dtype=np.int64)
     positions_by_id = pa.table({"id": ids, "at": np.arange(len(ids), dtype=np.int64)})

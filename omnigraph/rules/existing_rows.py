@@ -1,7 +1,7 @@
 """Determine which written rows already exist, with one lookup by id per table.
 
-A strict insert of an existing id is a conflict; any other row replaces the stored row and keeps
-its row id. Rows with newly generated ids are never looked up.
+A strict insert of an existing id is a conflict. Any other row with an existing id replaces the stored row and keeps its
+row id. Rows with newly generated ids are never looked up.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def repeated_ids(table_delta: TableDelta) -> Iterator[Violation]:
-    """Yield ids that occur more than once in a strict input, because it is ambiguous which row to store."""
+    """Yield violations for ids that occur more than once in a strict insert or an overwrite."""
     if (
         not (table_delta.rejects_existing or table_delta.replaces_table)
         or len(table_delta.latest_positions) == table_delta.row_versions.num_rows
@@ -41,7 +41,7 @@ def repeated_ids(table_delta: TableDelta) -> Iterator[Violation]:
 
 
 def resolve_existing(delta: Delta, lookup: Lookup) -> tuple[Delta, list[Violation]]:
-    """Return the delta with all stored rows resolved, and any id conflicts of strict inserts."""
+    """Return the delta with every written row matched to its stored row, and the id conflicts of strict inserts."""
     resolved_tables: dict[TableKey, TableDelta] = {}
     id_conflicts: list[Violation] = []
     for table_delta in delta.tables.values():

@@ -1,4 +1,4 @@
-"""Look up stored rows, each time for a batch of values instead of a single row.
+"""Look up stored rows in batches, never one row at a time.
 
 This module owns the protocol through which rules read a graph. Every result is part of the write's
 read set, so `RecordingLookup` records the requirement that the result is unchanged at commit time.
@@ -30,7 +30,7 @@ class Lookup(Protocol):
         *,
         with_row_ids: bool = False,
     ) -> pa.Table:
-        """Return the stored rows whose columns have one of the given values, with row ids if requested."""
+        """Return the stored rows in which every given column has one of its values, with row ids if requested."""
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
         """Return the given columns of all stored rows of a table."""
@@ -51,7 +51,7 @@ class RecordingLookup:
         *,
         with_row_ids: bool = False,
     ) -> pa.Table:
-        """Look up rows and record the result as a requirement; empty tables are skipped."""
+        """Look up rows and record the result as a requirement. Empty tables are not read."""
         entry = self.txn.base.state.tables[table_key]
         table = self.txn.table(table_key)
         if entry.row_count:
@@ -63,7 +63,7 @@ class RecordingLookup:
         return matching_rows
 
     def select(self, table_key: TableKey, columns: Sequence[str], storage_filter: Any) -> pa.Table:
-        """Return the rows that pass a storage filter, with row ids; require the table to stay unchanged."""
+        """Return the rows that match a storage filter, with row ids, and require the table to stay unchanged."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
         table = self.txn.table(table_key)
@@ -72,7 +72,7 @@ class RecordingLookup:
         return read_rows(table, columns, storage_filter, with_row_ids=True)
 
     def select_by_id(self, table_key: TableKey, columns: Sequence[str], ids: pa.Array) -> pa.Table:
-        """Return the rows with these entity ids, including row ids; require the table to stay unchanged."""
+        """Return the rows with these entity ids, including row ids, and require the table to stay unchanged."""
         self.require_same_content(table_key)
         table = self.txn.table(table_key)
         if not len(ids) or not self.txn.base.state.tables[table_key].row_count:
@@ -80,12 +80,12 @@ class RecordingLookup:
         return find(table, {"id": ids}, columns, with_row_ids=True)
 
     def require_same_content(self, table_key: TableKey) -> None:
-        """Require a table that was read in another way to stay unchanged."""
+        """Require a table to stay unchanged. Use this for a table that was read without this lookup."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
 
     def scan(self, table_key: TableKey, columns: Sequence[str]) -> pa.Table:
-        """Return whole columns; require the table to stay unchanged."""
+        """Return whole columns, and require the table to stay unchanged."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
         return read_rows(self.txn.table(table_key), columns)

@@ -117,7 +117,7 @@ def _check_constraint(constraint: Range | Check, column: pa.Array, entity_type: 
 
 
 def _exact_bounds(range_constraint: Range, scalar: ScalarType) -> tuple[Any, Any]:
-    """Return the bounds as exact column values; integers are never converted through a float."""
+    """Return the bounds as exact column values, without converting integers to floats."""
     if scalar.is_integer:
         type_minimum, type_maximum = RANGES[scalar]
         lower_bound = None if range_constraint.low is None else math.ceil(range_constraint.low)
@@ -130,7 +130,7 @@ def _exact_bounds(range_constraint: Range, scalar: ScalarType) -> tuple[Any, Any
 
 
 def _is_unsatisfiable(range_constraint: Range, scalar: ScalarType) -> bool:
-    """Return whether the bounds lie outside the type's range, so no value satisfies them."""
+    """Return whether the bounds lie outside the type's range, so that no value can satisfy them."""
     type_minimum, type_maximum = RANGES[scalar]
     return (range_constraint.low is not None and range_constraint.low > type_maximum) or (
         range_constraint.high is not None and range_constraint.high < type_minimum

@@ -1,7 +1,8 @@
 """The `@key` and `@unique` rules: no two entities may share a tuple of values in the final state of an operation.
 
 A row with a null in the tuple is exempt. A value that the same operation releases may be reused. The id of a keyed
-entity is derived from its key, so a stored row with the same key is the same row and does not need to be looked up.
+entity is derived from its key, so a stored row with the same key is the same entity, and keys do not need to be looked
+up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ _FIRST_POSITION, _POSITION_COUNT = f"{_POSITION}_min", f"{_POSITION}_count"
 
 
 def repeated_records(entity_type: NodeType | EdgeType, table_delta: TableDelta) -> Iterator[Violation]:
-    """Yield the records of an input that repeat a tuple, even if they have the same id."""
+    """Yield violations for the records of an input that repeat a tuple, even if they have the same id."""
     if table_delta.from_records and table_delta.row_versions.num_rows > 1:
         for unique_columns in _unique_column_groups(entity_type):
             yield from _find_repeated(
@@ -33,7 +34,7 @@ def repeated_records(entity_type: NodeType | EdgeType, table_delta: TableDelta) 
 
 
 def unique_violations(entity_type: NodeType | EdgeType, table_delta: TableDelta, lookup: Lookup) -> Iterator[Violation]:
-    """Yield rows that share a tuple in the final state, whether both are written or one is stored."""
+    """Yield violations for written rows that share a tuple with another written row or with a stored row."""
     for unique_columns in _unique_column_groups(entity_type):
         if table_delta.rows.num_rows > 1 and not table_delta.from_records:
             latest_lines = (
@@ -128,7 +129,7 @@ def _find_stored_holders(
 
 
 def _complete_tuples(rows: pa.Table, unique_columns: Sequence[str]) -> pa.Table:
-    """Return the tuples without nulls and their positions; 0.0 and -0.0 count as the same value."""
+    """Return the tuples that contain no nulls, and their positions. 0.0 and -0.0 count as the same value."""
     normalized = {column_name: _normalize_zeros(as_single_array(rows[column_name])) for column_name in unique_columns}
     tuples = pa.table({**normalized, _POSITION: np.arange(rows.num_rows, dtype=np.int64)})
     for column_name in unique_columns:
@@ -147,7 +148,7 @@ def _normalize_zeros(column: pa.Array) -> pa.Array:
 
 
 def _lookup_values(values: pa.Array) -> pa.Array:
-    """Return the values to look up; zero is included with both signs, since either may be stored."""
+    """Return the values to look up. Zero is included with both signs, since either may be stored."""
     distinct_values = values.unique()
     if not pa.types.is_floating(values.type):
         return distinct_values

@@ -30,10 +30,10 @@ _CONFLICT_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation of a rule by an entity; `input_line` is the entity's line in the input, if there is one.
+    """A violation of a rule by an entity. `input_line` is the entity's line in the input, if known.
 
-    `required_id` is the id of a node or edge source. If input lines with this id were rejected, the rejection is the
-    actual cause. `edge_text` describes both endpoints of an edge.
+    `required_id` is the id of a missing node, or of a source with too few edges. If input lines with this id were
+    rejected, that rejection is the actual cause of the violation. `edge_text` describes both endpoints of an edge.
     """
 
     rule: Rule

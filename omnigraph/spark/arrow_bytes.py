@@ -1,4 +1,4 @@
-"""Serialize Arrow tables to bytes in one cell, so they can pass through Spark without a Spark schema.
+"""Serialize Arrow tables to bytes, so that a table can pass through Spark in one cell without a Spark schema.
 
 This module is used only for DataFrame cells, by tasks and by the driver.
 """

@@ -1,4 +1,4 @@
-"""The shared context of the checks of a bulk load: the load, the snapshot and the reported rows."""
+"""The context that the checks of a bulk load share: the load, the snapshot and the reported rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class LoadCheckContext:
         return type_for_key(self.load_job.schema_ir.catalog, self.load_job.table_keys[type_number])
 
     def key_rows(self, *table_keys: TableKey) -> "DataFrame":
-        """Return the ids, endpoints and positions of the records of some types, as rows with the columns of `KEY_ROWS`.
+        """Return the ids, endpoints and positions of the records of some types, with the columns of `KEY_ROWS`.
 
         Generated ids are null, because no other record can refer to them.
         """
@@ -57,7 +57,7 @@ class LoadCheckContext:
         return self.reported_key_rows(*table_keys).unionAll(staged_rows) if has_reported_rows else staged_rows
 
     def reported_key_rows(self, *table_keys: TableKey) -> "DataFrame":
-        """Return the rows of `key_rows` that exist only in task reports and not in fragments."""
+        """Return those rows of `key_rows` that are in task reports and not in fragments."""
         type_numbers = [self.load_job.table_keys.index(key) for key in table_keys]
         return KEY_ROWS.select_from(self.task_reports, type_numbers)
 
@@ -94,5 +94,5 @@ class LoadCheckContext:
 
 
 def drop_replaced(rows: "DataFrame", replaced_positions: frozenset[int]) -> "DataFrame":
-    """Drop the rows of records that a later record of the load replaces."""
+    """Drop the rows of records that a later record in the same load replaces."""
     return rows.where(~rows.spot.isin(sorted(replaced_positions))) if replaced_positions else rows

@@ -1,7 +1,7 @@
-"""Check the rules that involve all records of a load, with Spark joins over its task reports.
+"""Check the rules that involve all records of a load, using Spark joins over the task reports.
 
-The rules cover duplicates, uniqueness, endpoints and cardinality, with the semantics defined in
-`rules`. Spark finds the records that break a rule; the driver converts them to violations.
+The rules cover duplicates, uniqueness, endpoints and cardinality, with the semantics defined in `rules`. Spark finds
+the records that break a rule, and the driver converts them to violations.
 """
 
 import json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def find_set_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[int]]:
-    """Return the violations of rules that involve all records, and the positions of replaced records."""
+    """Return the violations of rules that involve all records, and the positions of records replaced by later ones."""
     violations: list[Violation] = []
     is_patch = context.load_job.mode == "patch"  # a patch never moves an edge
     lost_endpoints, duplicate_free_keys = ([], frozenset()) if is_patch else lost_endpoint_violations(context)
@@ -57,7 +57,7 @@ PositionsById = dict[tuple[int, str], list[int]]
 
 
 def _find_repeated_ids(context: LoadCheckContext, table_keys: frozenset[TableKey]) -> PositionsById:
-    """Return the ids that occur in several records, with their positions in order."""
+    """Return the ids that occur in several records, each with the positions of its records in input order."""
     if not table_keys:
         return {}
     id_rows = context.key_rows(*sorted(table_keys)).where("id is not null").select("type", "id", "spot")
@@ -70,7 +70,7 @@ def _find_repeated_ids(context: LoadCheckContext, table_keys: frozenset[TableKey
 def _find_duplicate_groups(rows: "DataFrame", group_columns: list[str]) -> list[tuple[tuple[Any, ...], list[int]]]:
     """Return the groups that contain more than one row, with the positions of the rows.
 
-    Only hashes are exchanged and counted; rows with equal hashes are then compared by value.
+    Spark first counts only the hashes of the rows. Rows with equal hashes are then compared by value.
     """
     from pyspark.sql import functions as f
 
@@ -110,7 +110,7 @@ def _repeated_id_violations(context: LoadCheckContext, repeated: PositionsById) 
 
 
 def _key_text(context: LoadCheckContext, entity_type: NodeType | EdgeType, entity_id: str) -> str:
-    """Return the key values of an id in the order in which messages list the key columns."""
+    """Return the key values of an id as text, in the order of the key declaration."""
     key_columns = ordered_key_columns(context.load_job.schema_ir, entity_type.name, entity_type.kind)
     if len(key_columns) == 1:
         return entity_id
@@ -143,7 +143,7 @@ def _repeated_tuple_violations(context: LoadCheckContext) -> Iterator[Violation]
 
 
 def _read_ids_at(tuple_rows: "DataFrame", duplicates: list[tuple[tuple[Any, ...], list[int]]]) -> dict[int, str]:
-    """Return the ids of the records at the positions of duplicate groups."""
+    """Return the ids of the records in duplicate groups, keyed by position."""
     positions = [position for _, group_positions in duplicates for position in group_positions]
     if not positions:
         return {}
@@ -156,7 +156,7 @@ def _column_or_columns(columns: tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 def _held_value_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> list[Violation]:
-    """Return violations for records that repeat a unique value of a stored entity that the load does not replace."""
+    """Return violations for records with a unique value that belongs to a stored entity the load does not replace."""
     violations = [
         report.violation
         for report in select_reports(context.collected, HeldValueReport)

@@ -1,7 +1,7 @@
-"""Loads that delete on Spark: tasks read the records, and the driver finds the rows to delete.
+"""Bulk deletion on Spark: tasks read the records, and the driver finds the rows to delete.
 
-The driver must list every removed row anyway, so it also finds the rows and the edges of deleted nodes, and checks the
-rules that the deletion may break, all at the pinned version.
+The driver must list every removed row anyway. Therefore, the driver also looks up the rows to delete and the edges of
+deleted nodes, and checks the rules that the deletion may break, all at the pinned version.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def find_deletion(
 
 
 def collect_named_rows(load_job: LoadJob, task_reports: "DataFrame") -> dict[TableKey, PartialRows]:
-    """Return the references in the records of a deletion, by type and in input order."""
+    """Return the ids and endpoints in the records of a deletion, by type and in input order."""
     reported = KEY_ROWS.select_from(task_reports).toArrow().sort_by("spot")
     records = {}
     for type_number, key in enumerate(load_job.table_keys):

@@ -1,4 +1,4 @@
-"""Check the endpoints and cardinality of loaded edges, with Spark joins or index lookups."""
+"""Check the endpoints and cardinality of loaded edges, using Spark joins or index lookups."""
 
 from collections.abc import Iterator, Mapping
 from functools import reduce
@@ -17,7 +17,7 @@ _LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges from which ids are lo
 
 
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:
-    """Return violations for edges with missing nodes, and the node types without repeated ids, using index lookups."""
+    """Use index lookups to return violations for edges with missing nodes, and the node types without repeated ids."""
     edge_types = {
         TableKey.edge(edge_type.name): edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -55,7 +55,7 @@ def _endpoint_violation(context: LoadCheckContext, edge_type: EdgeType, lost_row
 
 
 def _node_id_source(context: LoadCheckContext, node_key: TableKey) -> NodeIdSource:
-    """Return the locations of the ids that a node type has after the load."""
+    """Return where to find the ids that a node type will have after the load."""
     fragments = context.staged_fragments.get(node_key, ())
     is_replaced = context.replaces_types and node_key in context.input_keys
     stored_count = 0 if is_replaced else context.snapshot.tables[node_key].row_count
@@ -70,7 +70,7 @@ def _node_id_source(context: LoadCheckContext, node_key: TableKey) -> NodeIdSour
 
 
 def dangling_violations(context: LoadCheckContext, replaced_positions: frozenset[int]) -> Iterator[Violation]:
-    """Return violations for edges with missing nodes, only for node types with records that are not in fragments."""
+    """Yield violations for edges with missing nodes, but only for node types that have records outside fragments."""
     edge_types = [
         edge_type
         for edge_type in context.load_job.schema_ir.catalog.edges
@@ -90,7 +90,7 @@ def dangling_violations(context: LoadCheckContext, replaced_positions: frozenset
 def _find_missing_ids(
     context: LoadCheckContext, node_key: TableKey, endpoints: list[EndpointColumn], replaced_positions: frozenset[int]
 ) -> list[str]:
-    """Return the ids that written edges use but that no node has after the load."""
+    """Return the endpoint ids of written edges for which there is no node after the load."""
     used_ids = [
         drop_replaced(context.key_rows(TableKey.edge(edge_type.name)), replaced_positions).selectExpr(f"{column} as id")
         for edge_type, column, _ in endpoints
@@ -124,7 +124,7 @@ def _violations_at_missing_nodes(
 
 
 def orphan_violations(context: LoadCheckContext) -> Iterator[Violation]:
-    """Return violations for stored edges whose nodes are removed by an overwrite."""
+    """Yield violations for stored edges whose nodes an overwrite removes."""
     if not context.replaces_types:
         return
     for edge_type in context.load_job.schema_ir.catalog.edges:
@@ -169,7 +169,7 @@ def cardinality_violations(context: LoadCheckContext, replaced_positions: frozen
 def _count_loaded_edges(
     context: LoadCheckContext, edge_types: Mapping[TableKey, EdgeType], replaced_positions: frozenset[int]
 ) -> Iterator[Violation]:
-    """Return cardinality violations of types without stored edges, where only loaded edges are counted."""
+    """Yield the cardinality violations of edge types without stored edges, for which only loaded edges are counted."""
     from pyspark.sql import functions as f
 
     edges_by_number = {
@@ -195,7 +195,7 @@ def _outside_bounds_sql(edge_type: EdgeType) -> str:
 def _count_all_edges(
     context: LoadCheckContext, edge_type: EdgeType, replaced_positions: frozenset[int]
 ) -> Iterator[Violation]:
-    """Return sources with too few or too many edges after the load, counting stored edges as well."""
+    """Yield violations for sources with too few or too many edges after the load, counting stored edges as well."""
     from pyspark.sql import functions as f
 
     edge_key = TableKey.edge(edge_type.name)

@@ -1,8 +1,7 @@
 """Look up the endpoints of loaded edges among all ids of their node types, without shuffling edges.
 
-Executors look up every endpoint in an index of the ids, which each machine builds once and maps
-into memory. Only endpoints that have no node are returned. Node types with records that were not
-written to fragments are handled by `edge_checks`.
+Executors look up every endpoint in an id index, which each machine builds once and maps into memory. Only endpoints
+that have no node are returned. Node types with records that were not written to fragments are handled by `edge_checks`.
 """
 
 import shutil
@@ -39,7 +38,7 @@ LOST_ENDPOINT_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class NodeIdSource:
-    """The locations of a node type's ids: the fragments of the load, and stored rows."""
+    """Where a node type's ids are found: in the fragments of the load and in stored rows."""
 
     node_key: TableKey
     staged_fragments: Sequence[StagedFragment]
@@ -51,7 +50,8 @@ class NodeIdSource:
 class EndpointLookup:
     """The data that a task needs to look up endpoints.
 
-    `endpoint_columns` maps an edge key to its endpoint columns, each with its node key.
+    `endpoint_columns` maps the table key of an edge type to its endpoint columns, each with the table key of its node
+    type.
     """
 
     load_id: str
@@ -60,14 +60,14 @@ class EndpointLookup:
     endpoint_columns: Mapping[TableKey, Sequence[tuple[str, TableKey]]]
 
     def open_index(self, node_key: TableKey) -> IdIndex:
-        """Open the index of a node type's ids on this machine, building it if necessary."""
+        """Open this machine's index of a node type's ids, building the index if necessary."""
         id_source = self.id_sources[node_key]
         id_count = id_source.indexed_stored_ids + sum(fragment.row_count for fragment in id_source.staged_fragments)
         index_folder = scratch_folder(self.load_id) / node_key.replace(":", "-")
         return open_id_index(index_folder, id_count, lambda: _read_ids(self.pinned_graph, id_source))
 
     def find_lost(self, node_key: TableKey, id_index: IdIndex, endpoint_ids: pa.Array) -> Any:
-        """Return the positions of endpoints for which there is no node."""
+        """Return the positions of the endpoints for which there is no node."""
         missing_positions = id_index.missing_positions(endpoint_ids)
         if not len(missing_positions) or not self.id_sources[node_key].looks_up_stored:
             return missing_positions
@@ -78,7 +78,7 @@ class EndpointLookup:
 
 
 def scratch_folder(load_id: str) -> Path:
-    """Return this machine's folder for one load; on a worker, Spark removes the folder at exit."""
+    """Return this machine's folder for the indexes of one load. On a worker, Spark removes the folder at exit."""
     from pyspark import SparkFiles, TaskContext
 
     on_worker = TaskContext.get() is not None
@@ -102,10 +102,10 @@ def find_lost_endpoints(
     edge_fragments: Sequence[StagedFragment],
     reported_edges: "DataFrame | None",
 ) -> tuple[list[dict[str, Any]], frozenset[TableKey]]:
-    """Return every endpoint that has no node, and the node types that may contain an id twice.
+    """Return every endpoint without a node, and the node types that may contain an id twice.
 
-    `edge_fragments` are the staged fragments of edges; `reported_edges` are the remaining edge
-    records, whose column `type` is the index of a table key.
+    `edge_fragments` are the staged fragments of edges, and `reported_edges` are the remaining edge records. The `type`
+    column of `reported_edges` is an index into `table_keys`.
     """
     lost_frame: DataFrame = map_staged_fragments(
         spark, edge_fragments, lambda item: _lost_in_fragment(lookup, item), LOST_ENDPOINT_DDL
@@ -132,7 +132,7 @@ def remove_scratch_folders(spark: "SparkSession", load_id: str) -> None:
 
 
 def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batches:
-    """Return a fragment's endpoints that have no node; edge ids are read only if there are such endpoints."""
+    """Yield a fragment's endpoints that have no node. Edge ids are read only if there are such endpoints."""
     lost_by_column: list[tuple[str, Any]] = []
     indexes = {node_key: lookup.open_index(node_key) for _, node_key in lookup.endpoint_columns[fragment.table_key]}
     yield from (_repeated_type_row(node_key) for node_key, id_index in indexes.items() if id_index.may_repeat_ids)
@@ -156,7 +156,7 @@ def _lost_in_fragment(lookup: EndpointLookup, fragment: StagedFragment) -> Batch
 
 
 def _make_report_task(lookup: EndpointLookup, table_keys: Sequence[TableKey]) -> Any:
-    """Return the Spark function that finds the endpoints of reported edges that have no node."""
+    """Return a Spark function that finds endpoints without a node in reported edges."""
 
     def run(batches: Batches) -> Batches:
         for batch in batches:

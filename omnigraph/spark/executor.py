@@ -1,9 +1,8 @@
 """The Spark executor for maintenance, which runs work on tables, files and versions as Spark jobs.
 
-This executor is in the `spark` package because its jobs run in Spark tasks. The jobs write files
-that no version references; the driver turns these files into versions, holds the cleanup's claim
-and makes every decision. A task that fails midway makes nothing visible, and removes only files
-that are still in the delete queue.
+This executor is in the `spark` package because its jobs run in Spark tasks. The jobs write files that no version
+references yet. The driver makes every decision: it turns the files into versions, and holds the claim of a cleanup. A
+task that fails midway has made nothing visible, and has removed only files that remain in the delete queue.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,14 +55,14 @@ class SparkExecutor:
         return run_jobs(self.spark, partial(_build_segment, pinned_graph), located_jobs)
 
     def verify_files(self, store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
-        """Read files and compare them with their checksums, in a few large groups per task."""
+        """Read files and compare them with their checksums, in a few large groups per concurrent task."""
         groups = _group_by_size(expected_checksums, parallelism(self.spark))
         pinned_graph = pin_graph(store, {})
         results = run_jobs(self.spark, partial(_verify_group, pinned_graph), groups)
         return {name: reason for result in results for name, reason in result.items()}
 
     def list_files(self, store: Store, directories: Sequence[str]) -> Iterable[ListedObject]:
-        """List every file below the given directories; each job lists one subdirectory of a table."""
+        """List every file below the given directories. Each job lists one subdirectory of a table."""
         listed_files, subdirectories = _list_levels(store, directories, 2)
         list_job = partial(_list_directory, pin_graph(store, {}))
         for job_files in run_jobs(self.spark, list_job, subdirectories, short=True):
@@ -71,7 +70,10 @@ class SparkExecutor:
         return listed_files
 
     def read_versions(self, store: Store, versions: Sequence[VersionKey]) -> dict[VersionKey, VersionFiles]:
-        """Return the files of each version; the driver handles unreadable versions."""
+        """Return the files of each readable version.
+
+        The driver must handle versions that are missing from the result.
+        """
         read_job = partial(_read_versions, pin_graph(store, {}))
         job_results = run_jobs(
             self.spark, read_job, list(_split_into_chunks(sorted(versions), _VERSIONS_PER_JOB)), short=True
@@ -92,7 +94,7 @@ class SparkExecutor:
 
 
 def _group_by_size(files: FileChecksums, task_slots: int) -> list[dict[str, FileChecksum]]:
-    """Return the files in groups of similar size, with the largest files first."""
+    """Divide the files into groups of similar total size, assigning the largest files first."""
     groups: list[dict[str, FileChecksum]] = [{} for _ in range(max(1, _GROUPS_PER_SLOT * task_slots))]
     heap = [(0, number) for number in range(len(groups))]
     for name, checksum in sorted(files.items(), key=lambda item: -item[1].size):
@@ -103,28 +105,31 @@ def _group_by_size(files: FileChecksums, task_slots: int) -> list[dict[str, File
 
 
 def _verify_group(pinned_graph: PinnedGraph, files: FileChecksums) -> dict[str, str]:
-    """Verify one group of files, as a job on an executor."""
+    """Verify one group of files. This function runs as a job on an executor."""
     return verify_files(pinned_graph.store(), files)
 
 
 def _locate_jobs(store: Store, jobs: Sequence[tuple[Table, Any]]) -> tuple[PinnedGraph, list[tuple[str, Any]]]:
-    """Pin the tables of jobs, and replace each table with its location, which can be sent to executors."""
+    """Pin the tables of the jobs, and replace each table with its location, which can be sent to executors."""
     pinned_tables = {table.location: (table.location, table.version) for table, _ in jobs}
     return pin_graph(store, pinned_tables), [(table.location, job) for table, job in jobs]
 
 
 def _compact_fragments(pinned_graph: PinnedGraph, job: tuple[str, str]) -> str:
-    """Compact fragments of a table, as a job on an executor."""
+    """Run one compaction task of a table. This function runs as a job on an executor."""
     return run_task(pinned_graph.store(), pinned_graph.table(job[0]), job[1])
 
 
 def _build_segment(pinned_graph: PinnedGraph, job: tuple[str, SegmentBuild]) -> IndexSegment | None:
-    """Build an index segment of a table, as a job on an executor."""
+    """Build an index segment of a table. This function runs as a job on an executor."""
     return build_segment(pinned_graph.store(), pinned_graph.table(job[0]), job[1])
 
 
 def _list_levels(store: Store, directories: Sequence[str], depth: int) -> tuple[list[ListedObject], list[str]]:
-    """Return the files of the first `depth` levels, and the directories below those levels."""
+    """List the first `depth` levels below the directories.
+
+    Return the files, and the directories that remain to be listed.
+    """
     found_files: list[ListedObject] = []
     current_directories = list(directories)
     for _ in range(depth):
@@ -139,12 +144,15 @@ def _split_into_chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any
 
 
 def _list_directory(pinned_graph: PinnedGraph, directory: str) -> list[ListedObject]:
-    """List the files below a directory, as a job on an executor."""
+    """List the files below a directory. This function runs as a job on an executor."""
     return pinned_graph.store().objects.list(directory)
 
 
 def _read_versions(pinned_graph: PinnedGraph, versions: Sequence[VersionKey]) -> list[tuple[VersionKey, VersionFiles]]:
-    """Read the file lists of table versions, as a job on an executor; skip unreadable versions."""
+    """Return the files of each table version, skipping unreadable versions.
+
+    This function runs as a job on an executor.
+    """
     readable_versions: list[tuple[VersionKey, VersionFiles]] = []
     for version in versions:
         try:
@@ -155,7 +163,7 @@ def _read_versions(pinned_graph: PinnedGraph, versions: Sequence[VersionKey]) ->
 
 
 def _remove_group(pinned_graph: PinnedGraph, file_names: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Remove files, as a job on an executor; return each name with its error, if any."""
+    """Remove files, and return each name with its error, if any. This function runs as a job on an executor."""
     removals: list[tuple[str, str | None]] = []
     remove_files(pinned_graph.store(), file_names, lambda file_name, error: removals.append((file_name, error)))
     return removals

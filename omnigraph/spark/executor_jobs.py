@@ -1,8 +1,7 @@
-"""Run independent jobs on executors; inputs and results are plain data, and each result is returned exactly once.
+"""Run independent jobs on executors, with plain data as inputs and results.
 
-A job may run twice if its task is lost, so running it twice must be harmless; only one of its
-results is returned. Inputs are captured in the function that Spark sends to executors, because they
-must not appear in plans and logs.
+If a task is lost, its jobs run again, so running a job twice must be harmless. Exactly one result is returned per job.
+Inputs are captured in the function that Spark sends to executors, because they must not appear in query plans or logs.
 """
 
 import pickle
@@ -29,9 +28,9 @@ _TASKS_PER_SLOT = 4  # tasks of short jobs per concurrent task
 def run_jobs(
     spark: "SparkSession", work: Callable[[JobInput], JobResult], jobs: Sequence[JobInput], *, short: bool = False
 ) -> list[JobResult]:
-    """Return the results in job order; raise `ServerError` if a job fails permanently.
+    """Run jobs and return their results in job order. Raise `ServerError` if a job fails permanently.
 
-    Each job is one task; if `short` is true, a task runs several jobs.
+    Each job runs as its own task. If `short` is true, one task may run several jobs.
     """
     results: list[JobResult] = []
     with translate_spark_errors(spark):

@@ -1,7 +1,7 @@
 """Export a snapshot to files in parallel, as loadable NDJSON, Parquet or plain Lance.
 
-Tasks write parts under temporary names; the driver renames them once all parts are complete, so a
-failed export cannot be mistaken for a finished one. An export only reads the graph.
+Tasks write parts under temporary names. The driver renames the parts of a type once all of them are complete, so an
+unfinished type cannot be mistaken for a finished one. An export only reads the graph.
 """
 
 import os
@@ -45,7 +45,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The result of an export: entities and files by table key, and the duration of each step in seconds."""
+    """The result of an export: entity counts and file names per table key, and the duration of each step in seconds."""
 
     form: ExportFormat
     commit_id: str
@@ -85,10 +85,9 @@ def export_on_spark(  # noqa: PLR0913 - all but four are keyword-only
 ) -> Exported:
     """Write a snapshot to an empty or new folder, as `nodes/<Type>` and `edges/<Type>`.
 
-    `ordered` sorts each type by id across its parts, so equal snapshots produce equal rows in the
-    same order. The plain Lance format writes one dataset per type. A read lease prevents a cleanup from
-    removing the data being read. `branch_state` is the branch of the snapshot; `progress` is called
-    for each type.
+    If `ordered` is true, each type is sorted by id across its parts, so equal snapshots produce equal rows in the same
+    order. The plain Lance format writes one dataset per type. A read lease prevents a cleanup from removing the data
+    being read. `branch_state` is the branch of the snapshot. `progress` is called regularly during the export.
     """
     if file_format not in get_args(ExportFormat):
         expected = ", ".join(get_args(ExportFormat))
@@ -138,7 +137,7 @@ def _export_type(
 
 
 def _name_parts(task: ExportTask, part_reports: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    """Rename the written parts to their final names."""
+    """Rename the written parts to their final names, or commit them as one dataset in the Lance format."""
     import json
 
     type_folder = task.scratch_folder.rpartition("/")[0]
@@ -168,7 +167,7 @@ def _export_fragments(spark: "SparkSession", task: ExportTask, stored_table: Any
 
 
 def _export_ordered(spark: "SparkSession", snapshot: Snapshot, task: ExportTask) -> "DataFrame":
-    """Sort ids and row ids on Spark; each task then fetches the rows of its range in that order."""
+    """Sort ids and row ids on Spark. Each task then fetches the rows of its range in that order."""
 
     def run(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -190,7 +189,7 @@ def _read_in_order(task: ExportTask, batches: Batches) -> Batches:
 
 
 def _write_part(task: ExportTask, part_number: int, row_batches: Batches) -> pa.RecordBatch:
-    """Write the rows of a task; return the data that the driver needs to name the part."""
+    """Write the rows of a task, and return the data that the driver needs to name the part."""
     import json
 
     counted_batches = CountingBatches(task.schema, row_batches)

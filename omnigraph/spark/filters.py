@@ -1,9 +1,8 @@
-"""The filter of a data source, whose conditions are applied before rows reach Spark.
+"""The filter of a data source, which is applied before rows reach Spark.
 
-This module owns the syntax of the conditions, which is a JSON array of `[column, operator, value]`.
-The conditions have the same meaning as `where` in Spark: all of them must be true, and a comparison
-with null is not true. Values are passed as typed parameters, never inserted into filter text. The
-tasks of a scan apply the conditions.
+This module owns the filter syntax: a JSON array of conditions, each of which is a `[column, operator, value]` array.
+The conditions have the same meaning as `where` in Spark: all of them must be true, and a comparison with null is not
+true. Values are passed as typed parameters, never inserted into filter text. The tasks of a scan apply the conditions.
 """
 
 import json
@@ -40,7 +39,7 @@ _SYNTAX = 'a filter is a JSON array like [["age", ">=", 18], ["name", "in", ["ad
 
 @dataclass(frozen=True, slots=True)
 class SparkFilter:
-    """The conditions as Arrow expressions, one for storage and one for the batches that storage returns.
+    """A filter as two Arrow expressions: one for storage, and one for the batches that storage returns.
 
     `batch_columns` are the columns that `batch_filter` reads.
     """

@@ -1,9 +1,9 @@
 """An index of all ids of a node type, in files that every process on a machine maps into memory.
 
-This module owns the format: the sorted hashes, the start position of each hash prefix, and the ids
-in the same order. The first process builds the index while other processes wait for it. A hash
-match is confirmed by comparing the strings. The index is split into shards to limit the memory
-needed to build it. The tasks of `endpoint_lookup` build and read the index.
+This module owns the format: the sorted hashes, the start position of each hash prefix, and the ids in the order of
+their hashes. The first process builds the index while other processes wait for it. A hash match is confirmed by
+comparing the strings. The index is split into shards to limit the memory needed to build it. The tasks of
+`endpoint_lookup` build and read the index.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ ReadIds = Callable[[], Iterable[pa.Array]]
 
 @dataclass(frozen=True, slots=True)
 class IdIndexShard:
-    """A memory-mapped shard of an index; `prefix_starts` contains the start position of each hash prefix."""
+    """A memory-mapped shard of an index. `prefix_starts` contains the start position of each hash prefix."""
 
     hashes: UInt64Array
     prefix_starts: npt.NDArray[np.uint32]
@@ -61,7 +61,7 @@ class IdIndex:
 
     @property
     def may_repeat_ids(self) -> bool:
-        """Whether two ids may be equal, because a hash occurs more than once."""
+        """Whether any hash occurs more than once, so that the index may contain an id twice."""
         return any(shard.has_repeated_hash for shard in self.shards)
 
     def missing_positions(self, text_column: pa.Array) -> Int64Array:
@@ -86,12 +86,12 @@ class IdIndex:
 
 
 def assign_shards(text_hashes: UInt64Array, shard_count: int) -> UInt64Array:
-    """Return the shard of each hash: the low bits select the shard, and the high bits select the prefix."""
+    """Return the shard number of each hash. Within a shard, the high bits of a hash select its prefix."""
     return text_hashes % np.uint64(shard_count)
 
 
 def open_id_index(folder: Path, id_count: int, read_ids: ReadIds) -> IdIndex:
-    """Open the index in a folder, building it if it does not exist; `read_ids` yields about `id_count` ids."""
+    """Open the index in a folder, building it if it does not exist. `read_ids` must yield about `id_count` ids."""
     shard_count = max(1, -(-id_count // SHARD_IDS))
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock_file:
@@ -103,7 +103,7 @@ def open_id_index(folder: Path, id_count: int, read_ids: ReadIds) -> IdIndex:
 
 
 def _build_shard(folder: Path, shard_number: int, shard_count: int, read_ids: ReadIds) -> None:
-    """Write one shard; its JSON file is written last, because it marks the shard as complete."""
+    """Write one shard. The JSON file is written last, because it marks the shard as complete."""
     id_arrays: list[pa.Array] = []
     hash_arrays: list[UInt64Array] = []
     for id_column in read_ids():

@@ -1,9 +1,9 @@
-"""A load on Spark, which stages and checks all data and then publishes it once under an intent, or not at all.
+"""Load data on Spark: stage and check all of it, and then publish it once under an intent, or not at all.
 
-Tasks write fragments that no manifest references; the driver checks the rules that involve all
-records and passes one plan to `publish`. If the driver crashes before the confirmation, only files
-remain, which retention removes. If the driver crashes after the confirmation, the intent remains and is
-completed when the graph is next opened.
+Tasks write fragments that no manifest references yet. The driver checks the rules that involve all records, and passes
+one plan to `publish`. If the driver crashes before the confirmation, only unreferenced files remain, which a cleanup
+removes. If the driver crashes after the confirmation, the load is completed the next time the graph is opened for
+writing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -77,11 +77,11 @@ StepNameCallback = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class BulkLoad:
-    """The options of a load: files or DataFrames by type, the mode, and whether it is a dry run.
+    """The options of a load, such as the input files or DataFrames, the mode, and whether it is a dry run.
 
-    `piece_bytes` is the size of an input piece; `fragment_rows` and `fragment_bytes` limit the size of a fragment.
-    `on_step` is called with the name of each step. `require_rows` returns a patch's or deletion's requirement that its
-    rows have not changed since the caller read them.
+    `piece_bytes` is the size of an input piece. `fragment_rows` and `fragment_bytes` limit the size of a fragment.
+    `on_step` is called with the name of each step. For a patch or deletion, `require_rows` returns the requirement that
+    the affected rows have not changed since the caller read them.
     """
 
     mode: LoadMode
@@ -106,9 +106,9 @@ def load_on_spark(
     commit_metadata: CommitMetadata | None = None,
     requirements: Sequence[Requirement] = (),
 ) -> LoadOutcome:
-    """Load in bulk as one commit; return the problems, if any.
+    """Load data in bulk as one commit. The outcome lists the problems, if any.
 
-    If another writer published first, the load is staged again on the newer head; an overwrite is
+    If another writer published a conflicting change first, the load is staged again on the newer head. An overwrite is
     not retried.
     """
     check_versions(spark)
@@ -143,7 +143,7 @@ def _begin_transaction(branch_state: BranchState) -> WriteTxn:
 
 
 class LoadAttempt:
-    """One attempt at a load: its task reports and the results that the driver derives from them."""
+    """One attempt at a load."""
 
     def __init__(
         self, spark: "SparkSession", branch_state: BranchState, bulk_load: BulkLoad, requirements: Sequence[Requirement]
@@ -163,7 +163,7 @@ class LoadAttempt:
         self.step_tracker = step_progress.StepTracker(spark, bulk_load.progress)
 
     def publish(self, commit_metadata: CommitMetadata) -> Commit | None:
-        """Stage and publish; a dry run only stages and checks."""
+        """Stage, check and publish the load. A dry run does not publish anything."""
         if self.bulk_load.dry_run:
             self.stage(_begin_transaction(self.branch_state))
             return None
@@ -200,7 +200,7 @@ class LoadAttempt:
         self.bulk_load.on_step(step_name)
 
     def stage(self, txn: WriteTxn) -> PublishPlan | None:
-        """Do all the work that precedes publishing; return None if there is a problem or nothing to write."""
+        """Do all the work that precedes publishing. Return None if there is a problem or nothing to write."""
         check_requirements(self.requirements, txn)
         snapshot = manifest_snapshot(txn.store, self.branch_state, txn.base)
         load_job, estimate = self.make_job(snapshot), estimate_input(self.bulk_load.input_files)
@@ -248,7 +248,7 @@ class LoadAttempt:
         return self._make_plan(txn, load_job, staged_tables, input_keys) if staged_tables else None
 
     def _require_rows(self, txn: WriteTxn, row_filters: Mapping[TableKey, RowFilter | None]) -> None:
-        """Check that a patch's or deletion's rows have not changed since the caller read them; a failure is final."""
+        """Check that the affected rows have not changed since the caller read them. A failure is final."""
         if self.bulk_load.require_rows is None:
             return
         try:
@@ -265,7 +265,7 @@ class LoadAttempt:
         task_reports: "DataFrame",
         collected: Sequence[TaskReport],
     ) -> PublishPlan | None:
-        """Find the rows to delete on the driver, which must list the removed rows anyway."""
+        """Find the rows to delete on the driver, which must list the removed rows anyway, and plan their removal."""
         named_rows = collect_named_rows(load_job, task_reports)
         self._require_rows(txn, deleted_row_filters(load_job.schema_ir.catalog, named_rows))
         delta, violations, self.effects = find_deletion(load_job, named_rows)
@@ -301,7 +301,7 @@ class LoadAttempt:
         )
 
     def make_job(self, snapshot: Snapshot) -> LoadJob:
-        """Describe the load for its tasks."""
+        """Return the description of the load that is sent to its tasks."""
         pinned_tables: dict[str, PinnedVersion] = {
             key: (table_entry.location, table_entry.lance_version) for key, table_entry in snapshot.tables.items()
         }
@@ -328,7 +328,7 @@ class LoadAttempt:
         return min(max(task_share, _MIN_PIECE_BYTES), _MAX_PIECE_BYTES)
 
     def run_tasks(self, load_job: LoadJob, pieces: Sequence[InputPiece]) -> "DataFrame":
-        """Run all tasks and persist their reports, because running a task again would write its data again."""
+        """Return the reports of all tasks, persisted so that a task does not run and write its data twice."""
         from pyspark import StorageLevel
 
         report_frames = []
@@ -349,7 +349,7 @@ class LoadAttempt:
         return all_reports.persist(StorageLevel.DISK_ONLY)
 
     def _count_records(self, collected: Sequence[TaskReport]) -> frozenset[TableKey]:
-        """Count the records of each type; return the keys of the types in the input."""
+        """Count the records of each type, and return the keys of the types in the input."""
         truncated_keys = set()
         for report in select_reports(collected, RecordCountReport):
             key = report.table_key
@@ -381,7 +381,7 @@ class LoadAttempt:
         ]
         schema_requirement = SameSchema(txn.base.state.schema.hash)
         requirements = (schema_requirement, *self.requirements, *content_requirements)
-        # Detect a newer head here, before the intent is confirmed.
+        # Detect conflicts with a newer head here, before the intent is confirmed.
         check_requirements(requirements, replace(txn, base=self.branch_state.refresh()))
         self._begin_step("publish")
         epoch = txn.base.state.head.gc_epoch

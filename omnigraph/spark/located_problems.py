@@ -1,4 +1,4 @@
-"""The problems of a load on Spark, in input order and with line numbers in their files."""
+"""The problems of a load on Spark, in input order, each with its line number in the input file."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +12,7 @@ from .task_reports import LineCountReport, RejectReport, TaskReport, select_repo
 def locate_problems(
     pieces: Sequence[InputPiece], collected: Sequence[TaskReport], violations: Iterable[Violation]
 ) -> list[LoadProblem]:
-    """Return the records that could not be read, and the violations that these records do not explain."""
+    """Return a problem for each record that could not be read and for each violation not caused by such a record."""
     line_counts = {report.piece_number: report.line_count for report in select_reports(collected, LineCountReport)}
     problems = ProblemCollector()
     for report in select_reports(collected, RejectReport):

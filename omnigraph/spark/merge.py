@@ -1,9 +1,8 @@
 """Merge branches with too many changes for one process, using Spark to compare tables and write rows.
 
-Executors read only the fragments that differ, match rows by id in one shuffle of ids and row ids,
-and compare and write values in the tasks that read them. The driver receives ids, conflicting rows, and the
-columns needed by rules that involve all rows; conflicts and the publish are handled as in any
-merge.
+Executors read only the fragments that differ, match rows by id in one shuffle of ids and row ids, and compare and write
+values in the tasks that read them. The driver receives ids, conflicting rows, and the columns needed by rules that
+involve all rows. The driver handles conflicts and publishes as in any other merge.
 """
 
 import json
@@ -74,17 +73,17 @@ def spark_row_threshold() -> int:
 
 @dataclass(slots=True)
 class SparkMerge:
-    """Compares and writes the tables of a merge on Spark: all tables if `forced`, otherwise only large tables."""
+    """Compares and writes tables of a merge on Spark: all of them if `forced`, or only those with many changes."""
 
     session: Any = None
     forced: bool = False
 
     def select_tables(self, merge_inputs: MergeInputs, table_keys: Sequence[TableKey]) -> frozenset[str]:
-        """Select the tables to compare on Spark, or no tables if the merge is small."""
+        """Select the tables to compare on Spark, or none if the merge is small."""
         if self.forced:
             return frozenset(table_keys)
         min_rows = spark_row_threshold()
-        # The upper bound from row counts is checked first, because it does not require opening a table.
+        # Check the upper bound from the row counts first, because it does not require opening a table.
         if sum(_max_changed_rows(merge_inputs, key) for key in table_keys) < min_rows:
             return frozenset()
         changed_rows = {key: _count_changed_rows(merge_inputs, key) for key in table_keys}
@@ -118,7 +117,7 @@ class SparkMerge:
     def write(
         self, store: Store, source_table: Table, target_table: Table, row_ids: Positions, kept_row_ids: Positions
     ) -> list[Mapping[str, Any]]:
-        """Write rows of one table as fragments of another, preserving the given row ids."""
+        """Write rows of the source table as fragments of the target table, preserving the given row ids."""
         spark = self._checked_session()
         pinned_graph = pin_graph(store, {SOURCE: _pinned_version(source_table), TARGET: _pinned_version(target_table)})
         write_order = np.lexsort((row_ids, kept_row_ids >= 0))
@@ -181,7 +180,7 @@ def _count_changed_rows(merge_inputs: MergeInputs, table_key: TableKey) -> int:
 
 
 def _differing_fragments(merge_inputs: MergeInputs, table_key: TableKey) -> list[DifferingFragments]:
-    """Return the fragments in which the sides differ from the base, grouped for tasks."""
+    """Return the fragments in which each side differs from the base, grouped into tasks."""
     base_table, fragment_sets = merge_inputs.base_snapshot.table(table_key), []
     for side, snapshot in ((OURS, merge_inputs.target_snapshot), (THEIRS, merge_inputs.source_snapshot)):
         side_table = snapshot.table(table_key)
@@ -248,7 +247,7 @@ def _offloaded_sides(
 
 
 def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Concatenate the tables of all tasks in id order, as in a comparison in one process."""
+    """Concatenate the tables of all tasks and sort the rows by id, as in a comparison in one process."""
     combined = pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in tables)])
     return combined.sort_by("id").combine_chunks()
 
@@ -256,7 +255,7 @@ def _concatenate_by_id(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Tabl
 def _clashing_changes(
     merge_inputs: MergeInputs, table_key: TableKey, three_way: ThreeWayTable, clashing_rows: pa.Table, side: str
 ) -> TableChanges:
-    """Return one side's changes to entities that both sides changed differently, with all values."""
+    """Return one side's changes, with all columns, to the entities that both sides changed differently."""
     base_table = merge_inputs.base_snapshot.table(table_key)
     side_table = _snapshot_of_side(merge_inputs, side).table(table_key)
     full_schema = row_schema(side_table.schema)
@@ -271,7 +270,7 @@ def _clashing_changes(
 def _parallel_candidates(
     merge_inputs: MergeInputs, table_key: TableKey, added_edges: pa.Table, inserted_rows: pa.Table
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the edges that each side added between nodes where the other side also added an edge."""
+    """Return each side's added edges that connect the same two nodes as an edge added by the other side."""
     our_table = merge_inputs.target_snapshot.table(table_key)
     their_table = merge_inputs.source_snapshot.table(table_key)
     if not added_edges.num_rows or not inserted_rows.num_rows:
@@ -285,7 +284,10 @@ def _parallel_candidates(
 
 
 def _endpoint_texts(rows: pa.Table) -> pa.Array:
-    """Return both endpoints as one string; callers compare the rows, so a collision is harmless."""
+    """Return both endpoints of each row as one string.
+
+    Callers compare the rows themselves, so a collision is harmless.
+    """
     endpoint_texts: pa.ChunkedArray = pc.binary_join_element_wise(rows["src"], rows["dst"], "\0")
     return endpoint_texts.combine_chunks()
 

@@ -1,8 +1,8 @@
 """The tasks of a merge on Spark, which list rows that may differ, compare them, and write rows to the target.
 
-The tasks run on executors, with the same comparison and storage code as a merge in one process.
-Only ids and row ids are shuffled; values are read by the tasks that compare them, one piece at a time.
-This module publishes nothing. This module does not import pyspark itself; `merge` sends its functions to Spark.
+The tasks run on executors, with the same comparison and storage code as a merge in one process. Only ids and row ids
+are shuffled. Each task reads the values that it compares, one piece at a time. The tasks publish nothing. This module
+does not import pyspark; `merge` passes its functions to Spark.
 """
 
 import json
@@ -32,7 +32,7 @@ from .pinned_graph import PinnedGraph
 
 BASE, OURS, THEIRS = "base", "ours", "theirs"
 SOURCE, TARGET = "source", "target"
-# The row ids of an entity that may have changed: for each side, the row id in the base and on that side.
+# The row ids of an entity that may have changed: for each side, its row id in the base and its row id on that side.
 ROW_ID_COLUMNS = ("was_ours", "ours", "was_theirs", "theirs")
 ENTRY_DDL = ", ".join(["id string", *(f"{name} bigint" for name in ROW_ID_COLUMNS)])
 RESULT_DDL = "kind string, data binary"
@@ -46,10 +46,9 @@ BoolMask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class DifferingFragments:
-    """The fragments in which one side differs from the base.
+    """Fragments in which one side differs from the base.
 
-    If `only_deletions` is true, both fragments have the same data files and differ only in deleted
-    rows.
+    If `only_deletions` is true, there is one fragment per version, and the two differ only in their deleted rows.
     """
 
     side: str
@@ -62,8 +61,8 @@ class DifferingFragments:
 class ThreeWayTable:
     """One table in three versions: base, ours and theirs.
 
-    `rule_columns` are the columns read by rules that involve all rows; `initial_values` are the
-    values of columns that the base did not have.
+    `rule_columns` are the columns read by rules that involve all rows. `initial_values` are the values that base rows
+    get in columns that the base does not have.
     """
 
     pinned_graph: PinnedGraph
@@ -78,9 +77,9 @@ class ThreeWayTable:
 
 
 def make_candidate_task(pinned_graph: PinnedGraph, fragment_sets: Sequence[DifferingFragments]) -> BatchFunction:
-    """Return the Spark function that lists, by fragment set number, the rows that may have changed.
+    """Return a Spark function that lists the rows that may have changed.
 
-    The returned function yields batches of `ENTRY_DDL`.
+    The function's input is the numbers of fragment sets. The returned function yields batches of `ENTRY_DDL`.
     """
 
     def run(batches: Batches) -> Batches:
@@ -117,12 +116,11 @@ def _candidate_entries(pinned_graph: PinnedGraph, fragment_set: DifferingFragmen
 
 
 def make_compare_task(three_way: ThreeWayTable) -> BatchFunction:
-    """Return the Spark function that compares matched entries and yields one table per result kind.
+    """Return a Spark function that compares matched entries and yields tables of several kinds.
 
-    `insert` and `update` contain rows that only the other side changed, `delete` contains the ids of rows that the
-    other side removed, and `broken` contains rows taken from the other side that violate a row rule. `clash` contains
-    the row ids, in all versions, of entities that both sides changed differently. `added` contains edges that the
-    target added.
+    `insert` and `update` contain rows that only the source changed, `delete` contains the ids of rows that only the
+    source removed, and `broken` contains rows of the source that violate a row rule. `clash` contains the row ids, in
+    all versions, of entities that both sides changed differently. `added` contains edges that only the target added.
     """
 
     def run(batches: Batches) -> Batches:
@@ -166,7 +164,10 @@ def _compare_entries(three_way: ThreeWayTable, entries: pa.RecordBatch) -> Batch
 
 
 def _taken_rows(three_way: ThreeWayTable, kind: str, row_ids: pa.Array) -> Batches:
-    """Return the rows taken from the other side; each row is checked, because it may never have been validated."""
+    """Yield the rows to take from the source.
+
+    Rows that break a row rule are also yielded as `broken`, because rows of the source may never have been validated.
+    """
     source_table = three_way.pinned_graph.table(THEIRS)
     source_rows = _read_rows(source_table, row_ids).cast(row_schema(source_table.schema))
     rule_rows = source_rows.select(three_way.rule_columns).append_column(SOURCE_ROW_ID, row_ids)
@@ -183,7 +184,7 @@ def _valid_mask(column: pa.Array) -> BoolMask:
 
 
 def _changed_mask(three_way: ThreeWayTable, side: str, base_row_ids: pa.Array, side_row_ids: pa.Array) -> BoolMask:
-    """Return a mask of the entities that a side changed: the row exists in only one version, or its values differ."""
+    """Return a mask of the entities that a side changed, which are in only one version or have different values."""
     in_base, in_side = _valid_mask(base_row_ids), _valid_mask(side_row_ids)
     in_both = pa.array(np.flatnonzero(in_base & in_side))
     changed = in_base ^ in_side
@@ -228,7 +229,7 @@ def _result_batch(kind: str, result_rows: pa.Table) -> pa.RecordBatch:
 
 
 def make_write_task(pinned_graph: PinnedGraph) -> BatchFunction:
-    """Return the Spark function that writes rows as fragments of the target table.
+    """Return a Spark function that writes rows as fragments of the target table.
 
     The function's input columns are `row`, the row id in the source, and `kept`, the row id to keep
     in the target or a negative number if there is none.
@@ -252,7 +253,7 @@ def make_write_task(pinned_graph: PinnedGraph) -> BatchFunction:
 
 
 class _FragmentBuffer:
-    """The rows to be written as one fragment."""
+    """Collects rows and writes them as one fragment."""
 
     def __init__(self, pinned_graph: PinnedGraph, *, keeps_row_ids: bool) -> None:
         self.pinned_graph, self.keeps_row_ids = pinned_graph, keeps_row_ids

@@ -1,4 +1,4 @@
-"""Count the values that a merge on Spark removes because no piece of the input contains their property."""
+"""Count the stored values that a `merge` load on Spark replaces with null because the input lacks their property."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def sum_nulled_values(collected: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
-    """Return the number of removed values, by type and property."""
+    """Return the number of values replaced with null, by type and property."""
     given_names: dict[TableKey, set[str]] = {}
     for count_report in select_reports(collected, RecordCountReport):
         given_names.setdefault(count_report.table_key, set()).update(count_report.given_names)

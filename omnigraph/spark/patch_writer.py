@@ -1,7 +1,7 @@
 """Write the patched rows of a load on Spark, fragment by fragment, after all records have been checked.
 
-The tasks of the load report patched rows grouped by fragment; this module collects all patches of a fragment in one
-task. If the patches of a type change many rows of their fragments, new columns are written; otherwise, whole rows are
+The tasks of the load report patched rows by fragment. This module collects all patches of a fragment in one task. If
+the patches of a type change many rows of the affected fragments, new columns are written; otherwise, whole rows are
 replaced.
 """
 
@@ -48,7 +48,7 @@ ReportBatches = Iterator[pa.RecordBatch]
 
 
 def report_patched_rows(type_number: int, patched: "PatchedTable") -> ReportBatches:
-    """Yield the patched rows of each fragment, and their sizes."""
+    """Yield reports with the patched rows of each fragment and with their size."""
     columns = patched.rows.select(patched.patched_names)
     located = columns.append_column("_rowid", pa.array(patched.row_ids))
     located = located.append_column("_rowaddr", pa.array(patched.addresses))
@@ -66,7 +66,7 @@ def report_patched_rows(type_number: int, patched: "PatchedTable") -> ReportBatc
 
 @dataclass(frozen=True, slots=True)
 class PatchPlan:
-    """The plan for the patches of one type: the columns to write, and whether to write only these or whole rows."""
+    """The plan for the patches of one type: the patched columns, and whether only these columns are written."""
 
     column_names: tuple[str, ...]
     writes_columns: bool
@@ -104,7 +104,7 @@ def _plan_patches(load_job: "LoadJob", sizes: Sequence[PatchedRowsReport]) -> di
 def _make_patch_task(
     load_job: "LoadJob", plans: Mapping[TableKey, PatchPlan]
 ) -> Callable[[ReportBatches], ReportBatches]:
-    """Return the Spark function that writes packed rows; its input is ordered by type and fragment."""
+    """Return a Spark function that writes packed rows. The function's input must be ordered by type and fragment."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         packed_rows = (row for batch in batches for row in batch.to_pylist())
@@ -136,7 +136,7 @@ def _write_columns(
 def _write_rows(
     load_job: "LoadJob", table_key: TableKey, column_names: Sequence[str], by_fragment: FragmentPayloads
 ) -> ReportBatches:
-    """Write the whole rows of all fragments of a task, in fragments of limited size."""
+    """Write whole rows, combining those of several stored fragments into new fragments of limited size."""
     table, pending, pending_rows = load_job.pinned_graph.table(table_key), list[pa.Table](), 0
     for _, payloads in by_fragment:
         pending.append(_unpack_rows(table, column_names, payloads))
@@ -164,7 +164,7 @@ def _replace_rows(
 
 
 def _unpack_rows(table: Table, column_names: Sequence[str], payloads: Sequence[bytes]) -> pa.Table:
-    """Return packed rows with all patched columns; columns missing from a record's piece are read from the table."""
+    """Unpack rows and return them with all patched columns. Columns that a payload lacks are read from the table."""
     schema = row_schema(table.schema)
     fields = [pa.field("_rowid", pa.int64()), pa.field("_rowaddr", pa.uint64())]
     target = pa.schema([*fields, *(schema.field(name) for name in column_names)])

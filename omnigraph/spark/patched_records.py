@@ -1,6 +1,6 @@
-"""The stored rows that a patch on Spark depends on, which are found by the ids in its records.
+"""Find the stored rows that a patch on Spark depends on, by the ids in the patch's records.
 
-The ids are collected only if another writer has changed the type since the caller read it.
+The ids are collected only if another writer has changed rows of the type since the caller read them.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from .task_reports import RecordCountReport, select_reports
 
 @dataclass(slots=True)
 class PatchedRecords:
-    """The rows of one type that a patch identifies, and the columns that it contains."""
+    """A filter for the rows of one type that a patch changes, and for the columns that the patch contains."""
 
     context: LoadCheckContext
     table_key: TableKey
@@ -37,7 +37,7 @@ class PatchedRecords:
 
 
 def patched_row_filters(context: LoadCheckContext) -> dict[TableKey, RowFilter | None]:
-    """Return filters for the rows that a patch depends on, limited to the properties that the input contains."""
+    """Return filters for the rows that a patch depends on, limited to the properties in the input."""
     given_names: dict[TableKey, set[str]] = {}
     for report in select_reports(context.collected, RecordCountReport):
         given_names.setdefault(report.table_key, set()).update(report.given_names)

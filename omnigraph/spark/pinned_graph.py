@@ -1,8 +1,7 @@
-"""A graph in the form that executors open: the root with its settings, and the tables at pinned versions.
+"""A graph in a form that executors can open: the root with its settings, and the tables at pinned versions.
 
-A pinned graph is captured in the functions that Spark sends to executors, because it must not
-appear in plans and logs. The secrets of a pinned graph must never appear in its `repr`. Each worker process opens a
-root once.
+A pinned graph is captured in the functions that Spark sends to executors, because it must not appear in query plans or
+logs. The secrets of a pinned graph must never appear in its `repr`. Each worker process opens a root once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,11 +28,11 @@ class PinnedGraph:
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def store(self) -> Store:
-        """Open the root, or return the cached store."""
+        """Open the root, or return the store that this process has already opened."""
         return _open_cached_store(self.uri, self.durability, self.options)
 
     def table(self, name: str) -> Table:
-        """Open a table at its pinned version; `name` is its key, or any other name in `tables`."""
+        """Open a table at its pinned version. `name` is one of the names in `tables`, usually a table key."""
         return open_table(self.store(), *self.tables[name])
 
 

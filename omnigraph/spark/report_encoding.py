@@ -1,8 +1,8 @@
 """Encode errors, problems and violations as JSON, so tasks can report them to the driver.
 
-This encoding is specific to Spark; within one process, errors and violations are passed as objects.
-JSON has fewer types than Python, so a value of any other type becomes an object with one member,
-such as `{"$date": "2024-01-31"}`.
+This encoding is specific to Spark; within one process, errors and violations are passed as objects. JSON has fewer
+types than Python, so a value of a type that JSON lacks becomes an object with one member, such as `{"$date":
+"2024-01-31"}`.
 """
 
 import json
@@ -21,7 +21,7 @@ from omnigraph.rules.violation import Violation
 from omnigraph.values.table_key import TableKey
 
 _ERROR_SETTINGS = ("hint", "effect", "retryable", "status", "request_id")
-# A datetime is also a date, so datetimes are tested first; a table key is also a string, so strings are tested last.
+# A datetime is also a date, so datetimes are tested first. A table key is also a string, so strings are tested last.
 _SCALAR_CODECS: Mapping[type, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
     bytes: ("$bytes", lambda value: b64encode(value).decode(), b64decode),
     datetime: ("$datetime", datetime.isoformat, datetime.fromisoformat),
@@ -39,7 +39,7 @@ _DECODERS = {name: decode for name, _, decode in _SCALAR_CODECS.values()}
 
 
 def encode_json(value: Any) -> str:
-    """Return a value as a JSON string from which `decode_json` restores it, including its types.
+    """Return a value as a JSON string from which `decode_json` can restore it with its original types.
 
     >>> decode_json(encode_json({"day": date(2024, 1, 31), "pair": (1, b"x")}))
     {'day': datetime.date(2024, 1, 31), 'pair': (1, b'x')}
@@ -89,7 +89,7 @@ def error_members(error: ClientError) -> dict[str, Any]:
 
 
 def error_from_members(members: Mapping[str, Any]) -> ClientError:
-    """Restore an error; an unknown class means that tasks run a different version of this package."""
+    """Restore an error. An unknown class means that the tasks run a different version of this package."""
     error_class = _client_errors().get(members["class"])
     if error_class is None:
         raise InternalError(f"a task reported an unknown error class: {members['class']!r}")

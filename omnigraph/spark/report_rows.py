@@ -1,8 +1,8 @@
-"""Reports with one row per record, stored as Arrow batches with a separate schema for each kind.
+"""Reports about single records, stored as Arrow batches with a separate schema for each kind.
 
-Spark joins and counts these rows; the driver never collects them. All reports of a task share one
-DataFrame, which has the columns of all kinds. A batch is padded with null columns before it leaves
-the task, and reduced to its own columns when rows of its kind are selected.
+Spark joins and counts these rows, so the driver does not collect them with the other reports. All reports of a task
+share one DataFrame, which has the columns of all kinds. A batch is padded with null columns before it leaves the task,
+and reduced to the columns of its kind when rows of that kind are selected.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def spark_ddl(schema: pa.Schema) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowKind:
-    """A kind of report with one row per record, and its columns."""
+    """A kind of per-record report, with its columns."""
 
     kind: str
     schema: pa.Schema
@@ -55,17 +55,17 @@ class RowKind:
         return spark_ddl(self.schema)
 
     def batch(self, row_count: int, **columns: Any) -> pa.RecordBatch:
-        """Build rows; missing columns are null, and a scalar is repeated for all rows."""
+        """Build rows of this kind. Missing columns are null, and a scalar is repeated for all rows."""
         arrays = [_column_array(column, columns.get(column.name), row_count) for column in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def to_report(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Extend rows to the columns of all reports."""
+        """Extend rows of this kind to the columns of all kinds."""
         columns = {name: rows.column(name) for name in self.schema.names}
         return widen_batch(self.kind, rows.num_rows, columns)
 
     def from_report(self, reports: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of this kind, with only its own columns."""
+        """Return the rows of this kind, with only the columns of this kind."""
         own_rows = reports.filter(pc.equal(reports.column("kind"), self.kind))
         return own_rows.select(self.schema.names)
 
@@ -77,14 +77,14 @@ class RowKind:
         return own_rows.select(*self.schema.names)
 
 
-# An id and the endpoints of an edge; a generated id is null.
+# The id of a record and, for an edge, its endpoints. A generated id is null.
 KEY_ROWS = RowKind(
     "key",
     pa.schema(
         [("type", pa.int32()), ("id", pa.string()), ("src", pa.string()), ("dst", pa.string()), ("spot", pa.int64())]
     ),
 )
-# The tuple of a `@unique` constraint; `grp` is the number of the constraint.
+# A record's tuple for a `@unique` constraint. `grp` is the number of the constraint.
 TUPLE_ROWS = RowKind(
     "unique",
     pa.schema(
@@ -93,13 +93,13 @@ TUPLE_ROWS = RowKind(
 )
 # A stored edge that is replaced by a loaded edge.
 REPLACED_EDGE_ROWS = RowKind("old", pa.schema([("type", pa.int32()), ("id", pa.string()), ("src", pa.string())]))
-# Patched rows of one fragment, packed as bytes; `grp` is the id of the fragment.
+# Patched rows of one fragment, packed as bytes. `grp` is the id of the fragment.
 PATCHED_ROWS = RowKind("patched", pa.schema([("type", pa.int32()), ("grp", pa.int32()), ("payload", pa.binary())]))
 ROW_KINDS = (KEY_ROWS, TUPLE_ROWS, REPLACED_EDGE_ROWS, PATCHED_ROWS)
 
 
 def widen_batch(kind: str, row_count: int, columns: dict[str, Any]) -> pa.RecordBatch:
-    """Build a batch with the columns of all reports; missing columns are null."""
+    """Build a batch with the columns of all kinds of reports. Missing columns are null."""
     columns = {**columns, "kind": kind}
     arrays = [_column_array(column, columns.get(column.name), row_count) for column in REPORT_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=REPORT_SCHEMA)

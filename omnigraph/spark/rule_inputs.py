@@ -1,8 +1,8 @@
 """The inputs for the rules that involve all records: ids, endpoints and unique tuples.
 
-This module owns the columns of these inputs. Rows that were written are read back from their
-fragments, and all other rows are sent as task reports; both have the same columns. Tasks create
-these rows as Arrow batches of a DataFrame.
+This module owns the columns of these inputs. Rows that were written are read back from their fragments, and all other
+rows are sent as task reports. Rows from fragments and from reports have the same columns. Tasks create these rows as
+Arrow batches of a DataFrame.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ _SYSTEM_COLUMNS = ("id", "src", "dst")
 def key_batches(
     entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions, *, ids_generated: bool
 ) -> ReportBatches:
-    """Return `KEY_ROWS` batches; generated ids are omitted, because no other record can refer to them."""
+    """Yield `KEY_ROWS` batches. Generated ids are omitted, because no other record can refer to them."""
     if not rows.num_rows or (ids_generated and isinstance(entity_type, NodeType)):
         return
     endpoint_arrays = {"src": rows["src"], "dst": rows["dst"]} if isinstance(entity_type, EdgeType) else {}
@@ -37,7 +37,7 @@ def key_batches(
 def tuple_batches(
     entity_type: NodeType | EdgeType, type_number: int, rows: pa.Table, positions: Positions
 ) -> ReportBatches:
-    """Return `TUPLE_ROWS` batches; a key needs no tuple, because it determines the id."""
+    """Yield `TUPLE_ROWS` batches. A key needs no tuple, because it determines the id."""
     for group_number, unique_columns in enumerate(unique_groups(entity_type)):
         tuple_texts = encode_tuples(entity_type, rows, unique_columns)
         has_value = pc.is_valid(tuple_texts).to_numpy(zero_copy_only=False)
@@ -54,13 +54,13 @@ def tuple_batches(
 
 
 def key_columns(fragment: StagedFragment) -> list[str]:
-    """Return the columns of a fragment that contain ids and endpoints."""
+    """Return a fragment's id and endpoint columns, without the id column if all ids were generated."""
     columns = [] if fragment.ids_generated else ["id"]
     return columns + (["src", "dst"] if fragment.table_key.is_edge else [])
 
 
 def make_key_rows(table_keys: Sequence[str]) -> MakeRows:
-    """Return the function that converts rows of fragments to `KEY_ROWS`."""
+    """Return a function that converts fragment rows to `KEY_ROWS`."""
 
     def make(fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions) -> ReportBatches:
         system_arrays = {column: batch.column(column) for column in _SYSTEM_COLUMNS if column in batch.schema.names}
@@ -71,7 +71,7 @@ def make_key_rows(table_keys: Sequence[str]) -> MakeRows:
 
 
 def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
-    """Return the columns of a fragment that contain unique values."""
+    """Return a function that lists a fragment's id column and the columns of its `@unique` constraints."""
     return lambda fragment: sorted(
         {
             "id",
@@ -85,7 +85,7 @@ def tuple_columns(schema_ir: SchemaIR) -> Callable[[StagedFragment], list[str]]:
 
 
 def make_tuple_rows(schema_ir: SchemaIR, table_keys: Sequence[str]) -> MakeRows:
-    """Return the function that converts rows of fragments to `TUPLE_ROWS`."""
+    """Return a function that converts fragment rows to `TUPLE_ROWS`."""
 
     def make(fragment: StagedFragment, batch: pa.RecordBatch, positions: Positions) -> ReportBatches:
         entity_type, type_number = (

@@ -1,8 +1,7 @@
-"""The Spark session: a minimal local session, a session on a cluster or Spark Connect server, or the caller's session.
+"""Find or start a Spark session: the active session, a minimal local one, or one on a cluster or Spark Connect server.
 
-This is the only module that may use the Spark context, which Spark Connect does not have. This
-module also finds Java, or explains what is missing. The output of the JVM goes to a file, never to
-the terminal.
+This is the only module that may use the Spark context, which Spark Connect does not have. This module also finds a Java
+installation, or explains what is missing. The output of the JVM never goes to the terminal.
 """
 
 import logging
@@ -44,16 +43,18 @@ _LOCAL_SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 _CONNECT_PACKAGES = ("pandas", "grpc", "grpc_status", "zstandard")
-# On a machine without disk space, tasks fail quickly and new tasks are assigned, so Spark must exclude the machine.
+# On a machine without disk space, tasks fail quickly, and Spark would keep assigning new ones, so it must exclude the
+# machine.
 _CLUSTER_SETTINGS = {"spark.excludeOnFailure.enabled": "true"}
 
 
 def spark_session(
     *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Return the active session of this process, or start a local session or one on `master` or `remote`.
+    """Return the active session of this process, or start a local one.
 
-    Raises `ConfigError` if PySpark or Java is missing, or if the session does not start.
+    With `master` or `remote`, start a session there. Raises `ConfigError` if PySpark or Java is missing, or if the
+    session does not start.
     """
     if master is not None and remote is not None:
         raise ConfigError(reason="master and remote are mutually exclusive: pass only one of them")
@@ -84,10 +85,10 @@ def _import_pyspark() -> Any:
 
 
 def allow_without_pandas() -> None:
-    """Allow `mapInArrow` to run without pandas, which Spark requires but does not use there.
+    """Allow `mapInArrow` to run without pandas. Spark checks for pandas but does not use it there.
 
-    If pandas is installed, creating the first pyarrow array imports it, which doubles the start-up
-    time of every command.
+    Pandas is optional because pyarrow imports it, if installed, when the first array is created, which doubles the
+    start-up time of every command.
     """
     from pyspark.sql.pandas import functions
 
@@ -97,7 +98,7 @@ def allow_without_pandas() -> None:
 
 
 def _start_connect_session(session_class: Any, remote: str, settings: Mapping[str, str]) -> "SparkSession":
-    # Missing packages are detected here, because PySpark mistakes `python -c` for its own tests and exits with status
+    # Detect missing packages here, because PySpark mistakes `python -c` for one of its own tests and exits with status
     # 0.
     missing_packages = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
     if missing_packages:
@@ -131,7 +132,7 @@ def _start_classic_session(session_class: Any, master: str, settings: Mapping[st
 
 
 def _start_jvm(spark_conf: Any) -> None:
-    """Start the JVM once per process; its output goes to a file and is quoted if the start fails."""
+    """Start the JVM, once per process. If the JVM does not start, the error quotes its output."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -162,7 +163,7 @@ def _start_jvm(spark_conf: Any) -> None:
 
 
 def can_start_session() -> bool:
-    """Return whether a session can probably start, because PySpark is installed and Java is found or not needed."""
+    """Return whether a session can probably be started: PySpark is installed, and Java is available or not needed."""
     if find_spec("pyspark") is None:
         return False
     is_imported = "pyspark" in sys.modules  # a Connect session may be active, which needs no Java
@@ -181,7 +182,7 @@ def spark_session_if_available() -> "SparkSession | None":
 
 
 def find_java(environment: Mapping[str, str], prefix: Path) -> Path | None:
-    """Find a recent enough `java` executable: in JAVA_HOME, on the path, or next to this Python interpreter."""
+    """Find a sufficiently recent `java` executable in JAVA_HOME, on the path, or in this Python environment."""
     candidates = [Path(environment["JAVA_HOME"], "bin", "java")] if environment.get("JAVA_HOME") else []
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     candidates += [Path(on_path).resolve()] if on_path else []
@@ -212,7 +213,7 @@ def parallelism(spark: "SparkSession") -> int:
 
 
 def running_tasks(spark: "SparkSession") -> tuple[int, int]:
-    """Return the number of finished and known tasks in running stages, or zeros if the session does not report them."""
+    """Return the finished and total task counts of running stages, or zeros if the counts are not available."""
     try:
         tracker = spark.sparkContext.statusTracker()
         stage_infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]

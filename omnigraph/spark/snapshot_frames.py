@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparkGraph:
-    """A snapshot bound to a Spark session; all of its DataFrames read that snapshot."""
+    """A snapshot bound to a Spark session. All of its DataFrames read that snapshot."""
 
     session: "SparkSession"
     snapshot: Snapshot
@@ -34,9 +34,10 @@ class SparkGraph:
         return self._scan_table(TableKey.edge(name), columns, where)
 
     def table(self, name: str, columns: Sequence[str] | None = None, where: Any = None) -> "DataFrame":
-        """Return the DataFrame of a node or edge type; the node type takes precedence if both exist.
+        """Return the DataFrame of a node or edge type.
 
-        `where` is an Arrow expression, which Lance applies before rows reach Spark.
+        If a node type and an edge type have this name, the node type takes precedence. `where` is an Arrow expression,
+        which Lance applies before rows reach Spark.
         """
         kind = "node" if TableKey.node(name) in self.snapshot.tables else "edge"
         return self._scan_table(TableKey.of(kind, name), columns, where)
@@ -52,9 +53,8 @@ class SparkGraph:
     ) -> Exported:
         """Write the snapshot to an empty folder in parallel, as NDJSON, Parquet or plain Lance.
 
-        `ordered` sorts each type by id. `progress` is called with the number of finished tasks and
-        the number of known tasks. If `progress` has a `step` method, that method is called with a
-        `StepProgress` instead.
+        If `ordered` is true, each type is sorted by id. `progress` is called with the number of finished tasks and the
+        total number of tasks. If `progress` has a `step` method, that method is called with a `StepProgress` instead.
         """
         return export_on_spark(
             self.session,

@@ -1,9 +1,8 @@
 """The data source behind `spark.read.format("omnigraph")` and `df.write.format("omnigraph")`.
 
-Reading pins one commit when the DataFrame is created; the read options select the columns and the filter.
-`pushFilters` must not be implemented, because Spark 4.3 reuses the filters that one query pushed
-down for every other use of the same DataFrame, and thereby loses rows. A write is one commit and
-follows the same rules as a load.
+Reading pins one commit when the DataFrame is created. The read options select the columns and the filter. Do not
+implement `pushFilters`: Spark 4.3 would apply the filters that one query pushed down to every other query on the same
+DataFrame, and thereby lose rows. A write is one commit and follows the same rules as a load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,7 +72,7 @@ class GraphSource(api.DataSource):
         return "omnigraph"
 
     def schema(self) -> str:
-        """Return the columns of the type."""
+        """Return the columns of the type as a Spark schema."""
         pinned = self._pinned_snapshot()
         return spark_ddl(self._entity_type(pinned), self._selected_columns(pinned))
 
@@ -165,7 +164,7 @@ class GraphReader(api.DataSourceReader):
         self.row_filter, self.lease = row_filter, lease
 
     def partitions(self) -> Sequence[api.InputPartition]:
-        """Return one partition per task; a table without rows still has one partition."""
+        """Return one partition per task, and at least one partition even if the table has no rows."""
         return [FragmentPartition(fragment_group) for fragment_group in self.fragment_groups] or [FragmentPartition(())]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:

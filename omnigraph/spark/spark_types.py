@@ -1,9 +1,8 @@
 """Map graph types to Spark types.
 
-U32 maps to long, U64 to decimal(20,0), DateTime to timestamp, Vector to array<float>, and Blob to
-binary; all other types have the same name. Conversion never changes a value: each Spark type can
-represent every value of its graph type. Types are written as DDL strings, which do not require
-pyspark.
+U32 maps to bigint, U64 to decimal(20,0), DateTime to timestamp, Vector to array<float>, and Blob to binary. Every other
+type maps to its direct Spark counterpart. Conversion to Spark never changes a value, because each Spark type can
+represent every value of its graph type. Types are written as DDL strings, which do not require pyspark.
 """
 
 from collections.abc import Sequence
@@ -56,13 +55,13 @@ def columns_of_type(entity_type: NodeType | EdgeType) -> list[str]:
 
 
 def property_types_of(entity_type: NodeType | EdgeType, columns: Sequence[str]) -> list[PropertyType]:
-    """Return the graph types of columns."""
+    """Return the graph type of each column."""
     declared_types = {prop.name: prop.type for prop in entity_type.properties}
     return [declared_types.get(column, _STRING_TYPE) for column in columns]
 
 
 def spark_ddl(entity_type: NodeType | EdgeType, columns: Sequence[str], *, with_row_ids: bool = False) -> str:
-    """Return columns as a Spark schema."""
+    """Return the given columns as a Spark schema in DDL syntax."""
     property_types = property_types_of(entity_type, columns)
     definitions = [
         f"{_quote_name(column)} {spark_type(property_type)}"
@@ -74,7 +73,7 @@ def spark_ddl(entity_type: NodeType | EdgeType, columns: Sequence[str], *, with_
 def spark_arrow_schema(
     entity_type: NodeType | EdgeType, columns: Sequence[str], *, with_row_ids: bool = False
 ) -> pa.Schema:
-    """Return columns as the Arrow schema that Spark expects."""
+    """Return the given columns as the Arrow schema that Spark expects."""
     property_types = property_types_of(entity_type, columns)
     fields = [
         pa.field(column, spark_arrow_type(property_type))

@@ -1,8 +1,8 @@
 """The tasks of a load, which parse and convert records, check row rules, write fragments and report to the driver.
 
-The tasks run on executors, with the same parser, rules and storage code as a load in one process. A
-task makes nothing visible and is independent of other tasks: the driver checks the rules that
-involve all records, based on the reports.
+The tasks run on executors, with the same parser, rules and storage code as a load in one process. A task makes nothing
+visible and is independent of other tasks. Rules that involve all records are checked by the driver, based on the
+reports.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -59,9 +59,9 @@ ReportBatches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class LoadJob:
-    """The description of a load that its tasks receive.
+    """The description of a load that is sent to its tasks.
 
-    `filled_keys` are the keys of tables that have rows; records at `skipped_positions` are not written.
+    `filled_keys` are the keys of tables that have stored rows. Records at `skipped_positions` are not written.
     """
 
     schema_ir: SchemaIR
@@ -77,7 +77,7 @@ class LoadJob:
 
 
 def make_piece_task(load_job: LoadJob, pieces: Sequence[InputPiece]) -> Callable[[ReportBatches], ReportBatches]:
-    """Return the Spark function that loads input pieces by number."""
+    """Return a Spark function that loads input pieces by number."""
 
     def run(batches: ReportBatches) -> ReportBatches:
         for batch in batches:
@@ -90,7 +90,10 @@ def make_piece_task(load_job: LoadJob, pieces: Sequence[InputPiece]) -> Callable
 def make_frame_task(
     load_job: LoadJob, table_key: TableKey, first_number: int
 ) -> Callable[[ReportBatches], ReportBatches]:
-    """Return the Spark function that loads a DataFrame of one type; partition numbers start at `first_number`."""
+    """Return a Spark function that loads a DataFrame of one type.
+
+    The function numbers its pieces from `first_number`.
+    """
 
     def run(batches: ReportBatches) -> ReportBatches:
         from pyspark import TaskContext
@@ -116,7 +119,7 @@ def restore_unsigned(table: pa.Table, entity_type: NodeType | EdgeType) -> pa.Ta
 
 
 def _report_failures(piece_number: int, load_piece: Callable[[], ReportBatches]) -> ReportBatches:
-    """Yield the reports of a piece; input errors are reported and do not fail the task."""
+    """Yield the reports of a piece. Input errors are reported and do not fail the task."""
     try:
         yield from load_piece()
     except ClientError as error:
@@ -148,7 +151,10 @@ def _load_tables(
 
 
 def table_key_of(schema_ir: SchemaIR, type_name: str) -> TableKey:
-    """Return the table key of a type; the node type takes precedence if both exist."""
+    """Return the table key of a type.
+
+    If a node type and an edge type have this name, the node type takes precedence.
+    """
     entity_type = resolve_type(schema_ir.catalog, type_name, ignore_case=True)
     return TableKey.of(entity_type.kind, entity_type.name)
 
@@ -185,7 +191,7 @@ class PieceLoader:
         self.is_valid = True  # once a rule is broken, nothing will be published, so stop writing
 
     def drain(self) -> ReportBatches:
-        """Check the records parsed so far; write fragments that are full."""
+        """Check the records parsed so far, and write the fragments that are full."""
         self.intake.flush()
         for table_key, type_buffer in self.intake.buffers.items():
             rows, positions = type_buffer.drain()
@@ -197,7 +203,7 @@ class PieceLoader:
                 yield from self._write_buffer(table_key)
 
     def finish(self) -> ReportBatches:
-        """Write the remaining rows, and report the number of records."""
+        """Write the remaining rows, and report the number of records of each type."""
         for table_key in list(self.buffers):
             yield from self._write_buffer(table_key)
         for table_key, type_buffer in self.intake.buffers.items():
@@ -235,7 +241,7 @@ class PieceLoader:
             yield RowViolationReport(violation).to_batch()
 
     def _report_patch(self, table_key: TableKey, partial_rows: PartialRows) -> ReportBatches:
-        """Report the rows that patches change; the rows are written after all records have been checked."""
+        """Report the rows that patches change, which are written only after all records have been checked."""
         entity_type = partial_rows.entity_type
         patched, is_changed, violations = resolve_patch(partial_rows, self.lookup, rule_columns(entity_type))
         yield from self._report_invalid([*violations, *broken_row_rules(patched)])
@@ -307,7 +313,7 @@ class PieceLoader:
     def _report_unwritten(
         self, table_key: TableKey, rows: pa.Table, positions: Positions, *, ids_generated: bool
     ) -> ReportBatches:
-        """Report the records that are not in a fragment."""
+        """Report records that were not written to a fragment."""
         entity_type, type_number = (
             type_for_key(self.load_job.schema_ir.catalog, table_key),
             self._type_number(table_key),
@@ -347,13 +353,13 @@ class PieceLoader:
 
 
 def named_rows(type_number: int, rows: pa.Table, positions: Positions) -> pa.RecordBatch:
-    """Return the references in the records of a deletion, with the columns of `KEY_ROWS`."""
+    """Return the ids and endpoints in the records of a deletion, with the columns of `KEY_ROWS`."""
     endpoints = {name: rows[name] for name in ("src", "dst") if name in rows.column_names}
     return KEY_ROWS.batch(rows.num_rows, type=type_number, id=rows["id"], spot=positions, **endpoints)
 
 
 def delta_positions(delta: TableDelta) -> Positions:
-    """Return the input positions of the rows that take effect."""
+    """Return the input positions of the rows that a delta stores."""
     assert delta.input_lines is not None  # noqa: S101 - records of a load have positions
     return delta.input_lines[delta.latest_positions]
 

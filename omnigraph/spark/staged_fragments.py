@@ -1,7 +1,7 @@
-"""The fragments that a load's tasks write: the driver's record of each fragment, and how to read fragments back.
+"""The fragments that the tasks of a load write: their descriptions for the driver, and functions to read them back.
 
-This module owns the input positions of a fragment's rows. The rules that involve all records read
-single columns back from the fragments, so records are not passed through Spark to be checked.
+This module owns the encoding of the input positions of a fragment's rows. To check the rules that involve all records,
+single columns are read back from the fragments, so whole records do not pass through Spark.
 """
 
 import zlib
@@ -27,7 +27,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class StagedFragment:
-    """A written fragment; if `ids_generated` is true, all its ids are new, so no other record refers to them."""
+    """A written fragment. If `ids_generated` is true, all ids in it are new, so no other record refers to them."""
 
     table_key: TableKey
     metadata: Mapping[str, Any]
@@ -74,7 +74,7 @@ MakeRows = Callable[[StagedFragment, pa.RecordBatch, Positions], Batches]
 def map_staged_fragments(
     spark: "SparkSession", fragments: Sequence[StagedFragment], work: Callable[[StagedFragment], Batches], ddl: str
 ) -> "DataFrame":
-    """Apply a function to every fragment on the executors."""
+    """Apply a function to every fragment, on executors, and return the results as a DataFrame."""
     fragment_groups = group_fragments(
         {fragment_index: fragment.row_count for fragment_index, fragment in enumerate(fragments)}
     )
@@ -91,7 +91,7 @@ def map_staged_fragments(
 def map_fragment_rows(
     pinned_graph: PinnedGraph, select_columns: Callable[[StagedFragment], Sequence[str]], make_rows: MakeRows
 ) -> Callable[[StagedFragment], Batches]:
-    """Return a function that converts a fragment's rows, together with their positions, batch by batch."""
+    """Return a function that reads a fragment and converts its rows and their positions, batch by batch."""
 
     def work(fragment: StagedFragment) -> Batches:
         positions, start = fragment.positions, 0

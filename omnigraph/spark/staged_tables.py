@@ -1,4 +1,4 @@
-"""The staged changes of a load on Spark, built from the fragments and removed rows that its tasks reported."""
+"""Build the staged changes of a load on Spark from the fragments and removed rows that its tasks reported."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from .task_reports import PatchedColumnsReport, RemovedRowsReport, StagedFragmen
 def stage_reported_tables(
     txn: WriteTxn, load_job: LoadJob, collected: Sequence[TaskReport], input_keys: frozenset[TableKey]
 ) -> tuple[dict[TableKey, StagedChange], int]:
-    """Return the change to each table, and the number of bytes that the tasks wrote."""
+    """Return the staged change to each table, and the number of bytes that the tasks wrote."""
     fragments_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
     removed_by_key: dict[str, list[Any]] = {key: [] for key in input_keys}
     written_bytes = 0

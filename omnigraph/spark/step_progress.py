@@ -1,7 +1,7 @@
-"""The progress of a load or an export on Spark: the current step and how much of it is done.
+"""Report the progress of a load or export on Spark: the current step, and how much of it is done.
 
-This module measures the duration of each step. If a callback is given, a separate thread polls
-Spark for its tasks; the work itself never waits for this thread.
+This module measures the duration of each step. If a callback is given, a separate thread polls the status of the Spark
+tasks. The work itself does not wait for this thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.25  # seconds between two polls
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """A running step: finished and known tasks, elapsed seconds, and an estimate of its rows."""
+    """A running step, with its finished and total task counts, elapsed seconds, and estimated row count."""
 
     name: str
     done: int = 0
@@ -45,7 +45,7 @@ StepProgressCallback = Callable[[StepProgress], object]
 
 
 def progress_callback(progress: Any) -> StepProgressCallback | None:
-    """Return the callback for steps: the caller's `step` method, or a wrapper that passes two numbers."""
+    """Return the `step` method of `progress`, or a function that calls `progress` with two numbers."""
     if progress is None or hasattr(progress, "step"):
         return getattr(progress, "step", None)
     return lambda step: progress(step.done, step.total)
@@ -63,7 +63,7 @@ class StepTracker:
     started_at: float = 0.0
 
     def begin(self, step_name: str, step_rows: int = 0) -> None:
-        """Begin the next step; `step_rows` is the approximate number of rows that it processes."""
+        """Begin the next step. `step_rows` is the approximate number of rows to process."""
         self.end()
         self.step_name, self.step_rows, self.started_at = step_name, step_rows, clock_and_ids.monotonic()
 

@@ -1,4 +1,4 @@
-"""Streaming loads, in which each batch is one commit that records the stream, its query and the batch.
+"""Streaming loads, in which each batch is one commit that records the stream, its query and the batch number.
 
 A driver that crashes between the publish and the checkpoint starts again with the same batch. The
 branch's manifest records that the batch was published, so no batch is loaded twice, regardless of
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
-    """A stream into one type of a branch, in a form that can be sent to the process that runs its batches.
+    """A stream into one type of a branch, in a form that can be sent to the process that loads the batches.
 
-    `query_id` identifies the Spark query that feeds the stream; the id lasts as long as its checkpoint.
+    `query_id` identifies the Spark query that feeds the stream. The query id stays the same as long as the checkpoint
+    exists.
     """
 
     pinned_graph: PinnedGraph
@@ -63,10 +64,10 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
     rejects: str | os.PathLike[str] | None = None,
     available_now: bool = False,
 ) -> "StreamingQuery":
-    """Load every batch of a streaming DataFrame; return the query, which Spark runs.
+    """Start a query that loads every batch of a streaming DataFrame, and return the query.
 
-    `name` is the name of the stream; two streams into one branch need different names. A batch with
-    rejected records stops the stream.
+    `name` is the name of the stream. Two streams into one branch need different names. A batch with rejected records
+    stops the stream.
     """
     require_text(type_name, "type")
     _check_stream_name(branch_state, name)
@@ -88,7 +89,7 @@ def stream_load(  # noqa: PLR0913 - all but three are keyword-only
 
 
 def _check_stream_name(branch_state: BranchState, name: str) -> None:
-    """Check the name of a stream that is new to the branch."""
+    """Check the name of a stream if the stream is new to the branch."""
     if require_text(name, "stream") not in branch_state.last_known().state.streams:
         check_new_stream_name(name)
 
@@ -105,13 +106,16 @@ def _make_batch_loader(stream: StreamLoad, checkpoint: str) -> Any:
 
 
 def read_query_id(batch: "DataFrame", checkpoint: str) -> str:
-    """Return the query id of a checkpoint, which Spark can read from any location."""
+    """Return the query id that is stored in a checkpoint.
+
+    Spark reads the file, so the location can be any that Spark supports.
+    """
     (row,) = batch.sparkSession.read.text(f"{checkpoint}/metadata").collect()
     return str(json.loads(row[0])["id"])
 
 
 def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> LoadOutcome | None:
-    """Load one batch; return None if the branch already contains it."""
+    """Load one batch, or return None if the branch already contains it."""
     branch_state = stream.open_branch()
     if is_batch_loaded(branch_state, stream, batch_number):
         return None
@@ -130,11 +134,10 @@ def load_batch(stream: StreamLoad, batch: "DataFrame", batch_number: int) -> Loa
 
 
 def is_batch_loaded(branch_state: BranchState, stream: StreamLoad, batch_number: int) -> bool:
-    """Return whether the branch already contains a batch of a stream, or a later batch.
+    """Return whether the branch already contains this batch or a later batch of the stream.
 
-    Raises `InputError` if a different query fed the stream. Only the query id distinguishes the
-    batches of two queries, so skipping a batch could lose rows, and loading it could duplicate
-    rows.
+    Raises `InputError` if a different query has fed the stream before. Different queries use the same batch numbers, so
+    skipping a batch could lose rows, and loading it could duplicate rows.
     """
     last_token: Any = branch_state.refresh().state.streams.get(stream.stream_name)
     if last_token is None:

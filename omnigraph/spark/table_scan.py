@@ -1,7 +1,7 @@
-"""Read a pinned table version as a DataFrame; the columns and the filter are chosen before anything is read.
+"""Read a pinned table version as a DataFrame, with columns and a filter chosen in advance.
 
-Every action on such a DataFrame reads the same version, regardless of concurrent writes. Tasks read
-fragments; they must never read the head of the branch.
+Every action on such a DataFrame reads the same version, regardless of concurrent writes. Tasks read fragments of that
+version, and must never read the head of the branch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,8 +39,8 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
 ) -> "DataFrame":
     """Return the rows of a table as a DataFrame.
 
-    `row_filter` is an Arrow expression; `with_row_ids` adds `_rowid` and `_rowaddr`. With a
-    `lease`, no cleanup removes the data that a running task reads.
+    `row_filter` is an Arrow expression. `with_row_ids` adds the columns `_rowid` and `_rowaddr`. With a `lease`, no
+    cleanup removes the data that a running task reads.
     """
     entity_type = type_for_key(snapshot.schema.ir.catalog, table_key)
     column_names = select_columns(table_key, columns_of_type(entity_type), columns)
@@ -57,7 +57,7 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
 
 
 def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: Sequence[str] | None) -> list[str]:
-    """Return the requested columns, or all columns by default; raise `InputError` for an unknown column."""
+    """Return the requested columns, or all columns by default. Raise `InputError` for an unknown column."""
     if columns is None:
         return list(known_columns)
     for column in columns:
@@ -68,7 +68,7 @@ def select_columns(table_key: TableKey, known_columns: Sequence[str], columns: S
 
 
 def group_fragments(sizes: dict[int, int], max_rows: int = _TASK_ROWS) -> list[list[int]]:
-    """Group fragments for tasks: each large fragment gets its own group, and small neighbours share a group.
+    """Group fragments into tasks: each large fragment gets its own group, and small adjacent fragments share a group.
 
     >>> group_fragments({1: 5, 2: 3, 3: 9, 4: 1}, max_rows=8)
     [[1, 2], [3], [4]]

@@ -1,8 +1,7 @@
-"""Reports that the tasks of a load send to the driver: a class for each kind of report, and its Arrow form.
+"""Reports that the tasks of a load send to the driver: a class for each kind of report, and their Arrow form.
 
-Reports with one row per record are in `report_rows`; the number of reports here is small, and the
-driver collects all of them. The strings that identify the kinds in Arrow batches are private to
-this module.
+Reports about single records are in `report_rows`. The reports in this module are few, and the driver collects all of
+them. The strings that identify the kinds in Arrow batches are private to this module.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,7 +39,7 @@ SomeReport = TypeVar("SomeReport", bound="TaskReport")
 
 
 class TaskReport:
-    """A report of one task; each subclass is one kind, with the fields that the driver needs."""
+    """A report from one task. Each subclass is one kind of report, with the fields that the driver needs."""
 
     __slots__ = ()
     kind: ClassVar[str]
@@ -52,11 +51,11 @@ class TaskReport:
 
     @property
     def payload(self) -> bytes | None:
-        """The binary data of the report, which is too large for JSON."""
+        """The report's binary data, if any, which is not part of the JSON."""
         return None
 
     def to_members(self) -> Members:
-        """Return the remaining fields as values that `encode_json` accepts."""
+        """Return all fields except the payload as values that `encode_json` accepts."""
         raise NotImplementedError
 
     @classmethod
@@ -72,7 +71,7 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class FailureReport(TaskReport):
-    """A piece that could not be read; the load fails with the first such error in input order."""
+    """An input piece that could not be read. The load fails with the first such error in input order."""
 
     kind: ClassVar[str] = "failure"
     position: int
@@ -113,7 +112,7 @@ class LineCountReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class RecordCountReport(TaskReport):
-    """The number of a type's records in a piece, their properties, and whether the piece truncates the type."""
+    """The number of records of a type in a piece, their properties, and whether the piece truncates the type."""
 
     kind: ClassVar[str] = "count"
     table_key: TableKey
@@ -178,7 +177,7 @@ class RejectReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class ViolationReport(TaskReport):
-    """A record that breaks a rule; the subclass determines how the driver handles it."""
+    """A record that breaks a rule. The subclass determines how the driver handles the violation."""
 
     violation: Violation
 
@@ -213,7 +212,7 @@ class ExistingIdReport(ViolationReport):
 
 @dataclass(frozen=True, slots=True)
 class HeldValueReport(ViolationReport):
-    """A record with the unique value of a stored entity, which is a problem unless the load replaces that entity."""
+    """A record that repeats a stored entity's unique value, which is a problem unless the load replaces that entity."""
 
     kind: ClassVar[str] = "held_value"
 
@@ -271,7 +270,7 @@ class RemovedRowsReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class ReportedTypeReport(TaskReport):
-    """A type with records that exist only in reports, because they were not written or are unchanged."""
+    """A type with records that are only in reports, because they are unchanged or were not written."""
 
     kind: ClassVar[str] = "reported_type"
     table_key: TableKey
@@ -353,7 +352,7 @@ REPORT_TYPES: Mapping[str, type[TaskReport]] = {
 
 
 def read_reports(table: pa.Table) -> list[TaskReport]:
-    """Restore reports from their rows, in input order; raise an error for an unknown kind."""
+    """Restore reports from their rows, in input order. Raise an error for an unknown kind."""
     rows = table.select(["kind", "members", "payload"]).to_pylist()
     reports = [_read_report(row["kind"], row["members"], row["payload"]) for row in rows]
     return sorted(reports, key=lambda report: report.input_position)
@@ -369,7 +368,7 @@ def _read_report(kind: str, members_text: str, payload: bytes | None) -> TaskRep
 
 
 def collect_reports(task_reports: "DataFrame") -> list[TaskReport]:
-    """Collect all reports except those with one row per record, in input order."""
+    """Collect all reports, except those about single records, in input order."""
     row_kinds = [row_kind.kind for row_kind in ROW_KINDS]
     return read_reports(task_reports.where(~task_reports.kind.isin(*row_kinds)).toArrow())
 

@@ -1,8 +1,7 @@
 """Hash and compare the Arrow strings of a whole column, eight bytes at a time.
 
-This module defines how ids are hashed. A string's hash is the same in every process and on every
-machine, but strings with equal hashes must still be compared. Only the tasks of a load hash ids,
-for `id_index`.
+This module defines how ids are hashed. A string's hash is the same in every process and on every machine, but strings
+with equal hashes must still be compared. Only the tasks of a load use these hashes, in `id_index`.
 """
 
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ _MIX_SHIFT, _FINAL_SHIFT = np.uint64(32), np.uint64(29)
 
 @dataclass(frozen=True, slots=True)
 class TextArray:
-    """The bytes of the strings, padded by eight bytes, with the start and length of each string."""
+    """An array of strings: their bytes, followed by eight bytes of padding, and the start and length of each string."""
 
     data: npt.NDArray[np.uint8]
     starts: Int64Array
@@ -33,7 +32,7 @@ class TextArray:
 
     @classmethod
     def from_arrow(cls, column: pa.Array) -> Self:
-        """Convert an Arrow column of strings, which must not contain nulls."""
+        """Convert an Arrow array of strings, which must not contain nulls."""
         offset_type = np.dtype(np.int64 if pa.types.is_large_string(column.type) else np.int32)
         _, offset_buffer, value_buffer = column.buffers()
         if not len(column) or offset_buffer is None:
@@ -51,11 +50,11 @@ class TextArray:
 
     @property
     def words(self) -> UInt64Array:
-        """The machine word that begins at each byte."""
+        """The eight-byte word that begins at each byte."""
         return np.ndarray((len(self.data) - _WORD_BYTES + 1,), "<u8", self.data, strides=(1,))
 
     def take(self, positions: Any) -> "TextArray":
-        """Select some of the strings; the bytes are shared."""
+        """Return some of the strings. The result shares its bytes with this array."""
         return TextArray(self.data, self.starts[positions], self.lengths[positions])
 
 
@@ -91,7 +90,7 @@ def texts_equal(left_texts: TextArray, right_texts: TextArray) -> npt.NDArray[np
         if not isinstance(selected, slice):
             selected = selected[is_equal[selected]]
         differing_bits = left_words[left_texts.starts[selected] + byte_offset]
-        # If the strings have different lengths, the right string may end earlier, so its start is read instead.
+        # If two strings have different lengths, the right one may end earlier, so its first word is read instead.
         right_positions = right_texts.starts[selected] + np.where(is_equal[selected], byte_offset, 0)
         differing_bits ^= right_words[np.minimum(right_positions, len(right_words) - 1)]
         differing_bits &= _WORD_MASKS[np.minimum(left_texts.lengths[selected] - byte_offset, _WORD_BYTES)]

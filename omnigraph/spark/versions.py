@@ -1,6 +1,7 @@
 """Check that the driver and workers run the same versions of Python, omnigraph, pylance and pyarrow.
 
-The check runs once per session, before our first task, in a task that must not use any code from this package.
+The check runs once per session, before our first task. The check is itself a task, which must not use any code from
+this package.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,7 @@ def describe_differences(driver_versions: dict[str, str], worker_versions: list[
 
 
 def _make_version_reader(packages: tuple[str, ...]) -> Any:
-    """Return a self-contained function, since a worker may not have this package installed."""
+    """Return a self-contained function, because this package may not be installed on a worker."""
 
     def ask() -> list[tuple[str, str]]:
         import platform

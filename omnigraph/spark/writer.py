@@ -1,8 +1,8 @@
 """Write with `df.write.format("omnigraph")`: tasks write fragments, and the driver checks keys and publishes once.
 
-Rows are never collected in one process. A task returns the metadata of its fragments and, from its
-rows, only the values that rules across all rows need: ids, edge endpoints and unique values.
-No data is visible before `commit`, and nothing is published if a rule is broken.
+Rows are never collected in one process. A task returns the metadata of its fragments, and only those values that are
+needed by rules across all rows: ids, edge endpoints and unique values. No data is visible before `commit`, and nothing
+is published if any row breaks a rule.
 """
 
 from collections.abc import Iterable, Iterator
@@ -59,7 +59,7 @@ _DELTA_MODES: dict[str, DeltaMode] = {"append": "insert", "merge": "upsert", "ov
 
 @dataclass(frozen=True, slots=True)
 class TypeWrite:
-    """A write to one type, based on one pinned version and shared by its tasks and its commit."""
+    """A write to one type, based on one pinned version. All tasks and the final commit share this description."""
 
     schema_ir: SchemaIR
     schema_hash: str
@@ -116,7 +116,7 @@ class GraphWriter(api.DataSourceArrowWriter):
         self.type_write = type_write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriteTaskReport:
-        """Stage the rows of a task; invalid rows are reported and do not fail the task."""
+        """Stage the rows of a task. Invalid rows are reported and do not fail the task."""
         task_report = WriteTaskReport()
         tables = (restore_unsigned(pa.Table.from_batches([batch]), self.type_write.entity_type) for batch in iterator)
         try:
@@ -135,13 +135,13 @@ class GraphWriter(api.DataSourceArrowWriter):
         publish_task_reports(self.type_write, task_reports)
 
     def abort(self, messages: list[Any]) -> None:
-        """Do nothing, because no data is visible and retention removes the files of a failed write."""
+        """Do nothing, because no data is visible and a cleanup removes the files of a failed write."""
 
 
 def _gather_fragment_rows(
     type_write: TypeWrite, task_report: WriteTaskReport, tables: Iterable[pa.Table]
 ) -> Iterator[pa.Table]:
-    """Yield tables of rows with the stored columns, each large enough for one fragment."""
+    """Yield tables of rows in stored form, each large enough for one fragment, except possibly the last."""
     problems = ProblemCollector()
     buffer_class = BUFFER_CLASSES.get(type_write.mode, TypeBuffer)
     intake = Intake(type_write.schema_ir, problems, LoadLimits(), buffer_class)
@@ -167,12 +167,12 @@ def _gather_fragment_rows(
 
 
 def _report_problems(task_report: WriteTaskReport, problems: Iterable[LoadProblem]) -> None:
-    """Report problems without line numbers, because rows of a DataFrame do not have any."""
+    """Report problems without line numbers, because the rows of a DataFrame do not have any."""
     task_report.problems += [relocate_problem(problem, lambda _: None, None) for problem in problems]
 
 
 def _complete_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Table) -> pa.Table:
-    """Return the whole rows that patches produce; patches that match no stored row are reported."""
+    """Return the complete rows that result from patches. Patches that match no stored row are reported."""
     partial_rows = PartialRows(type_write.entity_type, rows, np.zeros(rows.num_rows, np.int64))
     pinned_table = type_write.pinned_graph.table(type_write.table_key)
     patched, _, violations = resolve_patch(
@@ -192,7 +192,7 @@ def _stage_rows(type_write: TypeWrite, task_report: WriteTaskReport, rows: pa.Ta
     task_report.packed_keys.append(pack_table(rows.select(rule_columns(type_write.entity_type))))
     if task_report.problems:  # nothing will be published, so do not write
         return
-    # Repeated ids are rejected later, when all keys are known; here, every row is treated as distinct.
+    # Treat every row as distinct here. Repeated ids are rejected later, when all keys are known.
     delta = build_table_delta(type_write.table_key, rows, "fresh")
     if type_write.mode in ("merge", "patch") and type_write.has_rows and not task_report.ids_generated:
         lookup = PinnedRowLookup(type_write.pinned_graph)
@@ -216,7 +216,10 @@ def _write_delta(type_write: TypeWrite, task_report: WriteTaskReport, delta: Tab
 
 
 def publish_task_reports(type_write: TypeWrite, task_reports: list[WriteTaskReport]) -> None:
-    """Publish the staged data unless a rule across all rows is broken; do not commit if there are no rows."""
+    """Publish the staged data, or raise an error if it breaks a rule across all rows.
+
+    If there are no rows, only an overwrite is published.
+    """
     packed_keys = [key_bytes for task_report in task_reports for key_bytes in task_report.packed_keys]
     if not packed_keys and type_write.mode != "overwrite":
         return
@@ -243,7 +246,7 @@ def publish_task_reports(type_write: TypeWrite, task_reports: list[WriteTaskRepo
 
 
 def _combine_keys(type_write: TypeWrite, task_reports: list[WriteTaskReport], packed_keys: list[bytes]) -> TableDelta:
-    """Combine all keys into a delta without values; the tasks have already checked the row rules."""
+    """Combine all keys into a delta without the other columns. The tasks have already checked the row rules."""
     key_tables = [unpack_table(item) for item in packed_keys]
     if not key_tables:
         key_tables = [
@@ -270,7 +273,7 @@ def _repeated_id_message(type_write: TypeWrite, key_rows: pa.Table) -> str:
 
 
 def _publish_requirements(type_write: TypeWrite) -> tuple[Requirement, ...]:
-    """Return the publish requirements: rows may be replaced only if the table is unchanged."""
+    """Return the requirements for publishing: unless rows are only appended, the table must be unchanged."""
     schema_requirement = SameSchema(type_write.schema_hash)
     if type_write.mode == "append":
         return (schema_requirement,)

@@ -1,7 +1,7 @@
 """Map graph types to Arrow types and table columns.
 
-The mapping is one-way: a schema determines the layout of its tables. Columns are
-ordered by property id, which a rename never changes.
+The mapping goes only one way: the schema determines the layout of its tables. Columns are ordered by property id, which
+a rename never changes.
 """
 
 import pyarrow as pa

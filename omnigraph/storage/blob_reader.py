@@ -1,7 +1,7 @@
 """Read byte ranges of one stored blob from its table version.
 
-Only the requested range is held in memory. A missing or truncated blob file raises `BlobIntegrityError`; a failing
-store raises `StorageError`. This module never writes.
+Only the requested range is held in memory. `BlobIntegrityError` is raised for a missing or truncated blob file, and
+`StorageError` if the store fails. This module never writes.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _SEPARATE_FILE_KINDS = (1, 2)  # packed with other blobs, or in a separate file;
 
 @dataclass(frozen=True, slots=True)
 class StoredBlob:
-    """The blob of one row; the upper half of `address` is the id of the row's fragment."""
+    """The blob of one row. The upper half of `address` is the id of the row's fragment."""
 
     store: Store
     table: Table
@@ -44,11 +44,11 @@ class StoredBlob:
 
     @property
     def identity(self) -> str:
-        """An identifier for the stored, immutable bytes: the data file, the position in the file, and the column."""
+        """An identifier for the stored, immutable bytes: the data file, the row's position in it, and the column."""
         return f"{self._data_files()[0]}:{self.address & 0xFFFFFFFF}:{self.column}"
 
     def file_names(self) -> list[str]:
-        """Return the root-relative file names of the row's fragment, including its blob files."""
+        """Return the root-relative names of the data and blob files of the row's fragment."""
         fragment_files = self._data_files()
         blob_files = [
             listed_object.name
@@ -93,7 +93,7 @@ class StoredBlob:
 
 
 def open_stored_blob(store: Store, table: Table, column: str, row_id: int, address: int) -> StoredBlob | None:
-    """Open the blob of a row; return None for NULL."""
+    """Open the blob of a row, or return None if the value is NULL."""
     with as_storage_errors("none"):
         (blob_file,) = table.dataset.take_blobs(column, ids=[row_id])
     if blob_file is None:

@@ -1,6 +1,6 @@
 """Blob columns, which contain bytes in memory and use Lance's blob type in a table.
 
-Code outside storage handles plain bytes, or a placeholder for bytes in a file; Lance's blob type is used only when a
+Code outside storage handles plain bytes, or a placeholder for bytes in a file. Lance's blob type is used only when a
 table is written. NULL and the empty blob are distinct.
 """
 
@@ -29,7 +29,7 @@ def to_stored_rows(rows: pa.Table, stored_schema: pa.Schema) -> pa.Table:
 
 
 def _stored_blob(blob: bytes | None) -> bytes | Blob | None:
-    """Return a blob in the form that Lance writes; for a file, Lance copies the content itself."""
+    """Return a blob in the form that Lance writes. For a blob in a file, Lance copies the content itself."""
     pending_path = content_path(blob)
     return blob if pending_path is None else Blob.from_uri(pending_path.as_uri())
 

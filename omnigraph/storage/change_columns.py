@@ -1,8 +1,9 @@
 """Add, rename, retype and drop table columns, producing a detached version.
 
-Data files are only added, and only for columns that get values. A dropped column stays in old files but is no longer
-referenced, and an added column with only nulls needs no file. Row ids, fragments and the indexes of remaining columns
-are kept. Field ids are assigned here, above every id that was ever used.
+Existing data files are never rewritten, and new ones are added only for columns that get values. A dropped column stays
+in old files but is no longer referenced, and an added column with only nulls needs no file. Row ids, fragments and the
+indexes of the remaining columns are kept. This module assigns field ids, which are always higher than any id that was
+ever used.
 """
 
 import json
@@ -27,7 +28,7 @@ _BATCH_ROWS = 16_384  # rows filled at a time
 class TargetColumn:
     """A column that the new version of the table must have.
 
-    `source` is the name of the column that it continues, or None for a new column. A new column has
+    `source` is the name of the old column that this column continues, or None for a new column. A new column has
     `default_value`, or null, in all existing rows.
     """
 
@@ -47,7 +48,7 @@ class TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class _AddedColumn:
-    """A column with a new field id; `temporary_name` avoids name clashes until the old column is dropped."""
+    """A column with a new field id. `temporary_name` avoids name clashes until the old column is dropped."""
 
     target: TargetColumn
     column: LanceColumn
@@ -92,7 +93,7 @@ def _final_column(
     if added is not None:
         return added.column
     continued = old_columns[target.source or ""].with_name(target.field.name)
-    # Never make the column non-null, because deleted rows in the files may contain nulls.
+    # Never make a nullable column non-null, because deleted rows in the files may contain nulls.
     return continued.as_nullable() if target.field.nullable else continued
 
 
@@ -118,7 +119,7 @@ def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) 
 
 
 def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: Any) -> Any:
-    """Return a fragment with an additional data file, whose columns have the assigned field ids."""
+    """Return the fragment with an additional data file for the filled columns, which have their assigned field ids."""
 
     def compute_values(old_batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.record_batch([added.target.values_for(old_batch) for added in filled_columns], temporary_names)
@@ -141,7 +142,7 @@ def _merge_columns(table: Table, fragment: Any, compute_values: Any, columns: li
     try:
         return fragment.merge_columns(compute_values, columns=columns, batch_size=_BATCH_ROWS)
     except TypeError as error:
-        # Lance reads a few rows to infer the result type, and raises this exception for any failure while doing so.
+        # Lance reads a few rows to infer the result type, and raises `TypeError` if anything fails in the process.
         raise DamagedError(f"{table.location} cannot be read: {error.__context__}") from error
 
 
@@ -150,7 +151,7 @@ def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
 
 
 def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
-    """Return the table with exactly these columns, each of which is stored in the table's files or in no file."""
+    """Return the table with exactly these columns. A column that is in none of the table's files reads as null."""
     if lance_columns(table.dataset.lance_schema) == final_columns:
         return table
     schema = build_lance_schema(table.dataset.lance_schema, final_columns)

@@ -1,9 +1,8 @@
 """Compute file checksums, and check whether a file still matches its recorded checksum.
 
-All checksums are computed with CRC-32, which takes less time than reading the file. CRC-32 detects
-every flipped bit and every burst of up to 32 bits, and misses other damage once in four billion
-cases. The checksum of a control object also covers its name, so swapping two objects of the same
-kind is detected.
+All checksums use CRC-32, which takes less time to compute than the file takes to read. CRC-32 detects every single
+flipped bit and every burst of up to 32 damaged bits. Other damage is missed once in four billion cases. The checksum of
+a control object also covers its name, so swapping two objects of the same kind is detected.
 """
 
 import json
@@ -29,8 +28,8 @@ MISSING_FILE = "the file is missing"
 class FileChecksum:
     """The size of a file in bytes, and the CRC-32 of its content.
 
-    With `manifest_only`, both values describe only the manifest inside a version file, because the
-    rest of a version file that Lance wrote to an object store is unknown.
+    If `manifest_only` is true, both values describe only the manifest section of a version file, because the other
+    sections are unknown if Lance wrote the file to an object store.
 
     >>> FileChecksum.of_bytes(b"graph").to_json()
     [5, '094505dc']
@@ -59,7 +58,7 @@ class FileChecksum:
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[bytes]) -> "FileChecksum":
-        """Return the checksum of a file, reading it block by block."""
+        """Return the checksum of a file that is given as a sequence of blocks."""
         size = crc = 0
         for block in blocks:
             size, crc = size + len(block), zlib.crc32(block, crc)
@@ -70,7 +69,7 @@ FileChecksums = Mapping[str, FileChecksum]
 
 
 def find_mismatch(store: "Store", file_name: str, expected: FileChecksum) -> str | None:
-    """Read a file and describe how it differs from its checksum; return None if it matches."""
+    """Read a file and describe how it differs from the expected checksum, or return None if it matches."""
     blocks = store.objects.backend.read_blocks(file_name)
     if blocks is None:
         return MISSING_FILE
@@ -80,7 +79,7 @@ def find_mismatch(store: "Store", file_name: str, expected: FileChecksum) -> str
 
 
 def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | None:
-    """Describe how a file differs from its checksum; return None if it matches.
+    """Describe how a file's actual checksum differs from the expected one, or return None if they are equal.
 
     >>> describe_mismatch(FileChecksum(5, 1), FileChecksum(4, 1))
     'the file has 4 bytes instead of 5'
@@ -93,7 +92,7 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
 
 
 def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileChecksum | None) -> Iterator[bytes]:
-    """Yield the given blocks; raise `DamagedError` after the last block if they do not match the checksum."""
+    """Yield the given blocks, and raise `DamagedError` after the last one if they do not match the checksum."""
     if expected is None:
         yield from blocks
         return
@@ -113,17 +112,17 @@ def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileCheck
 
 
 def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
-    """Return the checksum of a manifest, computed from the number of occurrences of each byte.
+    """Return the checksum of a manifest, computed from how often each byte value occurs.
 
-    Lance serializes maps in arbitrary order, so the order of the bytes differs between memory and
-    the store. Even so, every flipped bit changes two of the counts.
+    Lance serializes maps in arbitrary order, so the bytes in memory and in the store may be ordered differently. Even
+    so, every flipped bit changes two of the counts.
     """
     byte_counts = np.bincount(np.frombuffer(manifest_bytes, np.uint8), minlength=256).astype("<u4")
     return FileChecksum(len(manifest_bytes), zlib.crc32(byte_counts.tobytes()), manifest_only=True)
 
 
 def extract_manifest(file_bytes: bytes) -> bytes:
-    """Return the manifest inside a version file without its other sections, or empty bytes if the file is truncated."""
+    """Return the manifest section of a version file, or empty bytes if the file is truncated."""
     if len(file_bytes) < 16:
         return b""
     (manifest_start,) = struct.unpack_from("<Q", file_bytes, len(file_bytes) - 16)
@@ -134,12 +133,12 @@ def extract_manifest(file_bytes: bytes) -> bytes:
 
 
 def with_own_checksum(object_name: str, members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a control object, extended by a checksum over the members and the object's name."""
+    """Return the members of a control object with an added checksum of the members and the object's name."""
     return {**members, CHECKSUM_MEMBER: _compute_own_checksum(object_name, members)}
 
 
 def matches_own_checksum(object_name: str, members: Mapping[str, Any]) -> bool:
-    """Return whether a control object matches its checksum; old objects without a checksum always match."""
+    """Return whether a control object matches its checksum. An old object without a checksum always matches."""
     other_members = {member_name: value for member_name, value in members.items() if member_name != CHECKSUM_MEMBER}
     return CHECKSUM_MEMBER not in members or members[CHECKSUM_MEMBER] == _compute_own_checksum(
         object_name, other_members

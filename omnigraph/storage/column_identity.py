@@ -1,6 +1,6 @@
-"""Match the columns of two table versions by the property that they contain, never by name.
+"""Match the columns of two table versions by property id, not by name.
 
-A column records the id of its property. This module compares and aligns columns; it reads no rows.
+Each column records the id of its property. This module compares and aligns columns, but does not read rows.
 """
 
 from collections.abc import Container, Mapping
@@ -14,7 +14,7 @@ from .table_fields import lance_columns
 
 
 def property_identity(field: pa.Field) -> bytes:
-    """Return the property id of a column, or the column's name if it has no property id, as for `id`."""
+    """Return a column's property id, or the column's name if it has no property id, as is the case for `id`."""
     identity: bytes = (field.metadata or {}).get(PROPERTY_ID_KEY, field.name.encode())
     return identity
 
@@ -29,10 +29,10 @@ def have_same_columns(first_table: Table, second_table: Table) -> bool:
 
 
 def contains_hidden_values(table: Table, other_table: Table, relevant: Container[bytes] | None = None) -> bool:
-    """Return whether the files of one version contain values of a column that only the other version has.
+    """Return whether the files of `table` contain values of a column that only `other_table` has.
 
-    Such versions can have the same files and still differ, because a dropped column stays in its files. `relevant`
-    limits the check to columns with these property identities.
+    Two such versions can have the same files and still differ, because a dropped column stays in its files. If
+    `relevant` is given, only columns with these property identities are checked.
     """
     identities = {property_identity(field) for field in table.schema}
     hidden_names = {
@@ -54,7 +54,7 @@ def contains_hidden_values(table: Table, other_table: Table, relevant: Container
 def align_columns(
     rows: pa.Table, old_schema: pa.Schema, new_schema: pa.Schema, column_defaults: Mapping[str, pa.Scalar] | None = None
 ) -> pa.Table:
-    """Return rows with the columns of a different schema, matched by property identity.
+    """Convert rows to the columns of a different schema, matching columns by property identity.
 
     A column that is missing from the rows gets its value from `column_defaults`, or null if it has no default.
     """

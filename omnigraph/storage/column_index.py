@@ -1,10 +1,10 @@
 """Single-column indexes: list them, determine their coverage, and stage new segments as a change.
 
-BTREE supports equality, ranges and prefixes, NGRAM supports substrings, and IVF supports nearest
-neighbours. A column has only one of these indexes, since Lance uses the first index it finds for filters.
-A full-text index (INVERTED) may exist in addition, under its own key (`text_index_key`). An index
-is a set of immutable segments, each of which covers some fragments. Fragments that are not covered are scanned, so
-results never depend on coverage.
+BTREE supports equality, ranges and prefixes, NGRAM supports substrings, and IVF supports nearest neighbours. A column
+has at most one of these indexes, because Lance evaluates filters with the first index that it finds. In addition, a
+column may have a full-text index (INVERTED) under its own key (`text_index_key`). An index is a set of immutable
+segments, each of which covers some fragments. Fragments that are not covered are scanned, so results never depend on
+coverage.
 """
 
 import re
@@ -38,7 +38,7 @@ _KINDS_BY_LANCE_TYPE = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
 
 
 def index_coverage(table: Table) -> dict[str, frozenset[int]]:
-    """Return the fragments that each index covers, by index key."""
+    """Return the fragments covered by each index, keyed by index key."""
     fragments_by_key: dict[str, frozenset[int]] = {}
     for index in _own_indexes(table):
         segment_fragments = (frozenset(segment.fragment_ids) for segment in index.segments)
@@ -47,12 +47,15 @@ def index_coverage(table: Table) -> dict[str, frozenset[int]]:
 
 
 def kinds_by_index_key(table: Table) -> dict[str, str]:
-    """Return the kind of each index, by index key."""
+    """Return the kind of each index, keyed by index key."""
     return {_index_key(index): _index_kind(index) for index in _own_indexes(table)}
 
 
 def list_segments(table: Table) -> list[tuple[str, str, str]]:
-    """Return the segments of all indexes as (UUID, index key, kind); another tool's index has its name as kind."""
+    """Return the segments of all indexes as (UUID, index key, kind).
+
+    For another tool's index, the kind is Lance's type name.
+    """
     return [
         (
             str(segment.uuid),
@@ -76,13 +79,13 @@ def _own_indexes(table: Table) -> list[Any]:
 
 
 def _index_key(index: Any) -> str:
-    """Return the key of an index, which is its column name or the text index key of its column."""
+    """Return the key of an index: the text index key of its column for a full-text index, otherwise the column name."""
     column_name: str = index.field_names[0]
     return text_index_key(column_name) if _index_kind(index) == WORDS else column_name
 
 
 def _index_kind(index: Any) -> str:
-    """Return the kind of an index, or "" for another tool's index; the name of a vector index contains its metric."""
+    """Return the kind of an index, or "" for another tool's index. The metric of a vector index is part of its name."""
     if index.index_type != "IVF_FLAT":
         return _KINDS_BY_LANCE_TYPE.get(index.index_type, "")
     metric_match = re.search(r"_(ivf_(?:cosine|l2|dot))(?:_\d+)?$", index.name)
@@ -91,7 +94,7 @@ def _index_kind(index: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SegmentBuild:
-    """One segment to build: an index, identified by its key, over some fragments."""
+    """One segment to build: its index, and the fragments that it will cover."""
 
     index_key: str
     kind: str
@@ -101,9 +104,9 @@ class SegmentBuild:
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """All segments that a table needs and, by index key, the segments that they replace.
+    """All segments to build for a table, and the segments that they replace, by index key.
 
-    The old segments of `rebuilt_keys` are removed even if there is no data from which to build an index.
+    The old segments of `rebuilt_keys` are removed even if there is no data for a new index.
     """
 
     builds: tuple[SegmentBuild, ...] = ()
@@ -114,10 +117,10 @@ class IndexPlan:
 def stage_indexes(
     store: Store, table: Table, kinds_by_key: Mapping[str, str], *, rebuild: bool = False
 ) -> StagedChange | None:
-    """Build indexes of these kinds over all uncovered fragments; return None if all fragments are covered.
+    """Build indexes of these kinds over all uncovered fragments, or return None if nothing changes.
 
-    With `rebuild`, indexes are built over all fragments and replace the existing indexes. An existing index of a
-    different kind is always replaced.
+    If `rebuild` is true, the indexes are built over all fragments and replace the existing indexes. An existing index
+    of a different kind is always replaced.
     """
     plan = plan_indexes(table, kinds_by_key, rebuilt_keys=kinds_by_key if rebuild else ())
     return stage_built_segments(
@@ -134,8 +137,8 @@ def plan_indexes(
 ) -> IndexPlan:
     """Plan the segments that `stage_indexes` builds. With `part_rows`, a large BTREE is split into several segments.
 
-    The indexes of `rebuilt_keys` are built over all fragments, or removed if they are not in
-    `kinds_by_key`. Full-text indexes come last, and they are rebuilt if they would precede the other index of their
+    The indexes of `rebuilt_keys` are built over all fragments, or removed if they are not in `kinds_by_key`. Full-text
+    indexes are built last, and a full-text index is rebuilt if it would otherwise come before the other index of its
     column, because Lance uses the first index of a column for filters.
     """
     fragment_rows = {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
@@ -173,13 +176,13 @@ def plan_indexes(
 
 
 def _is_shadowed_by_text_index(table: Table, column: str, kind: str | None) -> bool:
-    """Return whether Lance would use the full-text index for a filter that this index cannot evaluate."""
+    """Return whether the column's full-text index keeps Lance from using the column's other index for filters."""
     probe_filters = {"BTREE": pc.field(column) == "any", "NGRAM": pc.match_substring(pc.field(column), "any")}
     return kind in probe_filters and not indexes_used_by(table, probe_filters[kind])
 
 
 def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence[Index | None]) -> StagedChange | None:
-    """Stage the segments built for a plan as one change; return None if nothing changes."""
+    """Stage the segments built for a plan as one change, or return None if nothing changes."""
     built_pairs = [
         (segment_build.index_key, index)
         for segment_build, index in zip(plan.builds, built_segments, strict=True)
@@ -200,7 +203,7 @@ def stage_built_segments(table: Table, plan: IndexPlan, built_segments: Sequence
 
 
 def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
-    """Return the reason why an existing vector index does not cover all rows, or None if it does."""
+    """Return the reason why a vector index does not cover all rows, or None if there is nothing to report."""
     present_ids = list_fragment_ids(table)
     covered_ids = index_coverage(table).get(index_key, frozenset())
     uncovered_ids = [fragment_id for fragment_id in present_ids if fragment_id not in covered_ids]
@@ -213,7 +216,7 @@ def why_not_covered(table: Table, index_key: str, kind: str) -> str | None:
 def _group_fragments(
     fragment_ids: Sequence[int], fragment_rows: Mapping[int, int], min_rows: int | None
 ) -> Iterator[Sequence[int]]:
-    """Split fragments into a few groups with many rows each; each group becomes a segment."""
+    """Split fragments into a few groups with many rows each. Each group becomes one segment."""
     if min_rows is None:
         yield fragment_ids
         return
@@ -234,8 +237,8 @@ def stage_index_extension(
 ) -> StagedChange | None:
     """Build indexes of these kinds over those of the given fragments that are not covered yet.
 
-    Segments are removed if none of their fragments exist any more. Other fragments stay uncovered, and a
-    column whose index is of a different kind is left unchanged.
+    Segments are removed if none of their fragments exist anymore. Other fragments stay uncovered. If a column has an
+    index of a different kind, that index is left unchanged.
     """
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
     new_segments: list[Index] = []
@@ -258,7 +261,7 @@ def stage_index_extension(
 
 
 def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments: Sequence[Index]) -> StagedChange:
-    """Stage new and removed segments as one change to the table they were planned for."""
+    """Stage the addition and removal of segments as one change to the table."""
     covered_ids = {fragment_id for segment in new_segments for fragment_id in segment.fragment_ids}
     all_fragments = table.dataset.get_fragments()
     covered_metadata = [fragment.metadata for fragment in all_fragments if fragment.fragment_id in covered_ids]
@@ -272,10 +275,10 @@ def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments
 
 
 def build_segment(store: Store, table: Table, segment_build: SegmentBuild) -> Index | None:
-    """Write a segment that no version references yet; the segment may be passed to another process.
+    """Write a segment that no version references yet. The result can be passed to another process.
 
-    A vector segment covers only those of its fragments that can be indexed. The result is None if
-    there are no vectors.
+    A vector segment covers only those of the requested fragments that can be indexed. The result is None if there are
+    no vectors to index.
     """
     if segment_build.kind == WORDS:
         return write_text_index(
@@ -308,7 +311,7 @@ def _write_segment(store: Store, table: Table, segment_build: SegmentBuild, inde
 
 
 def _index_name(table: Table, index_key: str, kind: str) -> str:
-    """Return the name of an index, which does not change when its column is renamed."""
+    """Return the name of an existing or new index. An index keeps its name when its column is renamed."""
     key_indexes = (index for index in _own_indexes(table) if _index_key(index) == index_key)
     current_name = next((index.name for index in key_indexes if _index_kind(index) == kind), None)
     used_names = {index.name for index in table.dataset.describe_indices()}

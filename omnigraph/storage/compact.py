@@ -1,9 +1,9 @@
-"""Compact small fragments with a staged change that keeps rows, their order and their row ids.
+"""Compact small fragments in a staged change that preserves the rows, their order and their row ids.
 
-A compaction plan is a list of serialized tasks. Each task produces one fragment, in this process or in another process,
-and the results of all tasks form the change. Row versions are deliberately dropped; otherwise, every later version of
-the table would record which versions created and updated each row. Row versions are never read, and they would prevent
-a table of single-row inserts from becoming smaller.
+A compaction plan is a list of serialized tasks. Each task produces one fragment, in this process or another one, and
+the results of all tasks form the change. The row versions, which record when each row was created and updated, are
+deliberately dropped. Row versions are never read, and keeping them in every later version would prevent a table of
+single-row inserts from shrinking.
 """
 
 import json
@@ -43,11 +43,10 @@ def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
     extra_fragment_ids: Collection[int] = (),
     verify_files: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> StagedChange | None:
-    """Compact small fragments without changing their content; return None if there is nothing to compact.
+    """Compact small fragments without changing their content, or return None if there is nothing to compact.
 
-    `verify_files` receives the names of the files to be read and raises an error if any of them
-    must not be rewritten, because compacting a damaged file would produce a valid checksum for its
-    content.
+    `verify_files` receives the names of the files to be read, and must raise an error if any of them is damaged.
+    Otherwise, compaction would write the damaged content to a new file with a valid checksum.
     """
     tasks = plan_compaction(
         table,
@@ -69,14 +68,14 @@ def stage_joined_fragments(store: Store, table: Table, fragments: Sequence[Any])
 
 
 def _join_in_process(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments by writing the rows in this process, so no storage requests are needed for the checksums."""
+    """Join fragments by writing the rows in this process, so that checksums are computed without storage requests."""
     fragment_ids = [fragment.fragment_id for fragment in fragments]
     batches = read_fragments(table, fragment_ids, table.schema.names, with_row_ids=True)
     return _write_joined(store, table, fragments, pa.Table.from_batches(batches))
 
 
 def _join_heavy_fragments(store: Store, table: Table, fragments: Sequence[Any]) -> str:
-    """Join fragments whose blobs are too large for memory, because Lance would read the blobs completely."""
+    """Join fragments with very large blobs, which Lance would hold in memory, by streaming the blobs."""
     fragment_ids, names = [fragment.fragment_id for fragment in fragments], table.schema.names
     batches = read_fragments(table, fragment_ids, names, with_row_ids=True, blob_handling="blobs_descriptions")
     write = PendingBlobs((), {})
@@ -105,11 +104,10 @@ def plan_compaction(
 ) -> list[str]:
     """Return the tasks that compact small fragments, or an empty list if there is nothing to compact.
 
-    With `max_fragments`, only that many adjacent fragments are compacted, at a random position. A
-    smaller change conflicts less often, and a random position makes it less likely that other
-    writers change the same fragments. A single fragment is also rewritten if more than
-    `max_deleted_share` (a fraction) of its rows are deleted or if its id is in
-    `extra_fragment_ids`.
+    With `max_fragments`, only that many adjacent fragments are compacted, at a random position. A smaller change
+    conflicts less often, and a random position makes it less likely that other writers change the same fragments. A
+    single fragment is also rewritten if the fraction of its deleted rows exceeds `max_deleted_share`, or if its id is
+    in `extra_fragment_ids`.
     """
     enough_rows = TARGET_ROWS if target_rows is None else target_rows
 
@@ -128,7 +126,7 @@ def plan_compaction(
 
 
 def task_bytes(task: str) -> int:
-    """Return the number of bytes that a task reads; files without a recorded size are counted as zero."""
+    """Return the number of bytes that a task reads. Files without a recorded size are counted as zero."""
     file_entries = (
         file_entry for fragment_entry in json.loads(task)["task"]["fragments"] for file_entry in fragment_entry["files"]
     )
@@ -136,7 +134,7 @@ def task_bytes(task: str) -> int:
 
 
 def task_data_files(table: Table, task: str) -> tuple[str, ...]:
-    """Return the data files that a task replaces and that the new version no longer references."""
+    """Return the data files that a task replaces."""
     return data_files(table, _task_fragments(task))
 
 
@@ -151,7 +149,7 @@ def _task_fragments(task: str) -> list[Any]:
 
 
 def run_task(store: Store, table: Table, task: str) -> str:
-    """Run one task; return the fragments it replaces and the fragment it wrote, as a JSON string."""
+    """Run one task. Return the replaced fragments, the new fragment and its checksums as a JSON string."""
     from lance.optimize import CompactionTask
 
     heavy_fragments, task_fragments = find_heavy_fragments(table), _task_fragments(task)
@@ -207,8 +205,8 @@ def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) ->
     """Return runs of adjacent fragments that are small or due for rewriting.
 
     A fragment with a very large blob never counts as small, because each rewrite would copy the blob. Lance's own plan
-    does not combine fragments covered by different segments of BTREE indexes, so a table that was indexed often would
-    never be compacted.
+    is not used, because it does not combine fragments that are covered by different BTREE segments, so a table that is
+    indexed often would never be compacted.
     """
     runs: list[list[Any]] = [[]]
     heavy_fragments = find_heavy_fragments(table)
@@ -222,7 +220,10 @@ def _find_runs(table: Table, target_rows: int, is_due: Callable[[Any], bool]) ->
 
 
 def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
-    """Split a run into groups that each become one fragment of one to two times `target_rows` rows."""
+    """Split a run into groups.
+
+    Each group, except possibly the last, becomes a fragment of at least `target_rows` rows.
+    """
     run_parts: list[list[Any]] = [[]]
     live_rows = 0
     for fragment in run:
@@ -235,7 +236,7 @@ def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments that cannot be rewritten without losing an index segment of any kind except BTREE."""
+    """Return the fragments covered by non-BTREE index segments, which a rewrite of the fragments would lose."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids
@@ -273,7 +274,7 @@ def _make_tasks(table: Table, runs: Sequence[Sequence[Any]]) -> list[str]:
     from lance.optimize import Compaction
 
     options: Any = {"materialize_deletions_threshold": 0.0, "target_rows_per_fragment": _UNLIMITED_ROWS}
-    # Only the format and its options are used; Lance's choice of fragments is discarded.
+    # Only the format and the options of Lance's plan are used. Lance's choice of fragments is discarded.
     lance_plan: Any = Compaction.plan(table.dataset, options)
     task_template = json.loads(lance_plan.json())
     del task_template["tasks"]

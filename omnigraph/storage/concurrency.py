@@ -1,4 +1,4 @@
-"""The number of tables and files that maintenance processes in parallel."""
+"""Determine how many tables and files maintenance processes in parallel."""
 
 import os
 

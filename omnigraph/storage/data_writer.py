@@ -1,9 +1,8 @@
-"""Write data files and compute their checksums: in place on a disk, and through a local spool directory for S3.
+"""Write data files and compute their checksums: in place on a disk, or through a temporary local directory for S3.
 
-Lance does not report what it wrote to an object store, and reading a file back needs a request.
-Files for an object store are therefore first written to a local directory and uploaded from there.
-An upload takes as many requests as Lance would need, and the checksums stay valid when the root
-moves to a disk.
+Lance does not report what it wrote to an object store, and reading a file back would take a request. Files for an
+object store are therefore first written to a local directory and uploaded from there. An upload takes as many requests
+as Lance would need, and the checksums stay valid when the root moves to a disk.
 """
 
 import json
@@ -33,7 +32,7 @@ LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 
 @dataclass(frozen=True, slots=True)
 class WrittenFragments:
-    """Fragments that no version references yet, with the known checksums of their files."""
+    """Fragments that no version references yet, with the checksums of their files, as far as they are known."""
 
     fragments: list[Any]
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
@@ -64,7 +63,7 @@ def _append_fragments(dataset: Any, rows: pa.Table, rows_per_file: int, options:
 
 
 def _create_local_mirror(dataset: Any, directory: str) -> Any:
-    """Create an empty local table with the same fields and field ids."""
+    """Create an empty local table with the same fields and field ids as the dataset."""
     return lance.LanceDataset.commit(
         directory,
         LanceOperation.Overwrite(dataset.lance_schema, []),
@@ -74,7 +73,7 @@ def _create_local_mirror(dataset: Any, directory: str) -> Any:
 
 
 def _upload_files(store: Store, location: str, directory: Path) -> Iterator[tuple[str, FileChecksum]]:
-    """Upload all data files; blob files are uploaded before the data file that references them."""
+    """Upload all data files. Blob files are uploaded before the data file that references them."""
     local_files = (local_path for local_path in (directory / "data").rglob("*") if local_path.is_file())
     for local_path in sorted(local_files, key=lambda local_path: (-len(local_path.parts), local_path)):
         object_name = f"{location}/{local_path.relative_to(directory).as_posix()}"
@@ -95,7 +94,7 @@ def _read_blocks(local_path: Path) -> Iterator[bytes]:
 def write_deletions(
     store: Store, location: str, version: int, fragment: Any, offsets: list[int]
 ) -> tuple[Any | None, dict[str, FileChecksum]]:
-    """Delete rows of a fragment; return the fragment (None if no rows remain) and its new checksums."""
+    """Mark rows of a fragment as deleted. Return the fragment, or None if no rows remain, and any new checksums."""
     if store.root.is_local:
         return fragment.delete_rows(offsets), {}
     previous_offsets = cached_offsets(store, location, fragment)
@@ -122,5 +121,5 @@ def write_deletions(
 
 
 def manifest_checksum(dataset: Any) -> FileChecksum:
-    """Return the checksum of a version's manifest section, computed from memory."""
+    """Return the checksum of a version's manifest, computed in memory."""
     return checksum_manifest(dataset._ds.serialized_manifest())

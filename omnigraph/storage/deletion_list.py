@@ -1,9 +1,8 @@
-"""Lance's format for short deletion files, which is an Arrow file with one column.
+"""The format of Lance's short deletion files: an Arrow file with one column.
 
-This module defines every byte of the format. Apart from the values and a few lengths, the file is
-always the same, so any other difference is damage. Lance trusts the lengths: a damaged length
-causes it to allocate that much memory, which aborts the process. A damaged file must therefore be
-refused before Lance reads it.
+This module specifies every byte of the format. Apart from the values and a few lengths, the file is always the same, so
+any other difference is damage. Lance trusts the lengths. If a length is damaged, Lance allocates that much memory,
+which aborts the process. A damaged file must therefore be refused before Lance reads it.
 """
 
 import struct
@@ -31,7 +30,8 @@ _FILE_TAIL = zlib.decompress(
         b"Xus@Y9EMQlwTg7nF2BE08|`Cqk|Pd>=+c}A8rT$_nr*;"
     )
 )
-# The byte positions of the lengths: body, rows (twice), validity buffer, start of the values, and values buffer.
+# The byte positions of the length of the body, the row count (twice), the length of the validity buffer, and the start
+# and length of the values buffer.
 _BODY_LENGTH_AT = 224
 _ROW_COUNT_AT = 264
 _NODE_LENGTH_AT = 280
@@ -53,7 +53,7 @@ _UNCOMPRESSED = -1
 
 
 def read_offsets(file_bytes: bytes) -> RowOffsets:
-    """Return the sorted offsets in a file; raise `ValueError` if a byte that Lance relies on is damaged.
+    """Return the sorted offsets in a file, or raise `ValueError` if a byte that Lance relies on is damaged.
 
     >>> read_offsets(write_offsets([7, 3])).tolist()
     [3, 7]
@@ -110,7 +110,7 @@ def write_offsets(offsets: npt.ArrayLike) -> bytes:
 
 
 def _take_length(section: bytearray, position: int) -> int:
-    """Read a length and replace it with zeros, because all other bytes are the same in every file."""
+    """Read a length and replace it with zeros, so that the remaining bytes can be compared with the expected bytes."""
     (number,) = struct.unpack_from("<q", section, position) if len(section) >= position + 8 else (-1,)
     section[position : position + 8] = bytes(8)
     return int(number)

@@ -1,9 +1,9 @@
-"""Read the deleted rows of a fragment from its deletion file alone.
+"""Determine the deleted rows of a fragment by reading only its deletion file.
 
-This module owns both formats of the deletion file: an Arrow list for few rows and a Roaring bitmap
-for many. Reading the file directly avoids enumerating millions of rows to find a few deleted rows.
-The module also ensures that Lance never reads a damaged deletion file, because Lance allocates as
-much memory as the file claims to need, which aborts the process.
+This module handles both formats of a deletion file: an Arrow list for few rows, and a Roaring bitmap for many. Reading
+the file directly avoids enumerating millions of rows to find a few deleted rows. The module also ensures that Lance
+never reads a damaged deletion file, because Lance allocates as much memory as the file claims to need, which aborts the
+process.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def check_deletion_files(store: Store, table: "Table") -> None:
 
 
 def cached_offsets(store: Store, location: str, fragment: Any) -> RowOffsets | None:
-    """Return the offsets of deleted rows, cached per process, or None if `deleted_offsets` returns None."""
+    """Return the sorted offsets of deleted rows, using a cache, or None if the file is missing or damaged."""
     metadata = fragment.metadata
     file_name = deletion_file_name(location, metadata) if metadata.deletion_file is not None else ""
     remembered_offsets: RowOffsets | None = store.object_cache.get(file_name)
@@ -94,7 +94,7 @@ def _load_deleted_offsets(store: Store, location: str, fragment: Any) -> RowOffs
 
 
 def _is_plausible(offsets: RowOffsets, fragment: Any) -> bool:
-    """Return whether the offsets are unique, lie inside the fragment and match the recorded count."""
+    """Return whether the offsets are in ascending order, lie within the fragment, and match the recorded count."""
     if len(offsets) != fragment.num_deletions:
         return False
     return not len(offsets) or bool(
@@ -103,7 +103,7 @@ def _is_plausible(offsets: RowOffsets, fragment: Any) -> bool:
 
 
 def read_bitmap(bitmap: bytes) -> RowOffsets:
-    """Return the numbers in a Roaring bitmap in the portable format.
+    """Return the numbers in a Roaring bitmap, which must be in the portable format.
 
     >>> read_bitmap(bytes.fromhex("3a300000010000000000000010000000" + "0700")).tolist()
     [7]

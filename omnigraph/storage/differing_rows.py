@@ -1,4 +1,4 @@
-"""Read the complete rows that differ between two versions of a table, by position where possible."""
+"""Read the complete rows that differ between two versions of a table, avoiding full scans where possible."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,8 +35,9 @@ def differing_rows(
 ) -> tuple[pa.Table, pa.Table]:
     """Return the complete rows that may differ between the versions, as (old, new), with blobs as bytes.
 
-    If a fragment only lost rows, only the lost rows are read. With `same_columns`, if many rows moved to other files,
-    these rows are first compared chunk by chunk, so wide rows that only moved never fill the memory.
+    If two fragments differ only in their deleted rows, only the rows that exist in one version are read. If
+    `same_columns` is true and many rows moved to other files, these rows are first compared chunk by chunk, so that
+    unchanged rows are never all in memory.
     """
     with as_storage_errors("none"):
         old_ids = read_row_ids(difference.old_table, difference.removed)
@@ -54,7 +55,7 @@ def differing_rows(
 
 
 def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
-    """Return the row ids of rows that moved to other files and are otherwise unchanged.
+    """Return the row ids of rows that moved to other files but are otherwise unchanged.
 
     The old rows are scanned, and the new rows are taken by position. Maintenance keeps the order of
     rows, so adjacent rows are read together.
@@ -78,7 +79,7 @@ def _find_moved_rows(difference: FragmentDifference) -> StoredRowIds:
 def _take_added_rows(
     difference: FragmentDifference, positions: RowPositions, fragment_starts: RowPositions, row_ids: StoredRowIds
 ) -> pa.Table:
-    """Return rows by position, counted across all added fragments, in the given order."""
+    """Return rows in the given order, by their positions across all added fragments."""
     table = difference.new_table
     if any(is_blob_field(column) for column in table.schema):
         return take_with_blobs(table, pa.array(row_ids))
@@ -110,7 +111,7 @@ def _scan_fragments(table: Table, fragments: Sequence[Any]) -> Any:
 
 
 def _redeleted_rows(store: Store, difference: FragmentDifference, pair: FragmentPair) -> tuple[pa.Table, pa.Table]:
-    """Return the rows of a fragment that only one of the two versions has deleted, as (old, new)."""
+    """Return the rows of a fragment that exist in only one of the two versions, as (old, new)."""
     old_offsets = deleted_offsets(store, difference.old_table, pair.old_fragment)
     new_offsets = deleted_offsets(store, difference.new_table, pair.new_fragment)
     if old_offsets is None or new_offsets is None:
@@ -128,7 +129,7 @@ def _redeleted_rows(store: Store, difference: FragmentDifference, pair: Fragment
 def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]) -> tuple[pa.Table, pa.Table]:
     """Return the `id` and `_rowid` of rows that exist in only one of two forms of a fragment.
 
-    A form is a table version together with the fragment's id in that version. Only these rows are read.
+    A form is a table version together with the fragment's id in that version. If possible, only these rows are read.
     """
     fragment_forms = [(table, table.dataset.get_fragment(fragment_id)) for table, fragment_id in (old_form, new_form)]
     with as_storage_errors("none"):
@@ -148,7 +149,7 @@ def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Ta
 
 
 def _ids_at_offsets(fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
-    """Return the ids and row ids of the rows at these offsets."""
+    """Return the ids and row ids of the rows at these offsets. `skipped_offsets` are the offsets of deleted rows."""
     live_positions = (offsets - np.searchsorted(skipped_offsets, offsets)).tolist()
     id_rows = pa.table(fragment.take(live_positions, columns=["id"])) if live_positions else _EMPTY_IDS
     row_ids = row_ids_at(fragment, offsets.tolist()) if live_positions else []
@@ -159,7 +160,10 @@ _EMPTY_IDS = pa.table({"id": pa.array([], pa.string())})
 
 
 def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
-    """Return the rows of a fragment at these offsets; Lance's positions exclude deleted rows."""
+    """Return the rows at these offsets.
+
+    `skipped_offsets` are the deleted rows, which Lance's positions do not count.
+    """
     if not len(offsets) or any(is_blob_field(column) for column in table.schema):
         row_ids = row_ids_at(fragment, offsets.tolist()) if len(offsets) else []
         return take_with_blobs(table, pa.array(row_ids, pa.uint64()))
@@ -168,7 +172,7 @@ def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_o
 
 
 def _take_from_fragments(table: Table, fragments: Sequence[Any], row_ids: StoredRowIds) -> pa.Table:
-    """Return rows of some fragments by row id, using a scan unless only a few rows are needed."""
+    """Return the rows of fragments with these row ids, using a scan unless only a few rows are needed."""
     column_names = table.schema.names
     if not len(row_ids):
         return take_with_blobs(table, pa.array(row_ids))
@@ -191,7 +195,7 @@ def _concatenate_parts(row_parts: Sequence[pa.Table]) -> pa.Table:
 def are_rows_equal(
     old_table: Table, old_ids: StoredRowIds, new_table: Table, new_ids: StoredRowIds
 ) -> npt.NDArray[np.bool_]:
-    """Return a mask of the row pairs that are equal, for two tables with the same columns."""
+    """Return a mask of the row pairs that are equal. Both tables must have the same columns."""
     is_equal = np.ones(len(old_ids), np.bool_)
     for chunk_start in range(0, len(old_ids), _CHUNK_ROWS):
         chunk = slice(chunk_start, chunk_start + _CHUNK_ROWS)
@@ -202,7 +206,7 @@ def are_rows_equal(
 
 
 def rows_by_id(table: Table, row_ids: StoredRowIds) -> pa.Table:
-    """Return complete rows by row id, in any order and with blobs as bytes; scan the table if most rows are needed."""
+    """Return the complete rows with these row ids, in any order and with blobs as bytes."""
     if len(row_ids) * _SCAN_RATIO < table.dataset.count_rows():
         return take_with_blobs(table, pa.array(row_ids))
     column_names, row_id_set = table.schema.names, pa.array(row_ids)

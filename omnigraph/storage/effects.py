@@ -1,8 +1,7 @@
-"""The gateway for all durable writes in the package, which are called effects.
+"""The gateway for all durable writes of this package, which are called effects.
 
-This module controls the order of effects and counts them. In tests, this module also injects failures: before
-the k-th effect, after it, or by ending the process right after it. Every write to a root must go
-through this gateway.
+This module runs effects, records them and counts them. In tests, this module also injects failures: an error before or
+after the k-th effect, or a process exit right after it. Every write to a root must go through this gateway.
 """
 
 import os
@@ -45,7 +44,7 @@ class DurableEffect:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A failure at the k-th effect, counted from 1: raise before it, raise after it, or exit the process."""
+    """A failure to inject at the k-th effect, counted from 1: an error before or after it, or a process exit."""
 
     effect_number: int
     mode: FaultMode
@@ -53,7 +52,7 @@ class Fault:
 
 
 def target_group(target: str) -> str:
-    """Return the table or manifest that a name belongs to or, for a control object, its directory.
+    """Return the table or manifest to which a name belongs, or the top-level directory of a control object.
 
     >>> target_group("nodes/40d7-01J0/_versions/1.manifest"), target_group("__branches/01J0")
     ('nodes/40d7-01J0', '__branches/01J0')
@@ -69,7 +68,7 @@ def target_group(target: str) -> str:
 
 
 class Effects:
-    """Runs and records effects, and fails where a `Fault` specifies it.
+    """Runs and records effects, and injects a failure if a `Fault` is set.
 
     >>> effects = Effects()
     >>> effects.run("object", "_refs/x", lambda: 7)
@@ -92,7 +91,7 @@ class Effects:
         self._started_count = 0
 
     def run(self, kind: EffectKind, target: str, action: Callable[[], ActionResult]) -> ActionResult:
-        """Run one effect. Exceptions propagate; only successful effects are counted."""
+        """Run one effect. Exceptions propagate, and only successful effects are counted."""
         if self.read_only:
             raise ReadOnlyError(f"{target} was not written: the graph was opened for reading")
         fault = self._start_effect()
@@ -126,7 +125,10 @@ class Effects:
 
     @property
     def publish_count(self) -> int:
-        """The number of swaps so far, which shows whether a failed call may have published something."""
+        """The number of swaps so far.
+
+        If this number has grown during a failed call, the call may have published something.
+        """
         return self._counts_by_kind["publish"]
 
     def counts_by_kind(self) -> Counter[str]:
@@ -144,7 +146,7 @@ class Effects:
 
     @contextmanager
     def recording(self) -> Iterator[list[DurableEffect]]:
-        """Yield a list to which each effect inside the block is appended as it happens."""
+        """Yield a list to which each effect is appended as it happens while the block runs."""
         recorder: list[DurableEffect] = []
         with self._lock:
             self._recorders.append(recorder)
@@ -158,7 +160,7 @@ class Effects:
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
-        """Start counting effects and fail as `fault` specifies; later effects run normally."""
+        """Count effects from now on, and fail as `fault` specifies. Later effects run normally."""
         with self._lock:
             self._fault, self._started_count = fault, 0
         try:

@@ -1,8 +1,8 @@
 """External blobs: check whether a graph may read a URI, and read its bytes.
 
-A URI is allowed if it is below an allowed base; decoded URIs are compared by path component. URIs with `..`, encoded
-separators, credentials, queries or unknown schemes are always rejected, and so are symbolic links to locations outside
-a base. The bytes are copied; a graph never references an external object.
+A URI is allowed if it is below an allowed base. URIs are decoded and compared by path component. URIs with `..`,
+encoded separators, credentials, queries or unknown schemes are always rejected, and so are symbolic links to locations
+outside a base. The bytes are copied, so a graph never references an external object.
 """
 
 import os
@@ -32,7 +32,7 @@ class BlobLocation:
     parts: tuple[str, ...]
 
     def contains(self, other: "BlobLocation") -> bool:
-        """Return whether a location is equal to this location or below it.
+        """Return whether another location is equal to or below this location.
 
         >>> base = parse_location("s3://lake/covers")
         >>> [base.contains(parse_location(f"s3://lake/{key}")) for key in ("covers/a.png", "covers2/a.png")]
@@ -53,7 +53,7 @@ class BlobLocation:
 
 
 def parse_location(uri: str, *, is_base: bool = False) -> BlobLocation:
-    """Parse a URI; raise `ExternalBlobPolicyError` if it is malformed or could disguise a different location.
+    """Parse a URI, or raise `ExternalBlobPolicyError` if it is malformed or could disguise a different location.
 
     A base may also be a whole bucket.
     """
@@ -66,7 +66,7 @@ def parse_location(uri: str, *, is_base: bool = False) -> BlobLocation:
 
 
 def parse_allowed_bases(uris: Iterable[str]) -> tuple[BlobLocation, ...]:
-    """Parse the bases below which external blobs are allowed; raise `InputError` for a malformed base.
+    """Parse the bases below which external blobs are allowed, or raise `InputError` for a malformed base.
 
     >>> parse_allowed_bases(["s3://lake/covers/"])
     (BlobLocation(scheme='s3', bucket='lake', parts=('covers',)),)
@@ -84,7 +84,7 @@ def parse_allowed_bases(uris: Iterable[str]) -> tuple[BlobLocation, ...]:
 
 
 def require_allowed(uri: str, allowed_bases: Iterable[BlobLocation]) -> BlobLocation:
-    """Return the location of a URI; raise `ExternalBlobPolicyError` unless it is below an allowed base."""
+    """Return the location of a URI, or raise `ExternalBlobPolicyError` unless it is below an allowed base."""
     location, bases = parse_location(uri), tuple(allowed_bases)
     containing_bases = [base for base in bases if base.contains(location)]
     if not containing_bases:
@@ -96,7 +96,7 @@ def require_allowed(uri: str, allowed_bases: Iterable[BlobLocation]) -> BlobLoca
 
 
 def read_external(uri: str, location: BlobLocation, s3_settings: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield the bytes of an allowed location; raise `ExternalBlobSourceError` if it cannot be read.
+    """Yield the bytes of an allowed location, or raise `ExternalBlobSourceError` if it cannot be read.
 
     `s3_settings` take precedence over the `AWS_*` variables.
     """

@@ -1,7 +1,7 @@
 """Convert a failed storage call to a `StorageError` that states only what is certain about the failure.
 
-Failures are classified by exception type and `errno`, never by message: messages can change, and
-they contain paths and keys. A failure with an uncertain outcome is classified as `unknown`.
+Failures are classified by exception type and `errno`, never by message, because messages can change and contain paths
+and keys. If the outcome of a failed call is uncertain, its effect is `unknown`.
 """
 
 import errno
@@ -70,9 +70,9 @@ _MAX_REASON_LENGTH = 300
 def to_storage_error(
     error: BaseException, *, effect: Effect = "unknown", extra_kinds: ExceptionKinds | None = None
 ) -> StorageError:
-    """Return the typed error for an exception from Lance, the system, or the types in `extra_kinds`.
+    """Return the typed error for an exception from Lance or the operating system, or of a type in `extra_kinds`.
 
-    `effect` states what the failed call may have done; it is `none` for a read.
+    `effect` states what the failed call may have done. Pass `none` for a read.
 
     >>> to_storage_error(TimeoutError(), effect="none").kind
     'transient'
@@ -102,14 +102,15 @@ def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None)
         with panics_as_errors(effect):
             yield
     except caught_types as error:
-        # Remove an object store's exception, because it contains a dump of the request, which must not be logged.
+        # Detach an object store's exception from its error, because it contains a dump of the request, which must not
+        # be logged.
         cause = error if isinstance(error, OSError) and error.errno is not None else None
         raise to_storage_error(error, effect=effect, extra_kinds=extra_kinds) from cause
 
 
 @contextmanager
 def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
-    """Raise a Lance panic inside the block as `DamagedError`; other exceptions propagate.
+    """Raise a Lance panic inside the block as `DamagedError`. Other exceptions propagate.
 
     Lance panics on some damaged files. A panic is not an `Exception`, so callers would not catch it.
     """
@@ -124,10 +125,10 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 @contextmanager
 def failures_with_effect(effect: Effect) -> Iterator[None]:
-    """Raise failures inside the block as errors with this effect, regardless of what the failed call may have done.
+    """Raise failures inside the block as errors with this effect, whatever the failed call itself may have done.
 
-    The effect is `unknown` for reads that determine whether an earlier write happened, and `none`
-    for files that no version references yet, because they are not visible.
+    Use `unknown` for reads that determine whether an earlier write happened, and `none` for writes of files that no
+    version references yet, because such files are not visible.
 
     >>> with failures_with_effect("unknown"):
     ...     raise StorageError("no answer", effect="none", hint="ask again")
@@ -155,7 +156,8 @@ def _classify_error(error: BaseException, extra_kinds: ExceptionKinds) -> Storag
 
 
 def _is_commit_conflict(error: BaseException) -> bool:
-    # Importing Lance is slow, and a module that is not imported cannot have raised an exception.
+    # Do not import Lance here, because that is slow, and a module that is not imported cannot have raised the
+    # exception.
     lance_commit_module = sys.modules.get("lance.commit")
     return lance_commit_module is not None and isinstance(error, lance_commit_module.CommitConflictError)
 

@@ -1,8 +1,7 @@
-"""Remove files in an order in which a reader never sees part of a version.
+"""Remove files in an order that ensures that a reader never sees only part of a version.
 
-Versions are removed before the files they reference, and data files before their blobs. A late
-reader then finds that a version no longer exists, never that some of its rows are missing. Removing
-a file twice is harmless.
+Versions are removed before the files they reference, and data files before their blobs. A late reader then finds that
+the version no longer exists, and never sees a version with missing rows. Removing a file twice is harmless.
 """
 
 import logging
@@ -39,7 +38,10 @@ def _removal_rank(file_name: str) -> int:
 
 
 def group_by_rank(sorted_names: Iterable[str]) -> Iterator[list[str]]:
-    """Yield sorted names rank by rank; names of the same rank may be removed in parallel."""
+    """Yield the names of each rank.
+
+    `sorted_names` must be sorted for removal. Names of the same rank may be removed in parallel.
+    """
     for _, rank_names in groupby(sorted_names, _removal_rank):
         yield list(rank_names)
 
@@ -50,9 +52,9 @@ def remove_files(
     on_removed: Callable[[str, str | None], None],
     check_claim: Callable[[], None] = lambda: None,
 ) -> None:
-    """Remove files rank by rank; `on_removed` receives each name and, if removal failed, the error.
+    """Remove files rank by rank. `on_removed` receives each name and, if the removal failed, the error.
 
-    `check_claim` is called before each removal and raises an error if this run must stop.
+    `check_claim` is called before each removal, and must raise an error if this run has to stop.
     """
 
     def remove_file(file_name: str) -> None:

@@ -1,4 +1,4 @@
-"""Verify many files against their checksums in parallel; `checksums` verifies a single file."""
+"""Verify many files against their checksums in parallel."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,14 +12,17 @@ CONCURRENT_VERIFICATIONS = 4  # files; reading and checksumming release the inte
 
 
 def verify_files(store: Store, expected_checksums: FileChecksums) -> dict[str, str]:
-    """Read files and compare them with their checksums; return the faults by file name."""
+    """Read files and compare them with their checksums. Return a description of each fault, by file name."""
     with ThreadPoolExecutor(CONCURRENT_VERIFICATIONS, "verify") as pool:
         reasons = pool.map(partial(_find_file_fault, store), expected_checksums, expected_checksums.values())
         return {file_name: reason for file_name, reason in zip(expected_checksums, reasons, strict=True) if reason}
 
 
 def _find_file_fault(store: Store, file_name: str, expected: FileChecksum) -> str | None:
-    """Return a description of the fault in a file, or None if it is intact; an unreadable file on disk is damaged."""
+    """Return a description of the fault in a file, or None if it is intact.
+
+    An unreadable file on a disk counts as damaged.
+    """
     try:
         return find_mismatch(store, file_name, expected)
     except StorageError as error:

@@ -1,8 +1,7 @@
 """Find rows by column values, a whole batch of values at a time.
 
-This module owns the choice between an index lookup and a scan: for a long list of values, reading the
-columns is faster than looking up each value. Blobs are returned as bytes; row ids and addresses are
-optional.
+This module chooses between an index lookup and a scan. For a long list of values, reading whole columns is faster than
+looking up each value. Blobs are returned as bytes. Row ids and addresses are optional.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +35,9 @@ def find(
     *,
     with_row_ids: bool = False,
 ) -> pa.Table:
-    """Return the rows in which every named column has one of the values given for it.
+    """Return the rows in which every column in `wanted_values` has one of the values listed for it.
 
-    `with_row_ids` adds `_rowid` and `_rowaddr`. A null value never matches.
+    `with_row_ids` adds the columns `_rowid` and `_rowaddr`. A null value never matches.
     """
     wanted_values = {
         column_name: _as_column_type(table, column_name, values) for column_name, values in wanted_values.items()
@@ -66,7 +65,7 @@ def read_rows(
 def _scan_rows(
     table: Table, columns: Sequence[str], filter_expression: pc.Expression | None, with_row_ids: bool, use_index: bool
 ) -> pa.Table:
-    """Return the matching rows; during a write, large blobs are returned as placeholders."""
+    """Return the matching rows. During a write, large blobs are returned as placeholders."""
     write = running_write()
     blob_names = blob_columns(table, list(columns)) if write is not None else []
     if write is not None and blob_names:
@@ -80,7 +79,7 @@ def _scan_rows(
 
 
 def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Expression) -> pa.Table:
-    """Return the rows that match a filter, with row ids; raise an error if an index cannot be read."""
+    """Return the rows that match a filter, with row ids. Raise an error if an index cannot be read."""
     try:
         with panics_as_errors():
             matching_rows: pa.Table = _make_scanner(table, columns, filter_expression, True, True).to_table()
@@ -90,7 +89,7 @@ def read_indexed(table: Table, columns: Sequence[str], filter_expression: pc.Exp
 
 
 def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool = False) -> pa.Table:
-    """Return all rows without using an index, for comparison with an index."""
+    """Return all rows without using an index, so that they can be compared with the results of an index."""
     with as_storage_errors("none"):
         all_rows: pa.Table = table.dataset.scanner(
             columns=list(columns), with_row_id=with_row_ids, with_row_address=with_row_ids, use_scalar_index=False
@@ -101,7 +100,7 @@ def read_unindexed(table: Table, columns: Sequence[str], *, with_row_ids: bool =
 def read_batches(
     table: Table, columns: Sequence[str], filter_expression: pc.Expression | None = None, *, with_row_ids: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `read_rows` batch by batch."""
+    """Yield the rows that `read_rows` would return, batch by batch."""
     return scan_batches_with_fallback(
         table,
         filter_expression,
@@ -110,7 +109,10 @@ def read_batches(
 
 
 def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return all or some columns of the rows with these ids, in the given order and with blobs as bytes."""
+    """Return the rows with these row ids, in the given order and with blobs as bytes.
+
+    All columns are returned by default.
+    """
     column_names = list(columns) if columns is not None else table.schema.names
     blob_columns = [column_name for column_name in column_names if is_blob_field(table.schema.field(column_name))]
     plain_columns = [column_name for column_name in column_names if column_name not in blob_columns]
@@ -134,7 +136,7 @@ def read_blobs(table: Table, column_name: str, row_ids: pa.Array) -> pa.Array:
 
 
 def json_values(values: pa.Array | Sequence[Any]) -> list[Any]:
-    """Return the values in a form that JSON can represent and that `find` accepts."""
+    """Return values in a form that JSON can represent and `find` accepts."""
     if not isinstance(values, pa.Array):
         return list(values)
     integer_types = {"date32[day]": pa.int32(), "timestamp[ms, tz=UTC]": pa.int64()}
@@ -181,7 +183,7 @@ def _make_scanner(
 def _scan_and_filter(
     table: Table, wanted_values: Mapping[str, pa.Array], columns: Sequence[str], with_row_ids: bool
 ) -> pa.Table:
-    """Scan and filter rows, keeping only one chunk and the matching rows in memory."""
+    """Scan and filter rows, holding only one chunk and the matching rows in memory."""
     read_columns = list(dict.fromkeys([*columns, *wanted_values]))
     matching_parts = [read_rows(table, read_columns, pc.scalar(False), with_row_ids=with_row_ids)]
     pending_batches = []
@@ -198,7 +200,7 @@ def _scan_and_filter(
 
 
 def _filter_batches(pending_batches: list[pa.RecordBatch], wanted_values: Mapping[str, pa.Array]) -> pa.Table:
-    """Return the matching rows of a chunk; chunks amortize the cost of the hash table that each filter builds."""
+    """Return the matching rows of a chunk. Large chunks amortize the cost of the hash table that each filter builds."""
     remaining_rows = pa.Table.from_batches(pending_batches)
     for column_name, values in wanted_values.items():
         remaining_rows = remaining_rows.filter(pc.is_in(remaining_rows[column_name], value_set=values, skip_nulls=True))

@@ -1,8 +1,7 @@
 """Read and write individual fragments, and combine fragments from many writers.
 
-Several processes may write: each process writes its fragments and returns their descriptions, and
-one process converts all descriptions to one staged change. This module does not decide which data
-is visible.
+Several processes may write fragments of one change: each of them returns descriptions of its fragments, and one process
+combines all descriptions into a staged change. This module does not decide which data is visible.
 """
 
 import json
@@ -39,18 +38,18 @@ def list_fragment_ids(table: Table) -> list[int]:
 
 
 def fragment_row_counts(table: Table) -> dict[int, int]:
-    """Return the number of rows that each fragment had when it was written."""
+    """Return the number of rows in each fragment, including deleted rows."""
     return {fragment.fragment_id: fragment.physical_rows for fragment in table.dataset.get_fragments()}
 
 
 def fragment_bytes(table: Table, fragment_ids: Collection[int]) -> int:
-    """Return the total size of some fragments' data files; files without a recorded size are counted as zero."""
+    """Return the total size of some fragments' data files. Files without a recorded size are counted as zero."""
     chosen_fragments = (fragment for fragment in table.dataset.get_fragments() if fragment.fragment_id in fragment_ids)
     return sum(data_file.file_size_bytes or 0 for fragment in chosen_fragments for data_file in fragment.metadata.files)
 
 
 def describe_fragments(table: Table) -> list[tuple[dict[str, Any], int]]:
-    """Return the description and row count of each fragment of a version."""
+    """Return the description of each fragment of a version, and its row count including deleted rows."""
     fragments = table.dataset.get_fragments()
     return [(fragment.metadata.to_json(), fragment.physical_rows) for fragment in fragments]
 
@@ -83,7 +82,7 @@ def read_fragments(
 
 
 def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence[int] | None = None) -> dict[str, Any]:
-    """Write rows as one fragment; with `row_ids`, the new rows keep the row ids of the rows that they replace.
+    """Write rows as one fragment. With `row_ids`, the new rows keep the row ids of the rows that they replace.
 
     The returned description contains the checksums of the fragment's files, computed while the files
     are still in the page cache of the machine that wrote them.
@@ -107,7 +106,7 @@ def write_fragment(store: Store, table: Table, rows: pa.Table, row_ids: Sequence
 def read_staged_fragment(
     store: Store, table: Table, fragment_json: Mapping[str, Any], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a fragment that was written but is not part of any version yet."""
+    """Yield the rows of a fragment that was written but does not belong to any version yet."""
     try:
         for file_entry in fragment_json["files"]:
             file_uri = f"{table.dataset.uri}/data/{file_entry['path']}"
@@ -150,7 +149,7 @@ def stage_changed_fragments(
 ) -> StagedChange:
     """Stage fragments from any number of writers together with the removal of rows by address.
 
-    `carried_row_ids` are the existing row ids that rows in the fragments keep; they are verified here.
+    `carried_row_ids` are existing row ids that rows in the fragments keep. This function verifies these row ids.
     """
     if carried_row_ids:
         check_row_ids(table.dataset, removed_addresses.tolist(), carried_row_ids, len(carried_row_ids))
@@ -170,7 +169,7 @@ def _fragments_from_json(fragment_entries: Sequence[Mapping[str, Any]]) -> list[
 
 
 def _collect_checksums(fragment_entries: Sequence[Mapping[str, Any]]) -> dict[str, FileChecksum]:
-    """Return the checksums recorded by the writers of the fragments."""
+    """Return the checksums that the writers of the fragments recorded."""
     recorded_items = (
         recorded_item
         for fragment_entry in fragment_entries

@@ -1,4 +1,4 @@
-"""Handle unreadable indexes by scanning the rows instead and issuing a warning.
+"""Handle unreadable indexes: scan the rows instead, and issue a warning.
 
 An index is derived data, so losing an index only makes queries slower. This module owns the retry of a scan without
 indexes and the detection of missing index files. Failures that do not involve an index are raised as typed errors.
@@ -28,7 +28,7 @@ _warned_indexes: dict[tuple[str, frozenset[str]], None] = {}
 def scan_with_fallback(table: Table, filter_expression: object, scan: Callable[[bool], ScanResult]) -> ScanResult:
     """Return `scan(True)`, which may use indexes, or `scan(False)` if an index cannot be read.
 
-    `filter_expression` is the scan's filter; a scan without a filter uses no index.
+    `filter_expression` is the scan's filter, or None. A scan without a filter uses no index.
     """
     try:
         with panics_as_errors():
@@ -46,7 +46,7 @@ def scan_with_fallback(table: Table, filter_expression: object, scan: Callable[[
 
 
 def query_index(table: Table, scanner: Any) -> pa.Table | None:
-    """Return the result of an index-only query; warn and return None if the index cannot be read.
+    """Return the result of an index-only query. If the index cannot be read, warn and return None.
 
     There is no fallback scan, because callers have other ways to get the result.
     """
@@ -62,7 +62,7 @@ def query_index(table: Table, scanner: Any) -> pa.Table | None:
 def scan_batches_with_fallback(
     table: Table, filter_expression: object, scan: Callable[[bool], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches with the same fallback as `scan_with_fallback`; indexes are read before the first batch."""
+    """Yield batches with the same fallback as `scan_with_fallback`. Lance reads the indexes before the first batch."""
 
     def start_scan(use_index: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
         batches = iter(scan(use_index))
@@ -86,7 +86,7 @@ def segment_uuids(table: Table) -> frozenset[str]:
 
 
 def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
-    """Return the segments with missing or truncated files, using one listing."""
+    """Return the UUIDs of segments with missing or truncated files, using one listing."""
     if not segment_uuids(table):
         return frozenset()
     listed_objects = store.objects.list(f"{table.location}/_indices")
@@ -94,7 +94,7 @@ def find_lost_segments(store: Store, table: Table) -> frozenset[str]:
 
 
 def incomplete_segments(table: Table, file_sizes: Mapping[str, int]) -> frozenset[str]:
-    """Return the same segments as `find_lost_segments`, from an earlier listing of file sizes by name.
+    """Return the same segments as `find_lost_segments`, but from an earlier listing. `file_sizes` maps names to sizes.
 
     A version records the size of each segment. The token file of a full-text segment, which this
     package writes, is not included in that size.
@@ -128,7 +128,7 @@ def _scan_failure(error: Exception) -> StorageError:
 
 
 def warn_unreadable_index(table: Table) -> None:
-    """Warn once per table, until its set of segments changes."""
+    """Warn that an index of a table cannot be read, once per set of segments."""
     warning_key = (str(table.dataset.uri), segment_uuids(table))
     if warning_key in _warned_indexes:
         return

@@ -1,6 +1,6 @@
-"""The values of a property in entities that were written before the property existed or that omit it.
+"""The values that a property has in entities that were written before the property existed.
 
-This module defines the meaning of `@default` for stored values. `ingest` fills in values that records omit.
+This module defines the meaning of `@default` for stored values. `ingest` fills in the values that new records omit.
 """
 
 from functools import lru_cache
@@ -17,7 +17,7 @@ from .arrow import arrow_type
 
 @lru_cache(maxsize=1024)
 def default_value(prop: PropertyDefinition) -> Any:
-    """Return the stored value of the default, or None if the property has no default."""
+    """Return a property's default as a stored value, or None if the property has no default."""
     if prop.default is None:
         return None
     property_type, literal = prop.type, prop.default
@@ -32,7 +32,7 @@ def default_value(prop: PropertyDefinition) -> Any:
 
 
 def backfill_value(prop: PropertyDefinition) -> pa.Scalar | None:
-    """Return the default of a new required property, which existing entities get, or None if they get null."""
+    """Return the value that existing entities get for a new required property, or None if they get null."""
     if prop.type.nullable or prop.default is None:
         return None
     is_blob = prop.type.scalar is ScalarType.BLOB
@@ -40,6 +40,6 @@ def backfill_value(prop: PropertyDefinition) -> pa.Scalar | None:
 
 
 def backfill_values(entity_type: NodeType | EdgeType) -> dict[str, pa.Scalar]:
-    """Return the values that existing entities get for new properties; nulls are omitted."""
+    """Return the values that existing entities get for new properties, without nulls."""
     backfills = {prop.name: backfill_value(prop) for prop in entity_type.properties}
     return {property_name: value for property_name, value in backfills.items() if value is not None}

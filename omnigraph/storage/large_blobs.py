@@ -1,8 +1,7 @@
-"""Replace large blobs in rows with placeholders, for writes that copy the blobs without changing them.
+"""Replace large blobs in rows with placeholders, so that a write can copy unchanged blobs without loading them.
 
-Changing one property of a row rewrites the whole row. During a write, reads therefore return placeholders for large
-stored blobs, so the blobs are never held in memory; the bytes are streamed from the stored file to the new file. Small
-blobs remain bytes.
+Changing one property of a row rewrites the whole row. Therefore, reads during a write return placeholders for large
+stored blobs, and the bytes are streamed from the stored file to the new file. Small blobs remain bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,18 +30,18 @@ Descriptor = Mapping[str, Any] | None
 
 
 def blob_columns(table: Table, column_names: list[str]) -> list[str]:
-    """Return the names of the blob columns."""
+    """Return those of the given columns that contain blobs."""
     schema = table.schema
     return [name for name in column_names if name in schema.names and is_blob_field(schema.field(name))]
 
 
 def has_large_blobs(described_rows: pa.Table, columns: list[str]) -> bool:
-    """Return whether any blob is large; the columns contain Lance's blob descriptions."""
+    """Return whether any blob is large. The given columns must contain Lance's blob descriptions."""
     return any(_is_large(descriptor) for name in columns for descriptor in described_rows[name].to_pylist())
 
 
 def find_heavy_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments with a blob that is too large to hold in memory or to rewrite needlessly."""
+    """Return the fragments with a blob that is too large to be held in memory or rewritten without need."""
     names = blob_columns(table, table.schema.names)
     if not names:
         return frozenset()
@@ -64,7 +63,10 @@ def _heavy_addresses(batch: pa.RecordBatch, column: str) -> list[int]:
 def with_placeholders(
     table: Table, described_rows: pa.Table, columns: list[str], running_write: PendingBlobs, read_blobs: ReadBlobs
 ) -> pa.Table:
-    """Return rows with small blobs as bytes and large blobs as placeholders; the rows must have row ids."""
+    """Return rows with small blobs as bytes and large blobs as placeholders.
+
+    The rows must have row ids and addresses.
+    """
     for name in columns:
         blobs = _read_column(table, name, described_rows, running_write, read_blobs)
         described_rows = described_rows.set_column(described_rows.column_names.index(name), name, blobs)
@@ -94,7 +96,7 @@ def _read_column(
 
 
 def comparable_blobs(blobs: pa.Array) -> pa.Array:
-    """Replace the large values of a blob column with placeholders, so the column can be compared with stored rows."""
+    """Replace large blobs in a column with placeholders, so that the column can be compared with stored rows."""
     lengths = pc.fill_null(pc.binary_length(blobs), 0)
     if not pc.any(pc.greater(lengths, LARGE_BLOB_BYTES)).as_py():
         return blobs
@@ -106,7 +108,7 @@ def comparable_blobs(blobs: pa.Array) -> pa.Array:
 
 
 def comparable_rows(rows: pa.Table) -> pa.Table:
-    """Replace large blobs with placeholders, so the rows can be compared with stored rows."""
+    """Replace large blobs with placeholders, so that the rows can be compared with stored rows."""
     for position, column_field in enumerate(rows.schema):
         if pa.types.is_large_binary(column_field.type):
             blobs = pa.chunked_array(
@@ -121,7 +123,7 @@ def _is_large(descriptor: Descriptor) -> bool:
 
 
 def _find_local_file(table: Table, address: int, descriptor: Mapping[str, Any]) -> Path | None:
-    """Return the file that contains only this blob; None if the file is shared or on an object store."""
+    """Return the file that contains only this blob, or None if the blob shares a file or is on an object store."""
     if "://" in table.dataset.uri or descriptor["kind"] != _OWN_FILE_KIND:
         return None
     data_folder = Path(table.dataset.uri) / "data"

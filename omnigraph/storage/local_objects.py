@@ -1,7 +1,7 @@
 """Objects stored as files below a directory, created by hard links and replaced by renames.
 
-An object is visible either completely or not at all. If the backend is durable, the object survives
-a power loss together with its name.
+An object is visible either completely or not at all. If the backend is durable, the object and its name survive a power
+loss.
 """
 
 import errno
@@ -28,7 +28,10 @@ _MAX_TIME_GRANULARITY = 1_000_000_000  # nanoseconds; coarser than the timestamp
 
 @dataclass(frozen=True, slots=True)
 class LocalBackend:
-    """Objects stored as files below a directory, created by hard-linking finished files; the first creator wins."""
+    """Objects stored as files below a directory.
+
+    Objects are created by hard-linking finished files, so the first creator wins.
+    """
 
     directory: Path
     durable: bool
@@ -46,7 +49,7 @@ class LocalBackend:
                 return None
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Create a file by hard-linking a finished file to its name."""
+        """Create a file by hard-linking a finished file to its name. Return False if the name is taken."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"), self._scratch_file(target_path, (object_bytes,)) as scratch:
             try:
@@ -54,8 +57,8 @@ class LocalBackend:
                 created = True
             except FileExistsError:
                 created = False
-            # Sync the object for the losing creator as well, because it continues with the winner's object, which must
-            # be durable.
+            # Sync even if another creator won, because this caller continues with the winner's object, which must be
+            # durable.
             self._sync_names(target_path.parent)
         return created
 
@@ -83,7 +86,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably, so this removal survives a power loss whenever a later removal does."""
+        """Unlink a file durably. After a power loss, this removal is never undone while a later removal survives."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:
@@ -98,13 +101,13 @@ class LocalBackend:
             for folder, _, file_names in os.walk(self.directory / prefix, onerror=_raise_unless_absent):
                 for file_name in file_names:
                     if "#" not in file_name:
-                        # Use strings: for ten thousand files, path objects take more time than the stat calls.
+                        # Use strings, because with thousands of files, path objects take more time than the stat calls.
                         yield from self._stat_file(
                             f"{folder}/{file_name}", self._relative_name(f"{folder}/{file_name}")
                         )
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
-        """Return the subdirectories of one directory, and the files in it that `list` would yield."""
+        """Return the subdirectories of a directory, and the files directly in it that `list` would yield."""
         folder = self.directory / prefix
         with as_storage_errors("none"):
             try:
@@ -120,7 +123,7 @@ class LocalBackend:
             ]
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield the files that `list` omits: files that are being written or were left behind by a killed writer."""
+        """Yield unfinished files, which `list` omits: they are being written or were left behind by a killed writer."""
         with as_storage_errors("none"):
             top_folder = self.directory / prefix
             for folder, subfolders, file_names in os.walk(top_folder, onerror=_raise_unless_absent):
@@ -131,7 +134,7 @@ class LocalBackend:
                         yield from self._stat_path(Path(folder) / file_name)
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
-        """List the names in one directory, and stat only the first files."""
+        """Return the first files of a directory in name order, reading metadata only for these files."""
         folder = f"{self.directory}/{prefix}"  # a string, because this runs before every read
         with as_storage_errors("none"):
             try:
@@ -149,14 +152,14 @@ class LocalBackend:
             ]
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Stat one file without listing its directory."""
+        """Stat one file without listing its directory, or return None if the file does not exist."""
         with as_storage_errors("none"):
             return next(self._stat_file(f"{self.directory}/{object_name}", object_name), None)
 
     def change_token(self, prefix: str) -> object | None:
         """Return the identity of a directory, or None if the directory changed very recently.
 
-        Within the timestamp granularity, a second change could leave the modification time the same.
+        If two changes fall within the granularity of the timestamps, the second may not change the modification time.
         """
         try:
             folder_stat = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - runs before every read
@@ -181,7 +184,7 @@ class LocalBackend:
 
     @contextmanager
     def _scratch_file(self, target_path: Path, blocks: Iterable[bytes]) -> Iterator[Path]:
-        """Write a file next to its final name; remove it when the block ends, even after an error."""
+        """Write a temporary file next to the target, and remove it when the block ends, even after an error."""
         target_path.parent.mkdir(parents=True, exist_ok=True)
         scratch = target_path.with_name(f"{target_path.name}#{int(clock_and_ids.new_nonce(), 16)}")
         try:
@@ -207,10 +210,10 @@ def _read_file_blocks(file: BinaryIO) -> Iterator[bytes]:
 
 
 def sync_directory_path(directory: Path, top_directory: Path, synced: set[Path]) -> None:
-    """Sync the names in a directory and in its parents below the top, so they survive a power loss.
+    """Sync the names in a directory and in its parents up to the top directory, so that they survive a power loss.
 
-    Parents are included because a new directory is a name in its parent. `synced` contains the
-    directories that have already been synced.
+    Parents are included because a new directory is a name in its parent. `synced` contains the directories whose own
+    names have already been synced, and is updated here.
     """
     sync_directory(directory)
     while directory != top_directory and top_directory in directory.parents and directory not in synced:
@@ -220,7 +223,7 @@ def sync_directory_path(directory: Path, top_directory: Path, synced: set[Path])
 
 
 def sync_directory(directory: Path) -> None:
-    """Sync the names in a directory, so they survive a power loss."""
+    """Sync the names in a directory, so that they survive a power loss."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -229,7 +232,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def _raise_unless_absent(error: OSError) -> None:
-    """Ignore errors for a path that is absent or too long to exist; raise all other errors."""
+    """Ignore an error for a path that is absent or too long to exist, and raise any other error."""
     absent = isinstance(error, FileNotFoundError | NotADirectoryError)
     if not absent and error.errno != errno.ENAMETOOLONG:
         raise error

@@ -1,10 +1,10 @@
 """The manifest cell, a compare-and-swap register that contains the manifest of one branch.
 
-A cell is a small Lance dataset whose only fragment contains the whole manifest. A cell is always read and replaced
-completely, using the only Lance operation that is strict about its base version. This module owns the swap, the format
-stamp, and the check that a swap is still the newest version and is based on the version that it replaced. This module
-does not interpret the rows. A version number alone does not identify a version: a root can be deleted and recreated
-with the same numbers, and a cleanup frees the numbers of old versions.
+A cell is a small Lance dataset whose only fragment contains the whole manifest. A cell is always read and replaced as a
+whole. Cells are replaced with the only Lance operation that is strict about its base version. This module owns the
+swap, the format stamp, and the check that a swap is the newest version and belongs to the same history as its base.
+This module does not interpret the rows of a cell. A version number alone does not identify a version: a root can be
+deleted and recreated with the same numbers, and a cleanup frees the numbers of old versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,11 +32,11 @@ _LISTED_VERSIONS = 16  # versions listed per check, newest first
 
 
 class SwapConflict(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """Raised if a newer version exists. This swap did not happen unless the newer version is based on it."""
+    """Raised if a newer version already exists. This swap did not happen unless the newer version is based on it."""
 
 
 class SwapOutcomeUnknown(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
-    """Raised if the store did not confirm whether the swap happened; read the newest version to find out."""
+    """Raised if it is unknown whether the swap happened. Read the newest version to find out."""
 
 
 class UnsyncedError(StorageError):
@@ -56,9 +56,9 @@ class ManifestCell:
     """A cell at one version.
 
     `etag` distinguishes the object of this version from another object that is later created under the same name.
-    `etag` is set at the first check. If the value is "", the etag is taken from the listing; if the
-    value is None, the etag is taken only after the object itself has been read and compared. `base`
-    is the cell that a swap replaced, until a check has found both versions in one listing.
+    `etag` is set at the first check. Before the first check, `etag` is "" if the etag in a listing can be trusted, or
+    None if the object itself must be read and compared first. After a swap, `base` is the cell that was replaced, until
+    a check has found both versions in one listing.
     """
 
     store: Store
@@ -69,7 +69,7 @@ class ManifestCell:
 
     @property
     def version(self) -> int:
-        """The version number, which a strict swap uses as its base."""
+        """The version number that a swap uses as its base."""
         return int(self.dataset.version)
 
     @property
@@ -87,8 +87,8 @@ class ManifestCell:
 def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
     """Create a cell with its first rows and the format stamp, in one commit.
 
-    If several processes create the same cell, exactly one succeeds. The other processes get a Lance
-    exception that does not state the reason; read the cell to determine whether it exists.
+    If several processes create the same cell, exactly one succeeds. The other processes get a Lance exception that does
+    not state the reason, so they must read the cell to determine whether it exists.
     """
     stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
     dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
@@ -136,7 +136,7 @@ def open_cell(store: Store, location: str, version: int | None = None, *, reused
 
 
 def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
-    """Return whether a file with the name of the next version exists, without a request (local disk only)."""
+    """Return whether the file of the next version exists. On an object store, the result is always False."""
     version = int(dataset.version)
     return version > 0 and store.objects.stat_if_local(_version_file(location, version + 1)) is not None
 
@@ -144,9 +144,9 @@ def _has_successor_file(store: Store, location: str, dataset: Any) -> bool:
 def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
     """Open the newest version again in case another writer has just published it.
 
-    Lance takes the version number from the content of the file, not from its name. A damaged file
-    that contains an older version would silently roll the branch back. Therefore, a file whose
-    content is not newer than the version below it is reported as damaged.
+    Lance takes the version number from the content of the file, not from its name. A damaged file that contains an
+    older version would silently roll the branch back. Therefore, the file of the next version is reported as damaged if
+    its content is not newer.
     """
     reopened = store.open_dataset(location)
     if reopened.version > dataset.version:
@@ -158,17 +158,16 @@ def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
 def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = None) -> ManifestCell:
     """Replace all rows if and only if `cell` is still the newest version.
 
-    With `stamp`, an upgrade also replaces the format stamp and the columns. A successful swap must
-    not be acknowledged yet. If a cleanup has removed the files above an old `cell`, the next number
-    is free again, and Lance accepts a swap far below the newest version. Before acknowledging the
-    swap, call `newest_version` on the result.
+    If `stamp` is given, as in an upgrade, the format stamp and the columns are replaced as well. A successful swap must
+    not be acknowledged yet. If a cleanup has removed the files above an old `cell`, the next number is free again, and
+    Lance accepts a swap far below the newest version. Before acknowledging the swap, call `newest_version` on the
+    result.
 
     Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
     not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
     """
     # 1. Write and sync the data file. No version references the file yet, so a crash at this point changes nothing. If
-    #    the version were created first, a power loss could leave a visible version
-    #    without its data.
+    #    the version were created first, a power loss could leave a visible version without its data.
     rows = rows if stamp is None else rows.replace_schema_metadata({STAMP_KEY: str(stamp)})
     mode: Literal["append", "overwrite"] = "append" if stamp is None else "overwrite"
     fragments = store.effects.run("state", cell.location, lambda: _write_fragments(store, cell, rows, mode))
@@ -176,13 +175,12 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = N
     # 2. Keep the Lance schema of the base: a plain Arrow schema would drop the format stamp and
     #    renumber the fields.
     operation = LanceOperation.Overwrite(cell.dataset.lance_schema if stamp is None else rows.schema, fragments)
-    # With the UUID, Lance recognizes its own commit if the client repeats a request whose response was lost: the
-    # existing version file is then its own.
+    # The UUID allows Lance to recognize its own version file if the client repeats a request whose response was lost.
     transaction = Transaction(cell.version, operation, uuid=_transaction_uuid())
     # 3. Check that the root was not replaced. Lance compares only version numbers, and a recreated
     #    root has the same numbers. On a disk, this check needs no request, so it runs before the swap. On an
     #    object store, only `newest_version` checks the root, after the swap: a check here would need a request and
-    # could not replace the later check.
+    #    could not replace the later check.
     if store.root.is_local and not _is_same_history(cell, _list_newest_versions(cell)):
         raise SwapConflict
     # 4. The compare-and-swap: create the version file, which fails if the name is taken.
@@ -204,12 +202,11 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = N
 
 
 def sync_version(cell: ManifestCell) -> None:
-    """Sync a version, so it survives a power loss before it is acknowledged or used as a base.
+    """Sync a version, which must survive a power loss before it is acknowledged or used as a base.
 
-    The writer may be another process that crashed between its swap and its sync. Building on an
-    unsynced version could acknowledge a write whose base is later lost in a power failure. Raises
-    `AbsentError` if the version was replaced and cleaned up in the meantime; a newer version exists
-    in that case.
+    The writer may be another process that crashed between its swap and its sync. Without this sync, a write could be
+    acknowledged although its base is later lost in a power failure. Raises `AbsentError` if the version was replaced
+    and cleaned up in the meantime. If a version has been cleaned up, a newer version exists.
     """
     try:
         cell.store.sync_to_disk(*cell_files(cell))
@@ -225,9 +222,8 @@ def _sync_swapped_version(cell: ManifestCell) -> None:
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
             raise _unsynced_error(error) from error
-        # The version has already been cleaned up, so a newer version exists. The newer version may or may
-        # not be based on this swap; the publish loop determines this by reading the newer version, as after any
-        # conflict.
+        # The version has already been cleaned up, so a newer version exists. The newer version may or may not be based
+        # on this swap. The publish loop determines this by reading the newer version, as after any conflict.
         raise SwapConflict from error
     except BaseException as error:
         raise SwapOutcomeUnknown(str(error)) from error
@@ -242,30 +238,29 @@ def _unsynced_error(error: OSError) -> UnsyncedError:
 
 
 def newest_version(cell: ManifestCell) -> int:
-    """Return the newest version number from one listing, or 0 if the cell may be in a different root.
+    """Return the newest version number from one listing, or 0 if the cell may belong to a different root.
 
-    A new swap is verified through its base, because the existence of its own version number is not
-    proof: that version may be in a recreated root. A missing base is not proof either: the root may
-    have been replaced, or a late swap may have reused the number of an old version that a cleanup
-    removed.
+    A new swap is verified through its base, because the existence of its own version number proves nothing: that
+    version may belong to a recreated root. If the base is missing, the root may have been replaced, or a late swap may
+    have reused the number of an old version that a cleanup removed.
     """
     listed_versions = _list_newest_versions(cell)
     if not _is_same_history(cell.base or cell, listed_versions):
         return 0
-    # The base and the swap appear in one listing, so the swap is confirmed. From now on, the swap
-    # is recognized by its own object, because cleanup may remove the base at any time.
+    # The base and the swap appear in one listing, so the swap is confirmed. From now on, recognize the swap by its own
+    # object, because a cleanup may remove the base at any time.
     if cell.base is not None and cell.base.version in listed_versions and cell.version in listed_versions:
         cell.base, cell.etag = None, listed_versions[cell.version].etag
     return max(listed_versions, default=0)
 
 
 def versions_change_token(cell: ManifestCell) -> object | None:
-    """Return a token that changes when a version is added or removed; return None if this would need a request."""
+    """Return a token that changes when a version is added or removed, or None if that would need a request."""
     return cell.store.objects.change_token(f"{cell.location}/_versions")
 
 
 def accept_swap(cell: ManifestCell) -> None:
-    """Accept a swap whose base no longer exists, after the caller has verified that all files it references exist.
+    """Accept a swap whose base no longer exists. The caller must have verified that all files that it references exist.
 
     The etag is set to None, so the next check reads the object before it trusts the listing.
     """
@@ -275,7 +270,8 @@ def accept_swap(cell: ManifestCell) -> None:
 def remove_foreign_swap(cell: ManifestCell) -> None:
     """Remove a swap that was written to a different root and was never acknowledged.
 
-    The object is removed only if it is this swap, because its name may belong to a version of the other root.
+    The object is removed only if it contains this swap, because the same name may belong to a version of the other
+    root.
     """
     file_name = _cell_file(cell)
     if cell.base is not None and _is_cell_object(cell, file_name):
@@ -283,7 +279,7 @@ def remove_foreign_swap(cell: ManifestCell) -> None:
 
 
 def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
-    """Return the newest versions, keyed by number."""
+    """Return the listing entries of the newest versions, keyed by version number."""
     successors = _stat_versions_from(cell.base or cell)
     if successors:
         return successors
@@ -293,13 +289,13 @@ def _list_newest_versions(cell: ManifestCell) -> Mapping[int, ListedObject]:
 
 
 def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
-    """Return a version and all its successors by checking individual files (local disk only).
+    """Return a version and all its successors by checking individual files, which works only on a local disk.
 
-    Checking individual files avoids listing a directory that contains every version. Cleanup removes
-    the oldest versions first, so as long as this version exists, no version above it has been removed, and the first
-    missing successor ends the sequence. This version is checked last: if it were checked first, it could then be
-    removed together with some successors, and the gap would be mistaken for the end. The result is empty if the version
-    no longer exists or has more successors than are checked.
+    Checking individual files avoids listing a directory that contains every version. Cleanup removes the oldest
+    versions first, so as long as this version exists, no version above it has been removed, and the first missing
+    successor ends the sequence. This version is checked last. If it were checked first, it could be removed together
+    with some successors right after the check, and the gap would be mistaken for the end. The result is empty if the
+    version no longer exists or has more successors than are checked.
     """
     stat_object, successors = cell.store.objects.stat_if_local, {}
     for version in range(cell.version + 1, cell.version + _LISTED_VERSIONS):
@@ -317,10 +313,9 @@ def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
 def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObject]) -> bool:
     """Return whether the listed versions can belong to the history that a cell was read from.
 
-    Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, no
-    version below it can remain; any such version belongs to a different root, or to a late swap
-    that reused a freed number. If the cell's version is present, its object must match by etag or
-    by content.
+    Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, no version below it can
+    remain. Any version below it belongs to a different root, or to a late swap that reused a freed number. If the
+    cell's version is present, its object must match by etag or by content.
     """
     own_entry = listed_versions.get(cell.version)
     if own_entry is None:
@@ -332,7 +327,7 @@ def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObj
 
 
 def _is_cell_object(cell: ManifestCell, object_name: str) -> bool:
-    """Compare data file names to determine whether an object is the version that a cell was read from.
+    """Return whether an object is the version that a cell was read from, by comparing data file names.
 
     Data files have random names, so no other version references them.
     """
@@ -346,7 +341,7 @@ def _fragment_paths(cell: ManifestCell) -> list[str]:
 
 
 def cell_files(cell: ManifestCell) -> tuple[str, ...]:
-    """Return the files of one version; the version file comes last because it makes the other files reachable."""
+    """Return the files of one version. The version file comes last because it makes the other files reachable."""
     data_names = [f"{cell.location}/data/{data_path}" for data_path in _fragment_paths(cell)]
     return (*data_names, _cell_file(cell))
 

@@ -10,7 +10,7 @@ TRANSFER_BLOCK_BYTES = 8 << 20  # bytes of a large object held in memory at a ti
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """One listed object, with its root-relative name, its size and its modification time on the store.
+    """An object in a listing, with its root-relative name, its size, and its modification time by the store's clock.
 
     `etag` changes when the name is removed and reused for a different object.
     """
@@ -25,40 +25,40 @@ class ObjectBackend(Protocol):
     """The interface that each kind of store implements."""
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of an object, or None if it does not exist; raise an error for any other failure."""
+        """Return the bytes of an object, or None if it does not exist. Raise an error for any other failure."""
 
     def create(self, object_name: str, object_bytes: bytes) -> bool:
-        """Create an object; return False if the name is taken."""
+        """Create an object, or return False if the name is taken."""
 
     def replace(self, object_name: str, object_bytes: bytes) -> None:
-        """Overwrite an object; only leases are overwritten."""
+        """Write or overwrite an object. Only leases are ever overwritten."""
 
     def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
         """Return the bytes of a large object block by block, or None if it does not exist."""
 
     def write_blocks(self, object_name: str, blocks: Iterator[bytes]) -> None:
-        """Write a large object block by block; it becomes visible completely or not at all."""
+        """Write a large object block by block. The object becomes visible completely or not at all."""
 
     def write_data_file(self, object_name: str, object_bytes: bytes) -> None:
-        """Write a data file under a name that no other writer can use."""
+        """Write a data file under a name that no other writer uses."""
 
     def remove(self, object_name: str) -> None:
-        """Remove an object; removing an absent object is not an error."""
+        """Remove an object. Removing an absent object is not an error."""
 
     def list(self, prefix: str) -> Iterator[ListedObject]:
         """Yield all objects whose name starts with `prefix/`, at any depth."""
 
     def list_unfinished(self, prefix: str) -> Iterator[ListedObject]:
-        """Yield unfinished files below a prefix; an object store has none."""
+        """Yield the unfinished files below a prefix. An object store has none."""
 
     def list_level(self, prefix: str) -> tuple[Sequence[str], Sequence[ListedObject]]:
         """Return the directories and objects directly below `prefix/`."""
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes when any name directly below `prefix` changes, or None if it is unknown."""
+        """Return a token that changes when a name directly below `prefix` is added or removed, or None if unknown."""
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return an object's listing entry without a request, or None if it is absent or the store needs a request."""
+        """Return an object's listing entry, or None if the object is absent or the store would need a request."""
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
         """Return the first objects directly below `prefix/` in name order, with one request."""

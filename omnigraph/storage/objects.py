@@ -33,10 +33,10 @@ class ControlObjects:
         return self.backend.read(object_name)
 
     def read_json(self, object_name: str) -> dict[str, Any] | None:
-        """Return a JSON object, or None if it does not exist; raise `StorageError` if it cannot be parsed.
+        """Return a JSON object, or None if it does not exist. Raise `StorageError` if it cannot be parsed.
 
-        The error is permanent. The same error is raised if the object does not match its own checksum because it was
-        changed or moved from a different name.
+        The error is of kind `permanent`, and is also raised if the object does not match its own checksum because it
+        was changed or moved from a different name.
         """
         object_bytes = self.backend.read(object_name)
         if object_bytes is None:
@@ -53,9 +53,9 @@ class ControlObjects:
         return members
 
     def create_json(self, object_name: str, members: Mapping[str, Any]) -> bool:
-        """Create an object if the name is free; return True if the object with that name is ours.
+        """Create an object if the name is free. Return True if the object with that name is ours.
 
-        A damaged object with that name is not ours, so the name counts as taken.
+        If a damaged object has that name, the name counts as taken.
         """
         own_members = with_own_checksum(
             object_name, {**members, "nonce": members.get("nonce") or clock_and_ids.new_nonce()}
@@ -72,7 +72,7 @@ class ControlObjects:
         return existing is not None and existing.get("nonce") == own_members["nonce"]
 
     def create_bytes(self, object_name: str, object_bytes: bytes) -> None:
-        """Create an object under a name that no other writer can use; a lost response is harmless."""
+        """Create an object under a name that no other writer uses. A lost response is harmless."""
         created = self.effects.run("object", object_name, lambda: self.backend.create(object_name, object_bytes))
         if not created and self.backend.read(object_name) != object_bytes:
             raise StorageError(f"{object_name} was written twice", kind="permanent")
@@ -95,7 +95,7 @@ class ControlObjects:
         return self.backend.list_level(prefix)
 
     def list_unfinished(self, *prefixes: str) -> Sequence[ListedObject]:
-        """Return unfinished files, whose writer is still running or was killed."""
+        """Return unfinished files below the prefixes, whose writers are still running or were killed."""
         return [listed_object for prefix in prefixes for listed_object in self.backend.list_unfinished(prefix)]
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
@@ -103,11 +103,11 @@ class ControlObjects:
         return self.backend.list_first(prefix, max_objects)
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return an object's listing entry without a request, or None if it is absent or unknown."""
+        """Return an object's listing entry, or None if the object is absent or the store would need a request."""
         return self.backend.stat_if_local(object_name)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes when any name directly below a prefix changes, or None if it is unknown."""
+        """Return a token that changes when a name directly below a prefix is added or removed, or None if unknown."""
         return self.backend.change_token(prefix)
 
 

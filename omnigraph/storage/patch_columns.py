@@ -1,8 +1,8 @@
-"""Change some columns of many rows by adding one data file with only these columns to each fragment.
+"""Change some columns of many rows by adding a data file with only these columns to each affected fragment.
 
-The old values remain in the old files until compaction removes them, but the columns no longer refer to these files.
-Rows, row ids and fragments do not move, and indexes on other columns still cover them. A file has a value for every row
-of its fragment, so changes to few rows replace whole rows instead.
+The old values remain in the old files until compaction removes them, but they are no longer read. Rows do not move, row
+ids and fragments stay the same, and indexes on other columns keep their coverage. Each file contains a value for every
+row of its fragment, so if only a few rows change, whole rows are replaced instead.
 """
 
 import json
@@ -30,7 +30,7 @@ RowIds = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PatchSize:
-    """The fragments that a patch changes, and the number of rows and bytes that it changes in these fragments."""
+    """The fragments that a patch changes, the number of changed rows, and the size of the new values in bytes."""
 
     fragment_ids: frozenset[int]
     row_count: int
@@ -38,15 +38,15 @@ class PatchSize:
 
 
 def pays_off(table: Table, size: PatchSize, column_names: Sequence[str]) -> bool:
-    """Return whether new files for the columns of a patch are likely smaller than its rows."""
+    """Return whether writing new files for the patched columns is likely cheaper than replacing whole rows."""
     if size.row_count < MIN_ROWS or any(is_blob_field(table.schema.field(name)) for name in column_names):
         return False
     fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in size.fragment_ids]
     changed_share: float = size.row_count / sum(fragment.physical_rows for fragment in fragments)
     if changed_share >= LARGE_SHARE:
         return True
-    # Comparing the size in memory with the size of compressed files favours whole rows; an unknown file size counts as
-    # 0.
+    # The comparison of sizes in memory with sizes of compressed files favours whole rows. An unknown file size counts
+    # as 0.
     file_sizes = (data_file.file_size_bytes for fragment in fragments for data_file in fragment.metadata.files)
     return bool(size.column_bytes / changed_share <= sum(size or 0 for size in file_sizes) * changed_share)
 
@@ -54,7 +54,7 @@ def pays_off(table: Table, size: PatchSize, column_names: Sequence[str]) -> bool
 def stage_patched_columns(
     store: Store, table: Table, addresses: RowAddresses, row_ids: RowIds, columns: pa.Table
 ) -> StagedChange:
-    """Stage new column values for the rows with these addresses and row ids, in the same order."""
+    """Stage new column values for rows. `addresses`, `row_ids` and `columns` must list the rows in the same order."""
     fragment_ids = addresses >> np.uint64(32)
     written_fragments = []
     for fragment_id in np.unique(fragment_ids):
@@ -69,9 +69,9 @@ def stage_patched_columns(
 def write_fragment_columns(
     store: Store, table: Table, fragment_id: int, row_ids: RowIds, columns: pa.Table
 ) -> dict[str, Any]:
-    """Write a file with new values for columns of a fragment; return the fragment's new description.
+    """Write a file with new column values for a fragment, and return the fragment's new description.
 
-    The description also contains the ids of the changed fields, the file's name and its checksum.
+    The result also contains the ids of the changed fields, and the name and checksum of the file.
     """
     fragment = table.dataset.get_fragment(fragment_id)
     write_columns = partial(fragment.update_columns, _fragment_values(table, columns, row_ids))
@@ -111,5 +111,5 @@ def _fragment_values(table: Table, columns: pa.Table, row_ids: RowIds) -> pa.Tab
 
 
 def _column_update(fragments: list[Any], field_ids: list[int]) -> Any:
-    # Because of the field ids, Lance removes the fragments from the indexes on these columns.
+    # Given the field ids, Lance removes the fragments from the indexes on these columns.
     return LanceOperation.Update(updated_fragments=fragments, fields_modified=field_ids, update_mode="rewrite_columns")

@@ -1,8 +1,8 @@
 """Blobs that a write has accepted but not yet stored: files and external objects.
 
-Rows contain a short placeholder instead of the bytes, so a large blob is never held in memory; the bytes are streamed
-when the rows are written. A placeholder consists of a random prefix and the SHA-256 of the bytes: it is valid only in
-this process, and equal placeholders represent equal bytes.
+Rows contain a short placeholder instead of the bytes, which are streamed when the rows are written, so a large blob is
+never held in memory. A placeholder consists of a random prefix and the SHA-256 of the bytes. A placeholder is valid
+only in this process, and equal placeholders represent equal bytes.
 """
 
 import hashlib
@@ -27,18 +27,18 @@ MAX_EXTERNAL_BYTES = 32 << 20  # the limit for all external blobs of one write
 _PLACEHOLDER_PREFIX = f"omnigraph pending blob {clock_and_ids.new_nonce()} ".encode()
 _PLACEHOLDER_LENGTH = len(_PLACEHOLDER_PREFIX) + hashlib.sha256().digest_size
 
-# The stored content of each placeholder; several writes may accept equal bytes at the same time.
+# The files with the content of each placeholder. Several writes may accept equal bytes at the same time.
 _contents: dict[bytes, list[Path]] = {}
 _contents_lock = threading.Lock()
 _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs", default=None)
 
 
 class PendingBlobs:
-    """The blobs of one write; `close` removes their temporary copies.
+    """The blobs of one write. `close` removes their temporary copies.
 
-    `report` is called with the number of bytes read from a file and with its size, or with the number of bytes so far
-    if the size is unknown. With `copies_files`, files are copied, because the caller's files may change or disappear
-    before the blobs are stored.
+    `report` is called with the number of bytes read so far and the total size, which is the number of bytes read so far
+    if the total is unknown. Set `copies_files` if the caller's files may change or disappear before the blobs are
+    stored.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class PendingBlobs:
             self._folder.cleanup()
 
     def accept(self, blob: BlobUri | BlobSource) -> bytes:
-        """Return the placeholder of a blob; each source is read only once, even if a write is retried."""
+        """Return the placeholder of a blob. Each source is read only once, even if a write is retried."""
         key = _source_key(blob)
         if key not in self._placeholders:
             self._sources.append(blob)
@@ -87,7 +87,7 @@ class PendingBlobs:
         return self._placeholders[key]
 
     def accept_stored(self, key: object, path: Path | None, read_blocks: Callable[[], Iterable[bytes]]) -> bytes:
-        """Return the placeholder of a blob that is already stored in the graph, in a local file or elsewhere."""
+        """Return the placeholder of a blob that is stored in the graph. `path` is its own local file, if it has one."""
         if key not in self._placeholders:
             self._placeholders[key] = self._copy(read_blocks()) if path is None else self._link(path)
         return self._placeholders[key]
@@ -101,9 +101,10 @@ class PendingBlobs:
         return self._copy(_read_file(blob.source))
 
     def _link(self, path: Path, *, copy: bool = False) -> bytes:
-        """Register a file; without `copy`, a file is copied only if it cannot be read twice, as with a pipe.
+        """Register a file, and return its placeholder.
 
-        The file is linked under a safe name, because the original name may contain any characters.
+        A file that cannot be read twice, such as a pipe, is always copied. The file is linked under a safe name,
+        because the original name may contain any characters.
         """
         try:
             with path.open("rb") as file:
@@ -172,7 +173,7 @@ def pending_blobs(allowed_bases: Iterable[BlobLocation], s3_settings: Mapping[st
 
 
 def accept_blob(blob: BlobUri | BlobSource) -> bytes:
-    """Return the placeholder of a blob in the running write; raise an error outside a write that accepts blobs."""
+    """Return the placeholder of a blob in the running write. Raise an error if no running write accepts blobs."""
     write = running_write()
     if write is not None:
         return write.accept(blob)
@@ -183,7 +184,7 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
 
 
 def running_write() -> PendingBlobs | None:
-    """Return the pending blobs of the write that runs in this context; None outside a write."""
+    """Return the pending blobs of the write that is running in this context, or None if there is no such write."""
     return _active.get()
 
 
@@ -197,12 +198,12 @@ def _is_placeholder(value: bytes | None) -> TypeGuard[bytes]:
 
 
 def content_digest(value: bytes) -> str | None:
-    """Return the SHA-256 of a placeholder's bytes, which is the same in every process; None for any other value."""
+    """Return the SHA-256 of the bytes that a placeholder represents, or None if the value is not a placeholder."""
     return value[len(_PLACEHOLDER_PREFIX) :].hex() if _is_placeholder(value) else None
 
 
 def content_path(value: bytes | None) -> Path | None:
-    """Return the file that contains a placeholder's bytes; None for any other value."""
+    """Return the file with the bytes that a placeholder represents, or None if the value is not a placeholder."""
     if not _is_placeholder(value):
         return None
     with _contents_lock:
@@ -213,7 +214,10 @@ def content_path(value: bytes | None) -> Path | None:
 
 
 def _source_key(blob: BlobUri | BlobSource) -> object:
-    """Return the key that identifies a source in one write; the content of a path may change, so paths are distinct."""
+    """Return a key that identifies a source within one write.
+
+    Equal paths get different keys, because the content may change.
+    """
     if isinstance(blob, BlobUri):
         return blob.uri
     return id(blob) if isinstance(blob.source, os.PathLike) else id(blob.source)
@@ -226,7 +230,7 @@ def _read_file(file: Any) -> Iterator[bytes]:
         except OSError as error:
             raise _unreadable_error(getattr(file, "name", "the file"), error) from error
         if not isinstance(block, bytes | bytearray | memoryview):
-            raise InputError(reason="a blob must be opened in binary mode", hint='use open(path, "rb")')
+            raise InputError(reason="the file must be opened in binary mode", hint='use open(path, "rb")')
         if not block:
             return
         yield bytes(block)

@@ -1,7 +1,7 @@
 """The location of a graph: a directory, or a prefix in a bucket.
 
-This module parses URIs and the `AWS_*` variables. All names in a root are relative to it, so a root
-without writers can be moved or copied. Secrets never appear in `repr` or in errors.
+This module parses URIs and the `AWS_*` variables. All stored names are relative to the root, so a root without running
+writers can be moved or copied. Secrets never appear in `repr` or in errors.
 """
 
 import os
@@ -46,7 +46,7 @@ class GraphRoot:
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    # The value is the same for every spelling of a root; symbolic links are resolved once, when the object is created.
+    # The value is the same for every spelling of a root. Symbolic links are resolved once, when the object is created.
     identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -65,7 +65,8 @@ class GraphRoot:
     def _compute_identity(self) -> str:
         if self.is_local:
             return os.path.realpath(self.path)
-        # Two servers may have buckets with the same name; secrets in the endpoint are omitted.
+        # The endpoint is included because two servers may have buckets with the same name. Secrets in the endpoint are
+        # omitted.
         return f"{redact_uri(self.options.get('aws_endpoint', '')).rstrip('/')}|{self.uri}"
 
     @property
@@ -105,7 +106,7 @@ def parse_root(
 
 
 def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the S3 client settings from the `AWS_*` variables; `AWS_ENDPOINT_URL_S3` takes precedence."""
+    """Return the S3 client settings from the `AWS_*` variables. `AWS_ENDPOINT_URL_S3` overrides `AWS_ENDPOINT_URL`."""
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     path_style = environment.get("AWS_S3_FORCE_PATH_STYLE", "").lower() == "true"
     configured = {
@@ -121,7 +122,7 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
-    """Return storage options under Lance's names; raise `InputError` for an unknown option.
+    """Return storage options under Lance's names. Raise `InputError` for an unknown option.
 
     Both Lance's names and the names of the `AWS_*` variables are accepted, in upper or lower case.
 

@@ -1,7 +1,7 @@
 """Verify that a change reuses a row id only if it also removes the row's old copy.
 
-Lance accepts any row id, so a wrong row id could be shared by two rows, or assigned to a later row
-while it is still in use. The verification avoids reading files wherever possible.
+Lance accepts any row id, so two rows could end up with the same row id, or a row id could be assigned again while it is
+still in use. The verification avoids reading files wherever possible.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from omnigraph.errors import InternalError
 
 
 def check_row_ids(dataset: Any, addresses: Sequence[int], row_ids: Sequence[int], row_count: int) -> None:
-    """Refuse row ids that do not belong to the removed addresses or that occur twice."""
+    """Raise an error if a row id does not belong to a removed address, or if a row id or an address occurs twice."""
     if len(set(addresses)) != len(addresses):
         raise InternalError("a row is removed twice by one change")
     if len(row_ids) != row_count:

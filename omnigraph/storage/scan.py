@@ -1,7 +1,7 @@
-"""Read rows of one table version: by filtered scans, in batches, or by row id.
+"""Read rows of one table version with filtered scans, in batches, or by row id.
 
-Filters are Arrow expressions, never strings. Lance silently drops a missing row id; this module returns a row of nulls
-for it, so the other rows keep their positions.
+Filters are Arrow expressions, never strings. Lance silently skips missing row ids. This module returns a row of nulls
+for each missing row id, so that the other rows keep their positions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,8 +20,8 @@ RowIdArray = npt.NDArray[np.int64]
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 _DENSE_RATIO = 6  # a scan is faster than a take if more than one row in this many is needed
 _SMALL_COUNT = 2_000
-# The maximum number of bytes that Lance reads ahead of a slow consumer; Lance's default is two gigabytes. A
-# single batch may be larger.
+# The maximum number of bytes that Lance reads ahead of a slow consumer. Lance's default is two gigabytes. A single
+# batch may be larger.
 _READ_AHEAD_BYTES = 64 << 20
 
 
@@ -34,7 +34,7 @@ def scan(
     addresses: bool = False,
     limit: int | None = None,
 ) -> pa.Table:
-    """Return the rows that match the filter in storage order, optionally with row ids and addresses."""
+    """Return the rows that match a filter, in storage order, optionally with row ids and addresses."""
 
     def read_table(use_index: bool) -> pa.Table:
         matching_rows: pa.Table = table.dataset.to_table(
@@ -66,7 +66,7 @@ def scan_batches(
     row_ids: bool = False,
     batch_rows: int = 65_536,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that `scan` would return, in batches; only a few batches are in memory at a time."""
+    """Yield the rows that `scan` would return, in batches. Only a few batches are in memory at a time."""
 
     def start_batches(use_index: bool) -> Iterator[pa.RecordBatch]:
         record_batches: Iterator[pa.RecordBatch] = table.dataset.to_batches(
@@ -90,7 +90,10 @@ def count_rows(table: Table) -> int:
 
 
 def take_rows(table: Table, row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return the rows with these ids, in the given order and with duplicates; an id of -1 yields a row of nulls."""
+    """Return the rows with these row ids, in the given order and with duplicates.
+
+    A row id of -1 yields a row of nulls.
+    """
     wanted_row_ids = distinct_row_ids(row_ids)
     fetched_rows = _fetch_rows(table, wanted_row_ids, columns)
     fetched_row_ids = row_id_array(fetched_rows)
@@ -118,7 +121,7 @@ def distinct_row_ids(row_ids: RowIdArray) -> RowIdArray:
 
 
 def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
-    """Return the rows in any order, with `_rowid`; more rows than requested may be returned if that is faster."""
+    """Return the rows in any order, with `_rowid`. More rows than requested may be returned if that is faster."""
     if len(wanted_row_ids) == 0:
         empty_schema = pa.schema([table.schema.field(column_name) for column_name in columns])
         return empty_schema.append(pa.field(ROW_ID, pa.uint64())).empty_table()
@@ -132,7 +135,7 @@ def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]
 
 
 def align_rows(fetched_rows: pa.Table, fetched_row_ids: RowIdArray, requested_row_ids: RowIdArray) -> pa.Table:
-    """Return the fetched rows in the requested order; `fetched_row_ids` are the ids of `fetched_rows`."""
+    """Return the fetched rows in the requested order. `fetched_row_ids` are the row ids of `fetched_rows`."""
     if len(fetched_row_ids) == len(requested_row_ids) and bool((fetched_row_ids == requested_row_ids).all()):
         return fetched_rows
     if len(fetched_row_ids) == 0:

@@ -1,4 +1,4 @@
-"""Store staged changes as JSON, so another process can commit them if their writer dies.
+"""Convert staged changes to and from JSON, so that another process can commit them if their writer dies.
 
 This module owns the JSON form of staged operations and never writes anything itself.
 """

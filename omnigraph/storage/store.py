@@ -1,7 +1,7 @@
 """An open root: its location, control objects, write gateway and open tables.
 
-This module owns the caches of open datasets and of immutable objects. A dataset stays open as long
-as it is used, because opening a pinned version takes two requests and keeping it open takes none.
+This module owns the caches of open datasets and of immutable objects. Recently used datasets stay open, because opening
+a pinned version takes two requests, whereas keeping it open takes none.
 """
 
 import threading
@@ -31,7 +31,7 @@ _OBJECT_CACHE_WEIGHT = 1 << 16  # in commits of about a kilobyte each
 
 
 def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
-    """Return a Lance session whose metadata and index caches are limited in bytes.
+    """Return a Lance session with a size limit for its metadata and index caches.
 
     The limit matters because each table version adds cache entries and a process may write for weeks.
     """
@@ -44,7 +44,7 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
 class DatasetCache:
     """A cache of open Lance datasets by (location, version), with least-recently-used eviction.
 
-    A dataset is marked as checked once the files that Lance reads by itself have been verified.
+    A dataset can be marked as checked once the files that Lance reads on its own have been verified.
     """
 
     limit: int = _MAX_OPEN_DATASETS
@@ -61,7 +61,10 @@ class DatasetCache:
             return dataset
 
     def clear(self) -> None:
-        """Drop all datasets, because datasets of removed versions would seem usable until they read a file."""
+        """Drop all datasets.
+
+        After a cleanup, datasets of removed versions would otherwise seem usable until they read a file.
+        """
         with self._lock:
             self._datasets.clear()
             self._checked_keys.clear()
@@ -71,7 +74,7 @@ class DatasetCache:
         return (location, version) in self._checked_keys
 
     def mark_checked(self, location: str, version: int) -> None:
-        """Record that the files of a version have been checked; the mark lasts as long as the version is cached."""
+        """Record that the files of a version have been checked. The mark lasts as long as the version is cached."""
         with self._lock:
             if (location, version) in self._datasets:
                 self._checked_keys.add((location, version))
@@ -95,7 +98,10 @@ class ObjectCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, object_name: str) -> Any | None:
-        """Return the cached object with this name, or None if it is not cached; names are never written twice."""
+        """Return the cached object with this name, or None.
+
+        A cached object is never outdated, because names are never written twice.
+        """
         with self._lock:
             if object_name not in self._entries:
                 return None
@@ -113,7 +119,7 @@ class ObjectCache:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open root, which every storage function takes as its context."""
+    """An open root, which storage functions take as their context."""
 
     root: GraphRoot
     objects: ControlObjects
@@ -131,11 +137,13 @@ class Store:
         return dict(self.root.options) or None
 
     def open_dataset(self, location: str, version: int | None = None) -> Any:
-        """Open a Lance dataset at a root-relative location; the newest version is never cached.
+        """Open a Lance dataset at a root-relative location.
 
-        Raises `AbsentError` only if a listing proves that the dataset or version does not exist.
+        If no version is given, the newest one is opened and not cached. Raises `AbsentError` only if a listing proves
+        that the dataset or version does not exist.
         """
-        # The newest version gets its own session, because a shared session may cache an earlier dataset of this name.
+        # Open the newest version in its own session, because a shared session may have cached an earlier dataset of
+        # this name.
         if version is None:
             return self._load_dataset(location, session=new_lance_session(_MANIFEST_CACHE_BYTES))
         dataset = self.dataset_cache.get(location, version)
@@ -157,7 +165,7 @@ class Store:
                 version_names = self._list_version_names(location, open_options.get("version"))
                 if not version_names:
                     raise AbsentError(f"{location} does not exist") from error
-                # Lance lists and then reads; the newest version may be replaced and cleaned up in the meantime.
+                # Lance first lists and then reads, and the newest version may be replaced and cleaned up in between.
                 if "version" in open_options or min(version_names) == newest_seen:
                     raise to_storage_error(error, effect="none") from error
                 newest_seen = min(version_names)
@@ -172,19 +180,19 @@ class Store:
         return present_names if version is None else present_names & version_file_names(location, version)
 
     def sync_to_disk(self, *file_names: str) -> None:
-        """Sync written files and their names, so they survive a power loss (local disk only)."""
+        """Sync written files and their names, so that they survive a power loss. On an object store, do nothing."""
         if not self.root.is_local or self.durability != "fsync":
             return
         checksum_and_sync(self.root.path, file_names, None, self._synced_directories)
 
     def checksum_local_files(self, file_names: Iterable[str]) -> dict[str, FileChecksum]:
-        """Return the checksums of files that were just written, or no checksums on an object store."""
+        """Return the checksums of files that were just written, or an empty result on an object store."""
         return checksum_and_sync(self.root.path, file_names, {}, None) if self.root.is_local else {}
 
     def read_back_checksums(self, file_names: Sequence[str], *, include_blobs: bool = False) -> dict[str, FileChecksum]:
-        """Return the checksums of files that Lance wrote, reading them back from an object store.
+        """Return the checksums of files that Lance wrote. Files on an object store are read back.
 
-        Use this method only for bulk work, because it needs one request per file and, with `include_blobs`,
+        Use this method only for bulk work, because it needs one request per file. With `include_blobs`, it also needs
         one listing per data file to find the blob files next to it.
         """
         if self.root.is_local:
@@ -203,7 +211,7 @@ class Store:
     def sync_and_checksum(
         self, file_names: Iterable[str], known_checksums: Mapping[str, FileChecksum] | None = None
     ) -> dict[str, FileChecksum]:
-        """Sync written files, and return their checksums while they are in the page cache.
+        """Sync written files, and compute their checksums while the files are still in the page cache.
 
         `known_checksums` were computed by the writers. On an object store, only the known checksums
         are returned, because reading a file back would need a request.
@@ -219,7 +227,7 @@ class Store:
 
 
 def version_file_names(location: str, version: int) -> set[str]:
-    """Return the possible file names of a dataset version, attached or detached.
+    """Return the file names that a dataset version may have: one as an attached and one as a detached version.
 
     >>> sorted(version_file_names("t", 1))
     ['t/_versions/18446744073709551614.manifest', 't/_versions/d1.manifest']

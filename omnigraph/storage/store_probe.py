@@ -1,4 +1,4 @@
-"""Verify the store guarantees that the write protocol relies on, before anything else is written.
+"""Before anything else is written, verify that a store provides the guarantees on which the write protocol relies.
 
 If several writers create the same name, exactly one may succeed, and a listing must immediately include new objects. A
 store that violates these guarantees loses acknowledged writes, so it is refused.
@@ -17,9 +17,9 @@ _NO_HARD_LINK_ERRORS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLIN
 
 
 def probe_create_if_absent(store: Store) -> None:
-    """Refuse a store that allows an object to be created under a name that is already taken.
+    """Raise an error if a store lets a second writer create an object that already exists, or omits it from a listing.
 
-    Raises a `StorageError` of kind `configuration`. The probe object is always removed.
+    The error is a `StorageError` of kind `configuration`. The probe object is always removed.
     """
     probe_name = f"{PROBE}{clock_and_ids.new_nonce()}"
     try:

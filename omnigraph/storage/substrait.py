@@ -1,9 +1,9 @@
 """Support filters on tables whose column types Arrow cannot describe to Lance.
 
-A filter is sent to Lance together with its table's schema. Lance omits types that cannot be sent, but it misses
-unsigned integers inside lists, so no filter on such a table would work. Unsigned columns are sent as wider signed
-types; Lance then compares the stored type, so the indexes on these columns are used. Filter constants must be created
-by this module; otherwise, their types would not match.
+A filter is sent to Lance together with the schema of the table. Lance omits columns whose types cannot be sent, but it
+overlooks lists of unsigned integers, so no filter on a table with such a column would work. Unsigned columns are sent
+as wider signed types. Lance still compares the stored type, so the indexes on these columns are used. Filter constants
+must be created by this module; otherwise, their types would not match.
 """
 
 import importlib
@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-# The module is imported by name because the function `lance.dataset` hides it.
+# Import the module by name, because the function `lance.dataset` hides it.
 _lance_dataset_module: Any = importlib.import_module("lance.dataset")
 _lance_needs_placeholder: Any = _lance_dataset_module._needs_substrait_placeholder
 _lance_serialize: Any = _lance_dataset_module._serialize_expression
 
 
 def filter_constant(value: Any, column_type: pa.DataType) -> pa.Scalar:
-    """Return a value in the form that is needed to compare it with a column of this type.
+    """Convert a value to the form in which a filter can compare it with a column of this type.
 
     >>> filter_constant(7, pa.uint32()).type, filter_constant(7, pa.int32()).type
     (DataType(int64), DataType(int32))
@@ -27,7 +27,7 @@ def filter_constant(value: Any, column_type: pa.DataType) -> pa.Scalar:
 
 
 def filter_constants(values: pa.Array) -> pa.Array:
-    """Convert values of a column's type for a membership test."""
+    """Convert values, which must have the column's type, to the form needed for a membership test in a filter."""
     return values.cast(_transport_type(values.type))
 
 
@@ -49,6 +49,6 @@ def _serialize_filter(expression: Any, schema: pa.Schema) -> Any:
 
 
 def patch_lance_filters() -> None:
-    """Patch Lance's filter serialization, which decides which types to omit and which to widen."""
+    """Patch Lance's filter serialization so that it omits lists of unsigned integers and widens unsigned types."""
     _lance_dataset_module._needs_substrait_placeholder = _needs_placeholder
     _lance_dataset_module._serialize_expression = _serialize_filter

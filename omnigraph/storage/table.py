@@ -1,8 +1,7 @@
 """Create tables, open table versions, and commit staged changes as detached versions.
 
-A table version never changes, and HEAD never moves after creation: every change is staged on top of
-the exact version that a manifest references. Neither this module nor Lance enforces that ids are
-unique.
+A table version never changes, and this package never moves HEAD after creation. Every change is staged on top of the
+exact version that a manifest references. Neither this module nor Lance enforces that ids are unique.
 """
 
 import json
@@ -23,10 +22,10 @@ from .store import Store
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table at one version. `version` is Lance's version number; the numbers of detached versions exceed 2^63.
+    """A table at one version. `version` is Lance's version number, which exceeds 2^63 for detached versions.
 
-    `new_files` are the files that this process added to the table to create this version, with their
-    checksums; the commit that publishes the version records them.
+    `new_files` are the files that this process added to create this version, with their checksums. The commit that
+    publishes the version records these files.
     """
 
     location: str
@@ -68,11 +67,10 @@ class FragmentFingerprint:
 class StagedChange:
     """A change to one table that has been written but is not part of any version yet.
 
-    `touched_fragments` are the fragments that the change removes or modifies, and
-    `schema_fingerprint` identifies the schema it was made for. Both attributes must still match the
-    version on which the change is committed. `written_files` are the root-relative names of the
-    files written for the change. `prior_maintenance` is committed just before the change, but the
-    change does not depend on it. `checksums` were computed by the process that wrote the files.
+    `touched_fragments` are the fragments that the change removes or modifies, and `schema_fingerprint` identifies the
+    schema it was made for. Both attributes must still match the version on which the change is committed.
+    `written_files` are the root-relative names of the files written for the change. `prior_maintenance` is committed
+    just before the change, which does not depend on it. `checksums` were computed by the process that wrote the files.
     """
 
     location: str
@@ -86,7 +84,7 @@ class StagedChange:
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
-    """Create an empty table, whose single attached version remains HEAD forever."""
+    """Create an empty table, whose only attached version stays HEAD."""
     dataset = store.effects.run(
         "create",
         location,
@@ -107,7 +105,7 @@ def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
 
 
 def open_table(store: Store, location: str, version: int) -> Table:
-    """Open a table for reading at the version that a manifest references."""
+    """Open a table for reading at a version that a manifest references."""
     table = open_unchecked_version(store, location, version)
     if not store.dataset_cache.is_checked(location, version):
         check_deletion_files(store, table)
@@ -118,14 +116,14 @@ def open_table(store: Store, location: str, version: int) -> Table:
 
 
 def open_unchecked_version(store: Store, location: str, version: int) -> Table:
-    """Open a version to inspect which files it references; its rows must not be read (see `open_table`)."""
+    """Open a version to inspect which files it references. To read its rows, use `open_table` instead."""
     return Table(location, store.open_dataset(location, version))
 
 
 def commit(store: Store, table: Table, staged: StagedChange) -> Table:
     """Commit a staged change on top of `table`, as a detached version that no manifest references yet.
 
-    Lance does not check the change; the caller must first verify with `can_replay` that it applies.
+    Lance does not check the change, so the caller must first verify with `can_replay` that it applies.
     """
     for maintenance in staged.prior_maintenance:
         table = commit(store, table, maintenance)
@@ -152,7 +150,7 @@ def _commit_detached(store: Store, table: Table, operation: Any, checksums: File
     version_file = _checksum_version(store, f"{versions_prefix}d{dataset.version}.manifest", dataset)
     store.dataset_cache.put(table.location, dataset)
     store.dataset_cache.mark_checked(table.location, int(dataset.version))
-    # Manifests do not reference the intermediate versions, only the data files that they added.
+    # No manifest references the intermediate versions, so only the data files that they added are recorded.
     earlier_files = {
         file_name: checksum
         for file_name, checksum in table.new_files.items()
@@ -169,11 +167,11 @@ def _checksum_version(store: Store, version_name: str, dataset: Any) -> FileChec
 
 
 def _segments_to_drop(table: Table, fragment_ids: set[int]) -> list[Index]:
-    """Return the index segments that Lance would remap incorrectly when these fragments are rewritten.
+    """Return the index segments that Lance would remap incorrectly if these fragments were rewritten.
 
-    All index kinds except BTREE are affected. Lance would record that the segment covers fragment 0
-    instead of the rewritten fragments. The segment may never have indexed fragment 0, so that
-    fragment's rows would not be found. The segments are therefore dropped before the rewrite.
+    All index kinds except BTREE are affected. Lance would record that the segment covers fragment 0 instead of the
+    rewritten fragments. The segment may never have indexed fragment 0, so that fragment's rows would not be found. Such
+    segments are therefore dropped before the rewrite.
     """
     return [
         segment
@@ -199,7 +197,7 @@ def index_segments(index: Any) -> list[Index]:
 
 
 def can_replay(staged: StagedChange, table: Table) -> bool:
-    """Return whether a staged change has the same meaning on this version as on its own base."""
+    """Return whether a staged change has the same meaning on this version as on the version that it was staged for."""
     if staged.location != table.location or staged.schema_fingerprint != schema_fingerprint(table):
         return False
     if not all(can_replay(maintenance, table) for maintenance in staged.prior_maintenance):
@@ -217,7 +215,7 @@ def _is_fragment_unchanged(table: Table, fingerprint: FragmentFingerprint) -> bo
 
 
 def schema_fingerprint(table: Table) -> str:
-    """Return a table's column names, types and field ids, which determine the meaning of its data files."""
+    """Return the column names, types and field ids of a table as a string, which identifies the schema."""
     lance_fields = table.dataset.lance_schema.fields()
     return json.dumps(
         [

@@ -1,7 +1,7 @@
-"""Table columns as Lance records them, with field ids assigned by this package.
+"""Table columns in the form in which Lance records them, with field ids that this package assigns.
 
-Lance assigns field ids itself and reuses an id once no file contains it. This module builds a schema from the protobuf
-records of its fields, so a field id always refers to the same column.
+By default, Lance assigns field ids, and reuses an id once no file contains it. Instead, this module builds a schema
+from the protobuf records of its fields, so a field id always refers to the same column.
 """
 
 from collections.abc import Iterable, Iterator
@@ -65,11 +65,10 @@ def lance_columns(schema: Any) -> list[LanceColumn]:
 
 
 def new_column(field: pa.Field, first_id: int) -> LanceColumn:
-    """Build a column that no table has yet; it is always stored as nullable, regardless of the schema.
+    """Build a new column, which is always stored as nullable, regardless of the schema.
 
-    A column that a later schema makes required also stays nullable in storage, because deleted rows
-    with nulls stay in their files. Lance refuses to read a null in a column that is declared
-    non-null.
+    Even if a later schema makes the column required, it stays nullable in storage, because deleted rows with nulls stay
+    in their files. Lance refuses to read a null in a column that is declared non-null.
     """
     column = lance_columns(LanceSchema.from_pyarrow(pa.schema([field])))[0]
     return column.as_nullable().with_field_ids(first_id)
@@ -109,7 +108,7 @@ def _set_member(
 
 
 def _parse_members(record_bytes: bytes) -> Iterator[RecordMember]:
-    """Yield the members of a record encoded in the protobuf wire format."""
+    """Yield the members of a record that is encoded in the protobuf wire format."""
     position = 0
     while position < len(record_bytes):
         tag, position = _read_varint(record_bytes, position)

@@ -1,7 +1,7 @@
-"""Read the HEAD of a table and its attached versions, to which only external writers add.
+"""Read the HEAD of a table and its attached versions, which only external writers add.
 
-This module determines the effect of each external commit, as far as it can be proved. This package never commits to
-HEAD, and no manifest references it, so HEAD never affects the contents of a graph.
+This module determines how each external commit affects the rows, as far as this can be proved. This package never
+commits to HEAD, and no manifest references it, so HEAD never affects the contents of a graph.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ RowEffect = Literal["none", "append", "other", "unknown"]
 class AttachedVersion:
     """An attached version, with the operation that created it and its effect on the rows.
 
-    The effect is `unknown` if the version can no longer be read; `error` states the reason.
+    The effect is `unknown` if the version can no longer be read, and `error` then states the reason.
     """
 
     version: int
@@ -50,7 +50,7 @@ def list_attached_versions(store: Store, location: str) -> list[int]:
 def read_attached_versions(
     store: Store, location: str, known_version: int, last_version: int
 ) -> Iterator[AttachedVersion]:
-    """Yield the effect of each version after `known_version`, up to `last_version`."""
+    """Yield each attached version after `known_version`, up to `last_version`, with its effect."""
     present_versions = set(list_attached_versions(store, location))
     for version in range(known_version + 1, last_version + 1):
         if version in present_versions:
@@ -80,7 +80,10 @@ def _read_attached_version(store: Store, location: str, version: int) -> Attache
 
 
 def _classify_unnamed_operation(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an operation that Lance does not expose; if nothing changed, the operation reserved fragment ids."""
+    """Classify an operation that Lance does not expose.
+
+    If nothing changed, the operation only reserved fragment ids.
+    """
     previous_table, current_table = (
         Table(location, store.open_dataset(location, table_version)) for table_version in (version - 1, version)
     )
@@ -99,7 +102,7 @@ def _fragment_fingerprints(table: Table) -> list[Any]:
 
 
 def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVersion:
-    """Classify an unreadable operation; if the rows are unchanged, the operation was a compaction."""
+    """Classify an operation that cannot be decoded. If the rows are unchanged, the operation was a compaction."""
     try:
         previous_rows, current_rows = (
             read_head_rows(store, location, table_version) for table_version in (version - 1, version)
@@ -113,11 +116,11 @@ def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVers
 
 
 def open_head_table(store: Store, location: str, version: int) -> Table:
-    """Open a table at the version that external tools see."""
+    """Open a table at an attached version, as external tools see it."""
     return Table(location, store.open_dataset(location, version))
 
 
 def read_head_rows(store: Store, location: str, version: int) -> pa.Table:
-    """Return all rows of an attached version that external tools see, with blobs as bytes."""
+    """Return all rows of an attached version, with blobs as bytes."""
     table = open_head_table(store, location, version)
     return read_rows(table, table.schema.names)

@@ -1,9 +1,9 @@
-"""Tail compaction, which is maintenance that a small write performs on its table, including the indexes.
+"""Tail compaction: maintenance of a table and its indexes that accompanies small writes.
 
-This module decides when tail compaction is due. Single-row inserts create fragments of one row. Four
-such fragments are merged into one, together with preceding fragments that are not much larger. A
-table of any age therefore has few fragments, and each row is moved about fifteen times. A write
-never depends on this maintenance, and work that is too large for a write is left to `optimize`.
+This module decides when tail compaction is due. Single-row inserts create fragments of one row. As soon as there are
+four such fragments, they are merged into one, together with preceding fragments that are not much larger. Therefore,
+even an old table has few fragments, and each row is moved only about fifteen times. A write never depends on this
+maintenance, and work that is too large for a write is left to `optimize`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ MAX_SIZE_RATIO = 8  # a preceding fragment joins if it has at most this many tim
 MAX_FRAGMENT_ROWS = 1 << 16  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is not compacted
 MAX_FRAGMENT_BYTES = 16 << 20
 MIN_INDEXED_ROWS = 512  # minimum number of rows of a fragment worth indexing
-# The number of trailing fragments in which later writes look for compacted rows without an index.
+# The number of trailing fragments that a write checks for compacted rows that are not indexed yet.
 _RECENT_FRAGMENTS = 4
 
 
@@ -33,11 +33,10 @@ def with_tail_maintenance(
     index_kinds: Mapping[str, str],
     are_files_intact: Callable[[Iterable[str]], bool],
 ) -> StagedChange:
-    """Return the change, preceded by maintenance of its table if maintenance is due.
+    """Return the change, preceded by maintenance of its table if any is due.
 
-    `index_kinds` maps each column that has or needs an index to the kind of that index.
-    `are_files_intact` compares files with their checksums: damaged files are not rewritten, so
-    `check` can still detect them.
+    `index_kinds` maps each column that has or needs an index to the kind of that index. `are_files_intact` compares
+    files with their checksums. Damaged files are not rewritten, so that `check` can still detect them.
     """
     touched_ids = {fingerprint.fragment_id for fingerprint in staged.touched_fragments}
     untouched_fragments = [
@@ -83,10 +82,11 @@ def _index_tail(
 
 
 def due_fragment_count(row_counts: Sequence[int]) -> int:
-    """Return the number of trailing fragments to merge into one, given their row counts, or 0 for none.
+    """Return how many trailing fragments to merge into one, or 0 for none, given the row counts of all fragments.
 
-    At least four fragments are compacted, and none of them is larger than the others combined. All preceding fragments
-    with at most `MAX_SIZE_RATIO` times the number of rows so far are added, up to twice `MAX_FRAGMENT_ROWS`.
+    At least `MIN_FRAGMENTS` fragments are merged, starting from the newest, of which none may be larger than the others
+    combined. Preceding fragments are added as long as each has at most `MAX_SIZE_RATIO` times as many rows as those
+    already chosen, and the total does not exceed twice `MAX_FRAGMENT_ROWS`.
 
     >>> due_fragment_count([1] * 3), due_fragment_count([1] * 4), due_fragment_count([8, 1, 1, 1])
     (0, 4, 0)

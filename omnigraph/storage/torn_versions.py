@@ -36,13 +36,13 @@ class TornVersionError(StorageError):
 
 
 def find_torn_version(store: Store, location: str) -> int | None:
-    """Return the newest version of a cell if it is torn, or None if it is not torn or this is unknown."""
+    """Return the newest version of a cell if it is certainly torn, otherwise None."""
     torn_versions = find_torn_versions(store, location)
     return torn_versions[0] if torn_versions else None
 
 
 def find_torn_versions(store: Store, location: str) -> list[int]:
-    """Return the torn versions above the newest readable version, newest first, or none if this is unknown."""
+    """Return the torn versions above the newest readable version, newest first. Uncertain cases are not included."""
     versions = sorted(_list_versions(store, location), reverse=True)
     unreadable_versions = list(
         takewhile(lambda unreadable_version: not _can_open(store, location, unreadable_version), versions)
@@ -71,10 +71,10 @@ def find_torn_versions(store: Store, location: str) -> list[int]:
 
 
 def looks_torn(file_bytes: bytes) -> bool:
-    """Return whether a file appears never to have been completely written.
+    """Return whether a file appears to have been written only in part.
 
-    After a power loss, a file may be too short or contain blocks that were never written. A complete file that
-    cannot be read was damaged later, after it may have been acknowledged, and must never be set aside.
+    After a power loss, a file may be too short or contain blocks that were never written. A complete file that cannot
+    be read was damaged later, possibly after its version was acknowledged, so it must never be set aside.
 
     >>> looks_torn(b""), looks_torn(b"x" * 90 + b"LANC"), looks_torn(bytes(1024) + b"LANC")
     (True, False, True)
@@ -87,10 +87,10 @@ def looks_torn(file_bytes: bytes) -> bool:
 
 
 def set_aside_version(store: Store, location: str, version: int, record_event: Callable[[str], object]) -> str | None:
-    """Rename a torn version to set it aside; return its new name, or None if it is no longer torn.
+    """Set a torn version aside by renaming its file. Return the new name, or None if the version is no longer torn.
 
-    `record_event` receives the id of this event before the file is moved; the id stays the same if
-    the move is retried.
+    Before the file is moved, `record_event` is called with the id of this event, which stays the same if the move is
+    retried.
     """
     version_path = _version_path(store, location, version)
     with as_storage_errors("unknown"), _directory_lock(version_path.parent):
@@ -114,7 +114,7 @@ def _list_versions(store: Store, location: str) -> list[int]:
 
 
 def _are_files_readable(store: Store, location: str, versions: Iterable[int]) -> bool:
-    """Return whether the files can be opened for reading; a file without read permission is not torn."""
+    """Return whether the version files can be read. A file without read permission does not count as torn."""
     try:
         for version in versions:
             _version_path(store, location, version).read_bytes()
@@ -146,7 +146,7 @@ def _move_file(store: Store, version_path: Path, aside_name: str) -> None:
 
 @contextmanager
 def _directory_lock(directory: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a directory; the lock is released when the process ends."""
+    """Hold an exclusive lock on a directory while the block runs. The lock is also released if the process dies."""
     directory_handle = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(directory_handle, fcntl.LOCK_EX)

@@ -1,7 +1,7 @@
 """Copy objects unchanged from one root to another, between any two kinds of store.
 
-This module owns the number of concurrent copies and the list of files in a table version. An object
-that no longer exists is reported but is not an error; the caller decides whether it is needed.
+This module also determines the files of a table version. If an object no longer exists, this is reported but is not an
+error. The caller decides whether the object is needed.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,9 +27,9 @@ def transfer(
     on_copied: CopiedCallback,
     checksums: FileChecksums | None = None,
 ) -> bool:
-    """Copy objects by name, calling `on_copied` with each name; return False if any object did not exist.
+    """Copy objects by name, calling `on_copied` with each copied name. Return False if any object did not exist.
 
-    Raises `DamagedError` if an object does not match its checksum; that object is not copied.
+    Raises `DamagedError` if an object does not match its checksum. A damaged object is not copied.
     """
     copy_object = partial(_copy_object, source, target, on_copied, checksums or {})
     if source.root.is_local and target.root.is_local:
@@ -39,7 +39,7 @@ def transfer(
 
 
 class _VanishedError(Exception):
-    """Raised if the object no longer exists."""
+    """Raised if the object to copy no longer exists."""
 
 
 def _copy_object(
@@ -55,7 +55,7 @@ def _copy_object(
 
 
 def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileChecksum | None) -> None:
-    # Open the object here, not earlier, because a write that never starts must not leave a file open.
+    # Open the object here and not earlier, because a write that never starts must not leave a file open.
     blocks = source.objects.backend.read_blocks(object_name)
     if blocks is None:
         raise _VanishedError
@@ -66,7 +66,7 @@ def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileC
 class VersionFiles:
     """The files of a version: data files, deletion files and index directories.
 
-    Blob files are stored next to their data file, and no version references them.
+    Blob files are not included, because versions do not reference them; they are stored next to their data file.
     """
 
     data_files: tuple[str, ...]
@@ -80,7 +80,7 @@ class VersionFiles:
 
 
 def find_missing_files(store: Store, location: str, version: int) -> list[str]:
-    """Return the files of a version that are missing from a listing, or only its version file if that is missing."""
+    """Return the files of a version that do not exist, or only its version file if that file does not exist."""
     listed_names = {listed_object.name for listed_object in store.objects.list(location)}
     if listed_names.isdisjoint(version_file_names(location, version)):
         return [f"{location}/_versions/d{version}.manifest"]

@@ -1,7 +1,7 @@
 """Compare stored values for equality, byte for byte and column by column, never as strings.
 
-Null equals only null, NaN equals a NaN with the same bits, and the two zeros differ. Lists and
-vectors are equal if their elements are equal. No Python code runs for individual rows.
+Null equals only null, NaN equals only a NaN with the same bits, and 0.0 and -0.0 differ. Lists and vectors are equal if
+their elements are equal. No Python code runs for individual rows.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _BIT_TYPES = {"halffloat": pa.int16(), "float": pa.int32(), "double": pa.int64()
 
 
 def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
-    """Return a mask of the rows in two aligned tables that are equal in every column of the first table.
+    """Return a mask of the rows that are equal in every column of the first table. The rows must be in the same order.
 
     >>> same_rows(pa.table({"x": [0.0, None]}), pa.table({"x": [-0.0, None]})).tolist()
     [False, True]
@@ -27,7 +27,7 @@ def same_rows(left_rows: pa.Table, right_rows: pa.Table) -> EqualityMask:
 
 
 def same_values(left_values: pa.Array | pa.ChunkedArray, right_values: pa.Array | pa.ChunkedArray) -> EqualityMask:
-    """Return a mask of the positions at which two columns of equal length have equal values."""
+    """Return a mask of the positions at which two columns have equal values. The columns must have the same length."""
     return _compare_arrays(_single_array(left_values), _single_array(right_values))
 
 

@@ -1,8 +1,8 @@
 """Vector indexes: determine whether an index can be built, and find the rows near a query vector.
 
-An index compares in single precision and omits vectors outside its range, so it is built only over
-fragments whose vectors all fit. A search returns candidates with approximate distances, whose error
-is bounded by `distance_error_bound`. Callers compute the exact distances.
+An index computes in single precision and omits vectors outside a certain range, so it is built only over fragments
+whose vectors are all within that range. A search returns candidates with approximate distances. `distance_error_bound`
+returns a bound on the error of these distances. Callers compute the exact distances.
 """
 
 import math
@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 KINDS_BY_METRIC = {"cosine": "IVF_COSINE", "l2": "IVF_L2", "dot": "IVF_DOT"}
 METRICS_BY_KIND = {kind: metric for metric, kind in KINDS_BY_METRIC.items()}
 _ROUNDING_UNIT = 2.0**-24  # half the distance from 1 to the next number in single precision
-# The range of vector lengths that can be squared and used as divisors in single precision. The error of a dot product
-# grows with the length.
+# The range of vector lengths that can be squared and used as divisors in single precision. For dot products, the limit
+# is lower, because the error grows with the length.
 _MIN_LENGTH, _MAX_LENGTH = 1e-10, 1e10
 _MAX_DOT_LENGTH = 2.0
 _PARTITION_BYTES = 32 << 20  # bytes read at once by a search
@@ -34,7 +34,7 @@ NOT_INDEXABLE = "the magnitude of some vectors is too large or too small to inde
 
 @dataclass(frozen=True, slots=True)
 class IndexableVectors:
-    """The number of vectors that an index can contain, and their fragments."""
+    """The fragments that an index can cover, and the number of vectors in them."""
 
     vector_count: int
     fragment_ids: tuple[int, ...]
@@ -46,7 +46,7 @@ def is_vector_kind(kind: str) -> bool:
 
 
 def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> bool | None:
-    """Return whether the first fragment with vectors can be indexed, or None if no fragment has vectors."""
+    """Return whether the first of these fragments that has vectors can be indexed, or None if none has vectors."""
     for fragment_id in fragment_ids:
         indexable = find_indexable(table, column, index_kind, [fragment_id])
         if indexable.vector_count or not indexable.fragment_ids:
@@ -55,7 +55,7 @@ def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids:
 
 
 def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> IndexableVectors:
-    """Read the vectors of fragments and return the fragments that an index of this kind can cover."""
+    """Read the vectors of fragments, and return which of the fragments an index of this kind can cover."""
     vector_count, indexable_ids = 0, list[int]()
     for fragment_id in fragment_ids:
         batch_lengths = [_vector_lengths(batch, column) for batch in vector_batches(table, column, [fragment_id])]
@@ -67,7 +67,7 @@ def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Seq
 
 
 def partition_count(vector_count: int, dimensions: int) -> int:
-    """Return the number of partitions in an index; a search visits all partitions, one after another."""
+    """Return the number of partitions for an index. A search visits all partitions, one after another."""
     needed_partitions = math.ceil(vector_count * dimensions * 4 / _PARTITION_BYTES)
     return max(1, min(needed_partitions, vector_count, _MAX_PARTITIONS))
 
@@ -93,9 +93,10 @@ def batch_row_ids(batch: pa.RecordBatch) -> RowIdArray:
 def nearest_candidates(
     table: Table, column: str, metric: str, query_vector: Floats, max_candidates: int
 ) -> tuple[RowIdArray, Floats] | None:
-    """Return the row ids nearest to a vector according to the index, and their distances, in order.
+    """Return the row ids nearest to a query vector according to the index, and their distances, nearest first.
 
-    The result is None if the index cannot be read. Distances are approximate and have the same scale as in the engine.
+    The result is None if the index cannot be read. The distances are approximate and have the same scale as in the
+    query engine.
     """
     scanner = table.dataset.scanner(
         columns=["_distance"],
@@ -119,7 +120,7 @@ def nearest_candidates(
 
 
 def distance_error_bound(metric: str, dimensions: int, query_vector: Floats, distance: float) -> float:
-    """Return an upper bound on the error of an approximate distance of this size."""
+    """Return an upper bound on the error of an approximate distance."""
     relative_error = 8 * (dimensions + 16) * _ROUNDING_UNIT
     if metric == "cosine":
         return relative_error
@@ -137,7 +138,7 @@ def is_searchable(metric: str, query_vector: Floats) -> bool:
 
 
 def reliable_distance_limit(metric: str) -> float:
-    """Return the distance from which an index may omit rows, because it contains no zero-length vectors."""
+    """Return the distance from which an index may miss rows, because an index contains no zero vectors."""
     return 1.0 - 1e-3 if metric == "cosine" else math.inf
 
 
@@ -154,7 +155,10 @@ def _vector_lengths(batch: pa.RecordBatch, column: str) -> Floats:
 
 
 def _are_indexable(vector_lengths: Floats, metric: str) -> bool:
-    """Return whether an index can contain all vectors; NaN fails every comparison, so it does not fit."""
+    """Return whether an index can contain all vectors.
+
+    NaN fails every comparison, so a vector with NaN cannot be indexed.
+    """
     max_length = _MAX_DOT_LENGTH if metric == "dot" else _MAX_LENGTH
     min_length = _MIN_LENGTH if metric == "cosine" else 0.0
     return bool((((vector_lengths >= min_length) & (vector_lengths <= max_length)) | (vector_lengths == 0.0)).all())

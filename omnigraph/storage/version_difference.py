@@ -22,7 +22,7 @@ from .value_equality import same_rows
 
 @dataclass(frozen=True, slots=True)
 class FragmentPair:
-    """A fragment whose data files are in both versions, but with different deletions."""
+    """A fragment that has the same data files in both versions, but different deletions."""
 
     old_fragment: Any
     new_fragment: Any
@@ -32,7 +32,7 @@ class FragmentPair:
 class FragmentDifference:
     """The fragments in which two versions of a table differ.
 
-    `removed` and `added` are fragments that only one version has; `redeleted` contains pairs of
+    `removed` and `added` are fragments that only the old or only the new version has. `redeleted` contains pairs of
     fragments with the same data files but different deletions.
     """
 
@@ -44,12 +44,12 @@ class FragmentDifference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether both versions have the same files with the same rows deleted."""
+        """Whether both versions have the same data files and the same deletions."""
         return not (self.removed or self.added or self.redeleted)
 
     @property
     def max_rows_read(self) -> int:
-        """The maximum number of rows to read, not counting the row ids of redeleted fragments."""
+        """An upper bound on the number of rows to read, not counting the row ids of redeleted fragments."""
         fragment_rows = sum(fragment.physical_rows for fragment in (*self.removed, *self.added))
         deletion_total = sum(
             _deletion_count(pair.old_fragment) + _deletion_count(pair.new_fragment) for pair in self.redeleted
@@ -76,9 +76,9 @@ def compare_versions(old_table: Table, new_table: Table) -> FragmentDifference:
 
 
 def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    """Return the rows (with `_rowid`) that only one version has, as (old rows, new rows).
+    """Return the rows that differ between the versions, as (old rows, new rows), with `_rowid`.
 
-    A row whose value changed in one of the columns is in both results.
+    If a row exists in both versions but differs in one of the columns, both results contain it.
     """
     try:
         old_parts, new_parts = [], []
@@ -95,7 +95,7 @@ def read_changes(difference: FragmentDifference, columns: Sequence[str]) -> tupl
 
 
 def _fragments_by_content(table: Table) -> dict[tuple[str, str], Any]:
-    """Return fragments keyed by content: (data files and row ids, deletions).
+    """Return fragments keyed by their content, which is a pair: data files with row ids, and deletions.
 
     The metadata objects are read directly, because converting them to JSON takes ten times as long.
     """

@@ -1,7 +1,7 @@
-"""Sync files just written to a local disk and compute their checksums, in one pass.
+"""Sync files that were just written to a local disk, and compute their checksums in the same pass.
 
-The blob files of a data file, which are in a directory named after it, are included. Strings are
-used instead of path objects, because even a small write has to wait for this code.
+Blob files, which are in a directory named after their data file, are included. Strings are used instead of path
+objects, because they are faster and even a small write has to wait for this code.
 """
 
 import os
@@ -21,11 +21,11 @@ def checksum_and_sync(
     known_checksums: Mapping[str, FileChecksum] | None,
     synced_directories: set[Path] | None,
 ) -> dict[str, FileChecksum]:
-    """Return the checksums of files, computing those that are unknown; sync the files if requested.
+    """Return the checksums of files, computing those that are unknown, and sync the files if requested.
 
-    If `known_checksums` is None, no checksums are computed. `synced_directories` are directories
-    whose names have already been synced; if it is None, nothing is synced. A file that a cleanup
-    removed gets no checksum; if the file had to be synced, `FileNotFoundError` is raised instead.
+    If `known_checksums` is None, no checksums are computed. `synced_directories` are directories whose names have
+    already been synced. If `synced_directories` is None, nothing is synced. A file that no longer exists gets no
+    checksum. If a missing file should be synced, `FileNotFoundError` is raised instead.
     """
     checksums = dict(known_checksums or {})
     directories: set[str] = set()

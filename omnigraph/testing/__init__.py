@@ -20,7 +20,7 @@ from omnigraph.api.opening import init
 def graph(schema: str | PathLike[str], data: Any = None, *, actor: str | None = None) -> Iterator[Graph]:
     """Create a graph that exists for the duration of the `with` block.
 
-    `data` is any input that `Graph.load` accepts, such as NDJSON text, a path, records, or tables by type.
+    `data` can be any input that `Graph.load` accepts, such as NDJSON text, a path, records, or tables by type.
 
     >>> with graph("node Person { name: String @key }", {"Person": [{"name": "Ada"}]}) as people:
     ...     people.nodes("Person").ids()
@@ -37,7 +37,7 @@ def graph(schema: str | PathLike[str], data: Any = None, *, actor: str | None = 
 
 
 def _encode_inline_data(data: Any) -> Any:
-    """Encode a string to bytes if it is NDJSON text; any other string is a path."""
+    """Encode a string to bytes if it is NDJSON text. Any other string is a path and is returned unchanged."""
     return data.encode() if isinstance(data, str) and data.lstrip().startswith("{") else data
 
 

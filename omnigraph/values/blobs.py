@@ -1,6 +1,6 @@
-"""The input forms of a blob: base64 text, the URI of an external object, or a file.
+"""The forms in which a blob can be given: base64 text, the URI of an external object, or a file.
 
-This module never reads a file or an object and never decides whether a URI is allowed.
+This module does not read files or objects, and does not decide whether a URI is allowed.
 """
 
 import os
@@ -26,7 +26,7 @@ class BlobSource:
 
 
 def blob_source(value: object) -> BlobSource | None:
-    """Return the source of a blob that is a path or a binary file; None for any other value.
+    """Return the blob source for a path or a binary file, or None for any other value.
 
     >>> from pathlib import Path
     >>> blob_source(Path("cover.png")), blob_source("cover.png")
@@ -53,7 +53,7 @@ def parse_blob(blob_text: str) -> bytes | BlobUri | None:
         decoded_bytes = a2b_base64(base64_digits, strict_mode=True)
     except (Error, ValueError):
         return None
-    # Unused bits of the last digit must be zero, so each value has exactly one spelling.
+    # Unused bits of the last digit must be zero, so that each value has exactly one spelling.
     trailing_count = len(decoded_bytes) % 3
     return (
         decoded_bytes

@@ -1,7 +1,7 @@
 """The canonical spelling of stored values, and the entity ids built from it.
 
-Ids of keyed entities are permanent, so the output of this module must never change. The input is
-always a stored value that has already been narrowed, truncated and coerced.
+Ids of keyed entities are permanent, so the output of this module must never change. The input must be a stored value,
+which has already been narrowed, truncated and coerced.
 """
 
 import math
@@ -51,7 +51,7 @@ def spell_float(value: float, *, single: bool = False) -> str:
 
 
 def narrow_to_f32(value: float) -> float | None:
-    """Return the nearest 32-bit float, or None if it is not finite.
+    """Return the nearest 32-bit float, or None if that float is not finite.
 
     >>> narrow_to_f32(0.1), narrow_to_f32(1e39)
     (0.10000000149011612, None)
@@ -80,8 +80,8 @@ def _shortest_f32_decimal(value: float) -> str:
         raise InputError(reason=f"{value} does not fit F32")
     for fraction_digits in range(_F32_DIGITS):
         nearest_decimal = f"{target_value:.{fraction_digits}e}"
-        # Floats above a power of two are spaced more widely than floats below it. The nearest decimal
-        # may therefore round down, while the next decimal up, although farther away, parses correctly.
+        # Floats above a power of two are farther apart than floats below it. Therefore, the nearest decimal may parse
+        # to the float below, whereas the next decimal up, although farther away, parses correctly.
         for candidate in (nearest_decimal, _increment_last_digit(nearest_decimal)):
             if narrow_to_f32(float(candidate)) == target_value:
                 return candidate

@@ -1,7 +1,7 @@
-"""Provide ids, the time and random values; no other module reads the clock or a random source.
+"""Provide ids, the time and random values. No other module reads the clock or a random source.
 
-Tests make all three repeatable with `deterministic_ids`. Ids sort by time, but time is never used
-to decide which of two events came first, because clocks can be wrong.
+Tests make all three repeatable with `deterministic_ids`. Ids sort by time, but they are never used to decide which of
+two events came first, because clocks can be wrong.
 """
 
 import os
@@ -26,7 +26,7 @@ _MAX_ULID_MILLIS = (1 << 48) - 1  # the latest time that the 48 bits of a ULID c
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock for tests, which moves only when it is advanced.
+    """A clock for tests that moves only when it is advanced.
 
     >>> clock = ManualClock(datetime(2024, 1, 1, tzinfo=UTC))
     >>> clock.advance(seconds=2)
@@ -38,15 +38,15 @@ class ManualClock:
     elapsed: timedelta = timedelta(0)
 
     def advance(self, **duration: float) -> None:
-        """Move the clock forward; the arguments are the same as for `timedelta`."""
+        """Move the clock forward. The arguments are the same as for `timedelta`."""
         self.elapsed += timedelta(**duration)
 
     def micros(self) -> int:
-        """Return the microseconds since 1970 in UTC."""
+        """Return the clock's time as microseconds since 1970 in UTC."""
         return (self.start + self.elapsed - _EPOCH) // timedelta(microseconds=1)
 
     def monotonic(self) -> float:
-        """Return the seconds since the clock was created."""
+        """Return the seconds by which the clock has been advanced."""
         return self.elapsed.total_seconds()
 
 
@@ -61,7 +61,7 @@ class _IdSource:
     last_ulid: tuple[int, int] = (-1, 0)
 
     def next_ulid(self, count: int = 1) -> int:
-        """Reserve `count` consecutive ULIDs that are greater than all earlier ones; return the first as an integer."""
+        """Reserve `count` consecutive ULIDs above all earlier ones, and return the first as an integer."""
         with self.lock:
             millis, random_part = self.last_ulid
             current_millis = max(self.micros() // 1000, 0)
@@ -84,8 +84,8 @@ _active_source = _system_source()
 
 
 def _reset_after_fork() -> None:
-    # Without this reset, a parent and child process would continue from the same ULID. The lock is also replaced,
-    # because it may be held by a thread that does not exist in the child.
+    # Without this reset, a parent process and its forked child would continue from the same ULID. The lock is replaced
+    # as well, because it may be held by a thread that does not exist in the child.
     global _active_source  # noqa: PLW0603
     _active_source = _IdSource(_active_source.micros, _active_source.monotonic, _active_source.random)
 
@@ -95,7 +95,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_ulid() -> str:
-    """Return a new ULID, a string of 26 characters that sorts by time and strictly increases within a process.
+    """Return a new ULID, which sorts by time and is always greater than the previous ULID of this process.
 
     >>> first, second = new_ulid(), new_ulid()
     >>> is_ulid(first) and first < second
@@ -106,7 +106,7 @@ def new_ulid() -> str:
 
 
 def reserve_ulids(count: int) -> int:
-    """Reserve `count` consecutive ULIDs for the caller; return the first as an integer."""
+    """Reserve `count` consecutive ULIDs for the caller, and return the first as an integer."""
     return _active_source.next_ulid(count)
 
 
@@ -120,7 +120,7 @@ def is_ulid(text: str) -> bool:
 
 
 def check_ulid(ulid: str) -> str:
-    """Return the string if it is a ULID; otherwise raise `InputError`."""
+    """Return the string if it is a ULID; otherwise, raise `InputError`."""
     if not is_ulid(ulid):
         raise InputError(reason=f"'{ulid[:40]}' is not a ULID (26 characters 0-9 A-Z without ILOU)")
     return ulid
@@ -147,25 +147,25 @@ def now() -> datetime:
 
 
 def system_clock_nanos() -> int:
-    """Return the time of this machine's clock in nanoseconds, even if a test has replaced the clock.
+    """Return the time of this machine's clock in nanoseconds, even if a test has replaced the clock of this module.
 
-    Use this time only for comparisons with timestamps of the local file system, which uses the same clock.
+    Use this time only for comparison with timestamps of the local file system, which uses the same clock.
     """
     return time.time_ns()
 
 
 def now_millis() -> int:
-    """Return the milliseconds since 1970 in UTC."""
+    """Return the current time as milliseconds since 1970 in UTC."""
     return now_micros() // 1000
 
 
 def now_micros() -> int:
-    """Return the microseconds since 1970 in UTC."""
+    """Return the current time as microseconds since 1970 in UTC."""
     return _active_source.micros()
 
 
 def monotonic() -> float:
-    """Return the seconds of a clock that never moves backwards; only differences are meaningful."""
+    """Return the time, in seconds, of a clock that never moves backwards. Only differences are meaningful."""
     return _active_source.monotonic()
 
 
@@ -180,7 +180,7 @@ def new_nonce() -> str:
 
 
 def random_fraction() -> float:
-    """Return a random number in [0, 1) for jitter; do not use it for secrets.
+    """Return a random number in [0, 1) for jitter. Do not use it for secrets.
 
     >>> 0 <= random_fraction() < 1
     True
@@ -192,7 +192,7 @@ def random_fraction() -> float:
 def deterministic_ids(clock: datetime | ManualClock | None = None, seed: int | None = None) -> Iterator[ManualClock]:
     """Make ids, time and randomness repeatable in all threads until the block ends.
 
-    If no clock is given, time stands still at 1970; if no seed is given, the seed is 0.
+    If no clock is given, the time is fixed at the start of 1970. If no seed is given, the seed is 0.
 
     >>> with deterministic_ids(datetime(2024, 1, 1, tzinfo=UTC), seed=7) as clock:
     ...     clock.advance(minutes=1)

@@ -1,7 +1,7 @@
 """The three entry points that convert input values to stored values.
 
-The entry points handle query parameters, load records and mutation assignments. Each entry point
-raises an error that identifies the source of the value.
+There is one entry point each for query parameters, load records and mutation assignments. Each entry point raises an
+error that identifies the source of the value.
 """
 
 from typing import Any, Literal
@@ -34,9 +34,8 @@ def coerce_parameter(
 ) -> Any:
     """Return the stored value of a query parameter, or raise `ParameterError`.
 
-    Integers may be given as decimal strings. In `javascript` mode, integers beyond 2^53 - 1 are
-    accepted only as strings, because the client would otherwise have rounded them already; `python` mode
-    accepts every U64.
+    Integers may be given as decimal strings. In `javascript` mode, integers beyond 2^53 - 1 are accepted only as
+    strings, because a JavaScript client may already have rounded them. `python` mode accepts every U64.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_parameter(PropertyType(ScalarType.I64), "12", parameter_name="n")
@@ -53,7 +52,7 @@ def coerce_loaded(
 ) -> Any:
     """Return the stored value of a property in a load record, or raise `PropertyValueError`.
 
-    Pass None if the record does not have the member.
+    Pass None if the record does not contain the property.
 
     >>> from omnigraph.values import ScalarType
     >>> coerce_loaded(PropertyType(ScalarType.DATE), 19723, type_name="Slot", property_name="day")
@@ -67,7 +66,7 @@ def coerce_loaded(
 def coerce_assigned(property_type: PropertyType, value: Any, *, type_name: str, property_name: str) -> Any:
     """Return the stored value of a property that a mutation assigns, or raise `PropertyValueError`.
 
-    Both literals and stored parameter values are accepted. Numbers convert between integer and float when the
+    Both literals and stored parameter values are accepted. Numbers are converted between integer and float if the
     conversion is exact.
 
     >>> from omnigraph.values import ScalarType

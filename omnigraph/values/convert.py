@@ -44,7 +44,7 @@ RANGES: dict[ScalarType, tuple[int, int]] = {
 
 @record
 class InputRules:
-    """The input forms that an entry point accepts in addition to the plain form of a type."""
+    """The input forms that an entry point accepts in addition to a type's plain form."""
 
     integer_text: bool = False  # "12" for an integer
     integral_float: bool = False  # 3.0 for an integer
@@ -61,7 +61,7 @@ ASSIGNMENT_RULES = InputRules(integral_float=True, epoch_number=True)
 
 
 class ConversionMismatch(Exception):  # noqa: N818 - never leaves this package
-    """Raised if a value does not fit its type. The exception contains the expected and the actual value."""
+    """Raised if a value does not fit its type. The exception states what was expected and what was found."""
 
     def __init__(self, expected: str, actual: str) -> None:
         super().__init__(expected, actual)
@@ -74,7 +74,7 @@ Converter = Callable[[Any], Any]
 
 @lru_cache(maxsize=1024)
 def converter_for(property_type: PropertyType, rules: InputRules) -> Converter:
-    """Return a function that converts input to the stored value or raises `ConversionMismatch`.
+    """Return a function that converts input values to stored values, or raises `ConversionMismatch`.
 
     >>> converter_for(PropertyType(ScalarType.DATE), LOAD_RULES)("1970-01-02")
     1
@@ -119,7 +119,7 @@ def _convert_element(type_text: str, convert_scalar: Converter, position: int, i
 
 
 def _unwrap_value(value: Any) -> Any:
-    """Unwrap Enum, NumPy and Arrow values by duck typing, without importing the libraries."""
+    """Unwrap Enum, NumPy and Arrow values, using duck typing to avoid importing the libraries."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (str, int, float, list, tuple, memoryview)):

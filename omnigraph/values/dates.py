@@ -1,7 +1,7 @@
 """Convert calendar dates and instants between strings and stored numbers.
 
-A Date is stored as days and a DateTime as milliseconds since 1970-01-01 in UTC; both support the
-years 0001 to 9999. Time zones are never guessed: an instant without an offset is refused.
+A Date is stored as days, and a DateTime as milliseconds, since 1970-01-01 in UTC. Both types support the years 0001 to
+9999. Time zones are never guessed: an instant without an offset is refused.
 """
 
 import re
@@ -24,7 +24,7 @@ _INSTANT_PATTERN = re.compile(
 
 
 def parse_date(date_text: str) -> int | None:
-    """Return the day that a string denotes, or None if it is invalid; a full timestamp yields its day in UTC.
+    """Return the day that a string denotes, or None if it is invalid. A full timestamp yields its day in UTC.
 
     >>> parse_date("2000-03-01"), parse_date("1970-01-01T23:00:00-02:00"), parse_date("soon")
     (11017, 1, None)
@@ -34,7 +34,7 @@ def parse_date(date_text: str) -> int | None:
 
 
 def parse_datetime(datetime_text: str) -> int | None:
-    """Return the instant that an RFC 3339 string denotes, or None if it is invalid; a plain date means midnight UTC.
+    """Return the instant that an RFC 3339 string denotes, or None if it is invalid. A plain date means midnight UTC.
 
     Digits beyond the millisecond are truncated.
 
@@ -71,13 +71,16 @@ def format_datetime(epoch_millis: int) -> str:
 
 
 def date_to_days(date_value: date) -> int | None:
-    """Return the stored form of a date or of a datetime's UTC day; return None for a datetime without a time zone."""
+    """Return the stored form of a date, or of the UTC day of a datetime.
+
+    Return None for a datetime without a time zone.
+    """
     epoch_millis = date_to_millis(date_value)
     return None if epoch_millis is None else epoch_millis // _DAY_MILLIS
 
 
 def date_to_millis(date_value: date) -> int | None:
-    """Return the stored form of a datetime or date; return None if it has no time zone or is out of range.
+    """Return the stored form of a datetime or date, or None for a datetime that has no time zone or is out of range.
 
     >>> date_to_millis(date(1970, 1, 2)), date_to_millis(datetime(1970, 1, 1))
     (86400000, None)
@@ -87,7 +90,7 @@ def date_to_millis(date_value: date) -> int | None:
     utc_offset = date_value.utcoffset()
     if utc_offset is None:
         return None
-    # Subtract without time zones, because converting to UTC would overflow on the first and last supported day.
+    # Subtract without time zones, because converting to UTC could overflow on the first and last supported day.
     since_epoch = date_value.replace(tzinfo=None) - datetime(1970, 1, 1) - utc_offset
     return _check_range(since_epoch // timedelta(milliseconds=1))
 

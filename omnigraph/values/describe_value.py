@@ -1,6 +1,6 @@
 """Describe a value for an error message by its JSON kind and a short excerpt.
 
-The excerpt never contains secrets from URIs and is at most a few characters long.
+The excerpt is only a few characters long and never contains secrets from URIs.
 """
 
 from typing import Any

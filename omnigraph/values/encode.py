@@ -16,7 +16,7 @@ _MAX_SAFE_INTEGER = 2**53 - 1
 
 
 def encode_result(property_type: PropertyType, value: Any, *, integers_as_text: bool = False) -> Any:
-    """Return the JSON value for a query result; if `integers_as_text` is true, large integers become strings.
+    """Return the JSON value for a query result. If `integers_as_text` is true, large integers become strings.
 
     >>> encode_result(PropertyType(ScalarType.DATETIME), 0)
     '1970-01-01T00:00:00.000Z'
@@ -29,7 +29,7 @@ def encode_result(property_type: PropertyType, value: Any, *, integers_as_text: 
 
 
 def encode_export(property_type: PropertyType, value: Any) -> Any:
-    """Return the JSON value for an export; dates and instants stay numbers, and blobs become strings.
+    """Return the JSON value for an export. Dates and instants stay numbers, and blobs become strings.
 
     >>> encode_export(PropertyType(ScalarType.DATETIME), 0), encode_export(
     ...     PropertyType(ScalarType.BLOB), b"hi")

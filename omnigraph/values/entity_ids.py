@@ -9,7 +9,9 @@ from omnigraph.values.types import PropertyType
 
 
 def entity_id(key_types: Sequence[PropertyType], key_values: Sequence[object], key_names: Sequence[str] = ()) -> str:
-    """Return the id derived from key values, which are ordered by endpoint first and then by property id.
+    """Return the id that is derived from key values.
+
+    The values must be in key order: endpoints first, then by property id.
 
     >>> from omnigraph.values.types import ScalarType
     >>> text, number = PropertyType(ScalarType.STRING), PropertyType(ScalarType.I64)

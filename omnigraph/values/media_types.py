@@ -1,7 +1,7 @@
 """Guess the media type of content from its leading bytes.
 
-Only formats with an unambiguous signature are recognised; UTF-8 text without control characters is `text/plain`, and
-everything else is `application/octet-stream`. File names are never used.
+Only formats with an unambiguous signature are recognised. Otherwise, UTF-8 text without control characters is
+`text/plain`, and everything else is `application/octet-stream`. File names are never used.
 """
 
 LEADING_BYTES = 512  # the number of leading bytes that `guess_media_type` examines
@@ -33,7 +33,7 @@ _TEXT_CONTROLS = frozenset(b"\t\n\r\f")
 
 
 def guess_media_type(leading_bytes: bytes) -> str:
-    r"""Return the media type that the first bytes of some content suggest.
+    r"""Return the media type that the first bytes of the content suggest.
 
     >>> guess_media_type(b"%PDF-1.7"), guess_media_type("Grüße\n".encode()), guess_media_type(b"\x00\x01")
     ('application/pdf', 'text/plain', 'application/octet-stream')

@@ -1,8 +1,8 @@
 """Validate names for new branches, tags, streams and types.
 
-Every rule applies to every store, so a root can be moved between a disk and S3. A name is checked
-before anything is written. Existing names are never checked, so they can always be read, listed,
-renamed and deleted. This module does no I/O.
+The rules are the same for every store, so that a root can be moved between a disk and S3. A new name is checked before
+anything is written. Existing names are never checked, so branches and tags with any name can be read, listed, renamed
+and deleted. This module does no I/O.
 """
 
 import re
@@ -13,7 +13,7 @@ from omnigraph.errors import InputError
 from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.describe_value import describe
 
-# The maximum length of a stored name in bytes. File systems allow 255 bytes in a path segment; the difference leaves
+# The maximum length of a stored name in bytes. File systems allow 255 bytes in a path segment. The difference leaves
 # room for suffixes such as `.lance` or `.partial`, which exports and copying tools append.
 MAX_NAME_BYTES = 200
 ALLOWED_CHARACTERS = "use letters, digits, '.', '-', '_', and '/' between parts"
@@ -44,7 +44,7 @@ def quote_name(name: object) -> str:
 
 
 def shorten_name(name: str) -> str:
-    """Return a name like `quote_name`, but without quotes, for messages that show unquoted names."""
+    """Return a name in the same form as `quote_name`, but without quotes, for messages that show unquoted names."""
     visible_text = "".join(
         character if character.isprintable() else _escape_character(character)
         for character in name[:_MAX_SHOWN_CHARACTERS]
@@ -57,7 +57,7 @@ def _escape_character(character: str) -> str:
 
 
 def require_text(value: object, name_kind: str) -> str:
-    """Return the value if it is a string; otherwise raise `InputError`.
+    """Return the value if it is a string; otherwise, raise `InputError`.
 
     >>> require_text(b"x", "branch")
     Traceback (most recent call last):
@@ -70,7 +70,7 @@ def require_text(value: object, name_kind: str) -> str:
 
 
 def require_names(names: object, name_kind: str = "type") -> list[str]:
-    """Return the given names as a list; the argument may be a single string or several strings.
+    """Return the given names as a list. The argument may be a single string or several strings.
 
     >>> require_names("Person"), require_names(("Person", "City"))
     (['Person'], ['Person', 'City'])
@@ -84,7 +84,7 @@ def require_names(names: object, name_kind: str = "type") -> list[str]:
 
 
 def strip_name(name: object, name_kind: str = "branch") -> str:
-    """Return the name without surrounding whitespace; raise `InputError` if it is empty.
+    """Return the name without surrounding whitespace. Raise `InputError` if nothing remains.
 
     >>> strip_name("  review/a ")
     'review/a'
@@ -96,7 +96,7 @@ def strip_name(name: object, name_kind: str = "branch") -> str:
 
 
 def check_new_ref_name(name: object, name_kind: str = "branch") -> str:
-    """Return the name if a new branch or tag may have it; otherwise raise `InputError`.
+    """Return the name if it is allowed for a new branch or tag; otherwise, raise `InputError`.
 
     This function does not check whether the name is already in use.
     """
@@ -107,7 +107,7 @@ def check_new_ref_name(name: object, name_kind: str = "branch") -> str:
 
 
 def check_new_stream_name(name: object) -> str:
-    """Return the name if a new stream may have it (any printable text); otherwise raise `InputError`.
+    """Return the name if it is allowed for a new stream; otherwise, raise `InputError`.
 
     >>> check_new_stream_name("orders of 2026")
     'orders of 2026'
@@ -118,7 +118,7 @@ def check_new_stream_name(name: object) -> str:
 
 
 def find_length_fault(stored_name: str) -> str | None:
-    """Return a description of the problem with the length of a stored name, or None if there is none.
+    """Return a message if a name is too long to be stored, otherwise None.
 
     >>> find_length_fault("x" * 201)
     'it takes 201 bytes, but at most 200 are allowed'
@@ -139,7 +139,7 @@ def _raise_on_fault(checked_name: str, name_kind: str, fault: str | None) -> str
 
 
 def _find_character_fault(ref_name: str) -> str | None:
-    """Allow only ASCII, so no two names look alike and no store changes a name by normalizing Unicode."""
+    """Allow only ASCII, so that names do not look alike and no store changes a name by normalizing Unicode."""
     if _ALLOWED_PATTERN.fullmatch(ref_name) is None or "" in ref_name.split("/"):
         return ALLOWED_CHARACTERS
     fault = find_length_fault(ref_name.replace("/", "%2F"))

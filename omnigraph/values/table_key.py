@@ -1,4 +1,4 @@
-"""Table keys, which combine the kind and name of a type, such as `node:Person` or `edge:Knows`."""
+"""Table keys, such as `node:Person` or `edge:Knows`, which combine the kind and the name of a type."""
 
 from functools import lru_cache
 from typing import Literal
@@ -10,7 +10,7 @@ _PREFIX_LENGTH = len("node:")  # `edge:` has the same length, so a slice yields 
 class TableKey(str):
     """A table key, which is stored, ordered and compared as a string.
 
-    The constructor does not check its argument; `parse` does.
+    The constructor does not validate its argument, but `parse` does.
 
     >>> table_key = TableKey.of("node", "Person")
     >>> table_key, table_key.kind, table_key.type_name, table_key == "node:Person"
@@ -21,7 +21,7 @@ class TableKey(str):
 
     @staticmethod
     def of(kind: str, type_name: str) -> "TableKey":
-        """Return the key of a type's table; `kind` is `node` or `edge`."""
+        """Return the key of a type's table. `kind` must be `node` or `edge`."""
         return _cached_key(kind, type_name)
 
     @staticmethod
@@ -36,7 +36,7 @@ class TableKey(str):
 
     @staticmethod
     def parse(text: str) -> "TableKey":
-        """Parse a string as a key; raise `ValueError` if it does not consist of a kind and a type.
+        """Parse a string as a key. Raise `ValueError` if it does not consist of a kind and a type name.
 
         >>> TableKey.parse("Person")
         Traceback (most recent call last):
@@ -65,5 +65,5 @@ class TableKey(str):
 
 @lru_cache(maxsize=4096)
 def _cached_key(kind: str, type_name: str) -> TableKey:
-    # Queries build the same keys repeatedly; looking up a cached key is as fast as building an f-string.
+    # Queries build the same keys repeatedly, and looking up a cached key is as fast as building an f-string.
     return TableKey(f"{kind}:{type_name}")

@@ -1,6 +1,6 @@
-"""The scalar types of the schema language, and the type record of a property.
+"""The scalar types of the schema language, and the class for the type of a property.
 
-Two property types are equal when their records are equal. This module does not handle values.
+Property types are compared by value. This module does not handle values.
 """
 
 import enum
@@ -10,7 +10,7 @@ from omnigraph.records.frozen import record
 
 
 class ScalarType(enum.Enum):
-    """A scalar type; the enum value is its spelling in a schema file."""
+    """A scalar type. The enum value is its spelling in a schema file."""
 
     STRING = "String"
     BLOB = "Blob"
@@ -48,7 +48,7 @@ _INTEGER_TYPES = frozenset({ScalarType.I32, ScalarType.I64, ScalarType.U32, Scal
 class PropertyType:
     """The type of a property, parameter or column.
 
-    Enum values are sorted, so their order in a schema file does not matter.
+    Enum values are stored in sorted order, so their order in a schema file does not matter.
 
     >>> PropertyType(ScalarType.STRING, is_list=True, nullable=True).display()
     '[String]?'
@@ -86,7 +86,7 @@ class PropertyType:
         return self if nullable == self.nullable else replace(self, nullable=nullable)
 
     def element_type(self) -> "PropertyType":
-        """Return the element type of a list or vector, or a scalar type without `?`.
+        """Return the element type of a list or vector, or the scalar type itself, without `?`.
 
         >>> PropertyType(ScalarType.I32, is_list=True).element_type().display()
         'I32'

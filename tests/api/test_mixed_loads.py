@@ -126,7 +126,7 @@ def test_csv_options_are_checked(graph: Graph, folder: Path) -> None:
 
 
 def test_unmatched_pattern_is_named_as_a_pattern(graph: Graph, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no file matches the pattern"):
+    with pytest.raises(InputError, match="no files match the pattern"):
         graph.load(str(tmp_path / "no*.ndjson"), mode="append")
 
 

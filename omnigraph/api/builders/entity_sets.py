@@ -34,9 +34,9 @@ class QueryParameter:
 
 @dataclass(frozen=True, slots=True)
 class EntitySet(LazyResult):
-    """Base class of node and edge sets; it holds the clauses, parameters, columns and sort order so far.
+    """Base class of node and edge sets. It holds the clauses, parameters, columns and sort order collected so far.
 
-    `variable` is the query variable of the entities; `properties` are their properties, including
+    `variable` is the query variable that stands for the entities. `properties` are the entities' properties, including
     system fields.
     """
 
@@ -177,7 +177,7 @@ class EntitySet(LazyResult):
         return "\n".join([*query_lines, "}", ""])
 
     def _returned_columns(self) -> list[str]:
-        """Return the columns to select, which include the id and the sort keys after a traversal."""
+        """Return the columns to select. After a traversal, these include the id and the sort keys."""
         column_names = list(self.columns or self._readable_names())
         if self.hops:
             column_names = ["id", *column_names] + [sort_name for sort_name, _ in self.order]

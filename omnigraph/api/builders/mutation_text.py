@@ -1,7 +1,6 @@
 """Build the mutation text and the records for convenience writes (update, delete, connect).
 
-Values are never written into query text: they are passed as parameters with the type of their
-property.
+Values are never written into query text: each value is passed as a parameter that has the type of its property.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +27,7 @@ MutationText = tuple[str, dict[str, Any]]
 def build_update(
     catalog: Catalog, type_name: str, predicate: str, new_values: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> MutationText:
-    """Return the mutation that sets properties, together with its parameters."""
+    """Return a mutation that sets properties, and its parameters."""
     entity_type = resolve_type(catalog, type_name)
     property_types = {declared_property.name: declared_property.type for declared_property in entity_type.properties}
     if not new_values:
@@ -59,7 +58,7 @@ def _unassignable_property(entity_type: NodeType | EdgeType, property_name: str)
 
 
 def build_delete(catalog: Catalog, type_name: str, predicate: str, arguments: Mapping[str, Any]) -> MutationText:
-    """Return the mutation that deletes entities, together with its parameters."""
+    """Return a mutation that deletes entities, and its parameters."""
     entity_type = resolve_type(catalog, type_name)
     condition, parameter_types = _translate_condition(entity_type, predicate, arguments)
     header = _query_header("delete", parameter_types)
@@ -121,7 +120,7 @@ def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]
 
 
 def resolve_node_id(ir: SchemaIR, type_name: str, key: Any) -> str:
-    """Return a node's id from its key: a value, a tuple or mapping of key members, or an id.
+    """Return the id of the node with the given key: a value, a tuple or mapping of key members, or an id.
 
     If the type has no key, or a composite key is passed as a string, the value is the id itself.
     """

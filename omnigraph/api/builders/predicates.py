@@ -156,7 +156,7 @@ def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
 
 
 def _starts_condition(tokens: list[PredicateToken], token_index: int) -> bool:
-    """Return whether a condition begins at this token: at the start, after a bracket or after a connective."""
+    """Return whether a condition can begin at this token, which must be first or follow a bracket or connective."""
     return token_index == 0 or tokens[token_index - 1][1] in ("(", "and", "or", "not")
 
 

@@ -46,7 +46,7 @@ class QueryText:
 def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
     """Return the text to compile: as passed, read from a file, or a bare body wrapped as a query.
 
-    The parameters of a bare body are declared with the types of their values.
+    Each parameter of a bare body is declared with the type of its value.
 
     >>> read_query("match { $p: Person  $p.age > $min } return { $p.name }", {"min": 30}).text
     'query anonymous($min: I64) {match { $p: Person  $p.age > $min } return { $p.name }}'
@@ -74,7 +74,7 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
         if parameter_name in used_names
     )
     query_header = f"query {ANONYMOUS}({', '.join(declarations)}) {{"
-    # The body may end in a comment, which must not swallow the brace.
+    # The body may end in a comment, which must not swallow the closing brace.
     query_end = "\n}" if "//" in query_text.text else "}"
     return QueryText(f"{query_header}{query_text.text}{query_end}", query_text.source_name, len(query_header))
 
@@ -102,7 +102,7 @@ def _read_query_file(query_path: Path) -> QueryText:
 
 
 def infer_type_name(value: Any) -> str:
-    """Return the declared type of a value when nothing else determines it.
+    """Return the type to declare for a value when nothing else determines the type.
 
     >>> [infer_type_name(value) for value in (1, [1.5], None, date(2024, 1, 1))]
     ['I64', '[F64]', 'String?', 'Date']

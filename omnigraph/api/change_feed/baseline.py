@@ -72,10 +72,9 @@ class Baseline(Guarded, Iterator[dict[str, Any]]):
         return entity_line
 
     def write(self, path: Path) -> None:
-        """Write the whole stream durably to a file; concurrent calls for the same path wait.
+        """Write the whole stream durably to a file; concurrent calls for the same path wait for one another.
 
-        If another process replaces the file in the meantime, the write fails and there is no
-        cursor.
+        If another process replaces the file in the meantime, the write fails and no cursor is set.
         """
         with _hold_capture_lock(path):
             try:
@@ -93,7 +92,7 @@ def _as_name_list(type_names: Any) -> list[str]:
 def _hold_capture_lock(baseline_path: Path) -> Iterator[None]:
     """Hold the lock that serializes writes to one baseline file; the lock file stays next to the baseline.
 
-    Pipes and devices are written without a lock, because no lock file should be created next to them.
+    Pipes and devices are written to without a lock, because no lock file should be created next to them.
     """
     if is_written_directly(baseline_path):
         yield

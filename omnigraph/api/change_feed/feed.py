@@ -62,7 +62,7 @@ class ChangeFilterRequest:
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """A reader's start position: a named start, a cursor, or a page token; the default is now."""
+    """A reader's start position: a named start, a cursor, or a page token. The default is `now`."""
 
     start: str | None = None
     cursor: str | None = None
@@ -79,7 +79,7 @@ class FeedPosition:
 
 @dataclass(frozen=True, slots=True)
 class BlockChanges(Guarded):
-    """The changes of one commit, in order; they can be iterated over repeatedly.
+    """The changes of one commit, in order. They can be iterated over more than once.
 
     `schema_change` describes how the commit changed the schema, or is None.
     """
@@ -100,7 +100,7 @@ class BlockChanges(Guarded):
 
 @dataclass(frozen=True)
 class ChangeBlock(Guarded):
-    """One commit with its changes relative to its first parent, and the cursor that follows it.
+    """One commit, its changes relative to its first parent, and the cursor that points after the commit.
 
     Apply a block once per `commit.id`, and store the cursor together with the applied changes.
     """
@@ -125,7 +125,7 @@ class ChangeBlock(Guarded):
 
     @property
     def schema_change(self) -> SchemaChange | None:
-        """The commit's changes to the schema as migration steps; None if the commit did not change the schema."""
+        """The commit's schema changes as migration steps, or None if the commit did not change the schema."""
         return self.block.schema_change
 
     def to_json(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class ChangeBlock(Guarded):
     def to_arrow(self) -> pa.RecordBatch:
         """Return the changes as rows; the before and after images are JSON strings.
 
-        A schema change is stored as JSON in the metadata of the batch's schema, under `schema_change`.
+        A schema change is stored as JSON in the batch's schema metadata, under `schema_change`.
         """
         import orjson
 
@@ -293,7 +293,7 @@ def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
 
 
 def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
-    """Return a gap error with the cursor from which reading can continue up to the gap."""
+    """Return the gap error with a cursor from which reading can continue up to the gap."""
     first_unreadable_id = error.first_unreadable_commit_id
     return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first_unreadable_id)
 
@@ -315,7 +315,7 @@ def describe_cause(commit: Commit) -> dict[str, Any]:
 
 
 def describe_schema_change(schema_change: SchemaChange | None) -> dict[str, Any]:
-    """Return the JSON member for a schema change, or no member if the schema did not change."""
+    """Return a dict with the JSON form of a schema change, or an empty dict if the schema did not change."""
     return {} if schema_change is None else {"schema_change": schema_change.to_json()}
 
 
@@ -327,7 +327,7 @@ def iter_change_documents(block: CommitBlock) -> Iterator[dict[str, Any]]:
 
 
 def make_change_encoder(type_id: int, changes: TableChanges) -> Callable[[EntityChange], dict[str, Any]]:
-    """Return the function that converts changes of one type to JSON."""
+    """Return a function that converts changes of one type to JSON."""
     column_encoders = {field.name: make_json_encoder(field.type) for field in changes.updated_after.schema}
     encoders = {
         column_name: encode_value for column_name, encode_value in column_encoders.items() if encode_value is not None

@@ -58,7 +58,7 @@ DEFAULT_POLL_COMMITS, MAX_POLL_COMMITS = 128, 512
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """The size limits of a page. The byte limit is a target: a larger change gets a page of its own."""
+    """The size limits of a page. The byte limit is a target: a single change that exceeds it gets a page of its own."""
 
     changes: int = DEFAULT_PAGE_CHANGES
     bytes: int = DEFAULT_PAGE_BYTES
@@ -79,7 +79,7 @@ def _check_limit(resource_name: str, requested: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CommitPart:
-    """The changes of one commit that a page contains, as records and as JSON.
+    """One commit's changes on a page, as records and as JSON.
 
     `schema_change` describes how the commit changed the schema; it is set only in the commit's first part.
     """
@@ -97,7 +97,7 @@ class CommitPart:
 
 @dataclass(frozen=True, slots=True)
 class CommitPage:
-    """A page of the changes of one commit; the last page has no `next_page_token`."""
+    """A page of one commit's changes; the last page has no `next_page_token`."""
 
     part: CommitPart
     next_page_token: str | None = None
@@ -114,7 +114,7 @@ class CommitPage:
 
     @property
     def schema_change(self) -> SchemaChange | None:
-        """The commit's changes to the schema, which are set only on the first page."""
+        """The commit's schema changes; set only on the first page."""
         return self.part.schema_change
 
     def to_json(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class CommitPage:
 
 @dataclass(frozen=True, slots=True)
 class ChangePage:
-    """A page of a feed; it has a page token if it ends inside a commit, and a cursor otherwise."""
+    """A page of a feed. It has a page token if it ends inside a commit, and a cursor otherwise."""
 
     blocks: tuple[CommitPart, ...]
     next_page_token: str | None = None
@@ -300,7 +300,7 @@ def _iter_poll_blocks(poll_window: _PollWindow, commit_parts: list[CommitPart]) 
 def _pack_block(
     block: CommitBlock, page_budget: _PageBudget, position: EntityPosition | None
 ) -> tuple[CommitPart, EntityPosition | None]:
-    """Pack as many changes after a position as fit on the page; return the next position, or None at the end."""
+    """Return the changes that follow a position and still fit on the page, and the next position (None at the end)."""
     packed_changes: list[EntityChange] = []
     packed_documents: list[dict[str, Any]] = []
     last_position: EntityPosition = position or {}

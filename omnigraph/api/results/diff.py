@@ -46,7 +46,7 @@ class LazyTableChanges(Guarded):
 
     @cached_property
     def tables(self) -> list[TableChanges]:
-        """Every table that changed, in key order."""
+        """All tables that changed, in key order."""
         return list(self._load_changes())
 
 
@@ -54,9 +54,9 @@ class LazyTableChanges(Guarded):
 class Diff(Guarded):
     """The entities that differ between two states; iterate over `EntityChange` records.
 
-    Records are ordered by type, then by id. Changes that were later reverted do not appear, and maintenance such as
-    compaction does not appear either. `from_commit` and `to_commit` are the commit ids of the two states. Values of the
-    first state are expressed in the schema of the second state; `schema_change` describes how the schemas differ.
+    Records are ordered by type, then by id. Changes that were later reverted do not appear; neither does maintenance
+    such as compaction. `from_commit` and `to_commit` are the commit ids of the two states. Values of the first state
+    are expressed in the schema of the second state; `schema_change` describes how the schemas differ.
     """
 
     lazy_changes: LazyTableChanges
@@ -68,7 +68,7 @@ class Diff(Guarded):
     schema_change: SchemaChange | None = None
 
     def tables(self) -> Iterator[TableChanges]:
-        """Yield the changes as aligned Arrow tables, type by type."""
+        """Yield the changes of each type as Arrow tables of the rows before and after, in matching order."""
         for table_changes in self.lazy_changes.tables:
             entity_kind, type_name = table_changes.key.kind, table_changes.key.type_name
             is_included = (self.kinds is None or entity_kind in self.kinds) and (
@@ -136,7 +136,7 @@ class Diff(Guarded):
 
 
 def sum_change_counts(counts: Mapping[TableKey, Mapping[Op, int]]) -> dict[str, Any]:
-    """Sum per-table change counts, in total and by type.
+    """Convert per-table change counts to totals and counts by type.
 
     >>> sum_change_counts({TableKey("node:A"): {"insert": 2, "update": 0, "delete": 1}})["inserts"]
     2
@@ -181,7 +181,7 @@ def _schema_change(
     type_names: tuple[str, ...] | None,
     kind_names: tuple[str, ...] | None,
 ) -> SchemaChange | None:
-    """Return the differences between the schemas in the selected types."""
+    """Return the schema differences that concern the selected types."""
     included_kinds = _ENTITY_KINDS if kind_names is None else kind_names
     if type_names is None and kind_names is None:
         return compare_schemas(old_snapshot, new_snapshot)
@@ -199,7 +199,7 @@ def _select_table_keys(
     included_types: frozenset[str] | None,
     included_kinds: tuple[str, ...] | None,
 ) -> list[TableKey]:
-    """Return the tables to compare; excluded tables are not read, so they cannot cause errors."""
+    """Return the tables to compare. Excluded tables are not read, so they cannot cause errors."""
     from omnigraph.history.diff import changed_table_keys
 
     return [

@@ -21,7 +21,7 @@ ResultFormat = Literal["table", "kv", "csv", "jsonl", "json", "md"]
 CellLayout = Literal["truncate", "wrap"]
 _MIN_COLUMN_WIDTH = 8
 _CONTROL_CHARACTER = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-# Matches zero-width joiners with the emoji that follow them, skin tones, and zero-width marks.
+# Matches a zero-width joiner together with the emoji that follows it, a skin tone, or a zero-width mark.
 _INVISIBLE_PARTS = re.compile(
     "\u200d[\u2600-\u27bf\U0001f000-\U0001faff]|[\U0001f3fb-\U0001f3ff\u200b-\u200d\u2060\ufeff]"
 )

@@ -1,4 +1,4 @@
-"""Conversion of Arrow columns to JSON values, based on their Arrow types.
+"""Conversion of Arrow columns to JSON values, based on the columns' Arrow types.
 
 This module defines the encoding that results, the command line and notebooks share: dates, times
 and non-finite numbers are strings. The encoding follows the rules of `values.encode`.
@@ -42,7 +42,7 @@ def encode_column(column: Any) -> list[Any]:
 
 
 def iter_json_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield each row as an object keyed by column name, with a few thousand rows in memory at a time."""
+    """Yield each row as an object keyed by column name, holding only a few thousand rows in memory at a time."""
     column_names = table.column_names
     for batch in table.to_batches(max_chunksize=_ROWS_PER_BATCH):
         for row_values in zip(*(encode_column(column) for column in batch.columns), strict=True):

@@ -1,7 +1,7 @@
 """The base class of query builders that become a `Result` when rows are needed.
 
-The base class provides the methods that query builders share with results; each method runs the
-query and delegates to the result.
+The base class provides the methods that query builders share with results. Each method runs the query and delegates to
+its result.
 """
 
 from collections.abc import Iterator

@@ -64,7 +64,7 @@ def table_card(table: pa.Table, caption: str) -> str:
 
 
 def facts_card(title: str, facts: Mapping[str, Any]) -> str:
-    """Return a card with one name and value per line."""
+    """Return a card with one name-value pair per line."""
     rows_html = "".join(
         f"<tr><th>{escape_short(name)}</th><td>{_escape_caption(value)}</td></tr>" for name, value in facts.items()
     )
@@ -73,7 +73,7 @@ def facts_card(title: str, facts: Mapping[str, Any]) -> str:
 
 
 def diff_card(changes: Iterable[EntityChange], caption: str) -> str:
-    """Return a card that shows the first changes, with their old and new values side by side."""
+    """Return a card that shows the first changes, with the old and new values side by side."""
     rows_html = "".join(_change_row(change) for change in islice(changes, MAX_ROWS))
     header_html = "<tr><th></th><th>type</th><th>id</th><th>what changed</th></tr>"
     table_html = f"<table><thead>{header_html}</thead><tbody>{rows_html}</tbody></table>"
@@ -145,7 +145,7 @@ def _bytes_html(value: bytes | None) -> str:
 
 
 def _vector_html(vector: Sequence[float | None] | None) -> str:
-    """Return a vector as a bar chart of its first values, with its dimension."""
+    """Return a bar chart of a vector's first values, labelled with the vector's dimension."""
     if vector is None:
         return '<span class="n">null</span>'
     finite_values = [component for component in vector[:32] if component is not None and isfinite(component)]

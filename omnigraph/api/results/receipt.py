@@ -1,7 +1,7 @@
 """The results of a write: the commit, the number of entities, and the problems in the input.
 
-This module defines `Receipt` and `LoadReport`. Both describe a finished operation; they can neither
-undo nor repeat it.
+This module defines `Receipt` and `LoadReport`. Both only describe a finished operation; they have no methods to undo or
+repeat it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ class Receipt:
     `nodes` and `edges` count the affected entities by type. `ids` maps each type to the ids of added or replaced
     entities, in input order; loads leave it empty. For a load, `steps` maps each step to its duration in seconds, and
     `written` is the number of bytes written, if known. `indexes` maps each table to the columns whose indexes were
-    built. For a load with the mode "delete", `missing` counts the entities that did not exist, by type. For a load with
-    the mode "merge", `nulled` counts, by type and property, the values that became null because the input does not
-    contain their property.
+    built. For a load with the mode "delete", `missing` counts, by type, the entities that did not exist. For a load
+    with the mode "merge", `nulled` counts, by type and property, the values that became null because the input omits
+    the property.
 
     >>> bool(Receipt(None, branch="main")), Receipt(None, {"Person": 2}, {"Knows": 1}).total
     (False, 3)
@@ -88,7 +88,7 @@ class Receipt:
 
 
 def build_receipt(write_outcome: "WriteOutcome", branch: str, elapsed: float, query_name: str | None = None) -> Receipt:
-    """Return the receipt for executed operations; `name` is the name of the query that they belong to."""
+    """Return the receipt for a write; `query_name` is the name of the query that made it, if any."""
     return Receipt(
         write_outcome.commit,
         write_outcome.nodes,

@@ -29,10 +29,10 @@ class Adjacency(Protocol):
         """Return the number of distinct neighbours of each source."""
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return (positions into `sources`, neighbours), with a sorted set of neighbours per position.
+        """Return (positions in `sources`, neighbours); each source's neighbours are distinct and sorted.
 
-        `accepted_rows` is a mask by row id that restricts the neighbours; its last entry applies to
-        all row ids beyond it.
+        `accepted_rows`, a mask indexed by row id, restricts the neighbours; its last entry also applies to all higher
+        row ids.
         """
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -49,7 +49,7 @@ class Adjacency(Protocol):
         """Return the number of edges of each source, which may be an overestimate."""
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether the target of each pair is a neighbour of its source."""
+        """Return, for each pair, whether the target is a neighbour of the source."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +64,7 @@ class DirectedAdjacency:
         return self.lists.bounds(sources)[1].astype(np.int64, copy=False)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of neighbours of each source."""
+        """Return the set of each source's neighbours."""
         return self.lists.expand(sources, accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -95,7 +95,7 @@ class DirectedAdjacency:
         return self.edge_lists
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether the target of each pair is a neighbour of its source."""
+        """Return, for each pair, whether the target is a neighbour of the source."""
         probe_stats = self.lists.probe_stats
         probe_stats.probed_pairs += len(sources)
         if probe_stats.sketch is None and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR:
@@ -122,7 +122,7 @@ class UndirectedAdjacency:
         return np.bincount(positions, minlength=len(distinct_sources))[source_positions].astype(np.int64, copy=False)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of neighbours in both directions, for each source."""
+        """Return the set of each source's neighbours in both directions."""
         forward = self.outgoing.expand(sources, accepted_rows)
         backward = self.incoming.expand(sources, accepted_rows)
         return distinct_pairs(np.concatenate([forward[0], backward[0]]), np.concatenate([forward[1], backward[1]]))
@@ -151,7 +151,7 @@ class UndirectedAdjacency:
         return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether each pair is joined by an edge in either direction."""
+        """Return, for each pair, whether an edge joins the two nodes in either direction."""
         is_neighbour = self.outgoing.contains(sources, targets)
         unmatched = np.flatnonzero(~is_neighbour)
         is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])

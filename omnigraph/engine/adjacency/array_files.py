@@ -100,7 +100,7 @@ class ArrayFileCache:
     def _remove_if_stale(
         self, unfinished_file: tuple[float, int, Path], listed_files: list[tuple[float, int, Path]]
     ) -> bool:
-        """Remove an unfinished file left by a dead process; the newest file's timestamp serves as the clock."""
+        """Remove an unfinished file left by a dead process; the newest file's timestamp serves as the current time."""
         if max(listed_file[0] for listed_file in listed_files) - unfinished_file[0] > _STALE_SECONDS:
             with suppress(OSError):
                 unfinished_file[2].unlink()
@@ -121,7 +121,7 @@ class ArrayFileCache:
 
 
 def _write_file(file: BinaryIO, facts: Mapping[str, Any], arrays: Mapping[str, StoredArray]) -> int:
-    """Write all arrays after a header with their offsets; return the size of the file."""
+    """Write a header with the offsets of all arrays, then the arrays; return the file size."""
     directory_entries: list[tuple[str, str, int, int, int]] = []
     next_offset = _HEADER_BYTES
     for array_name, array in arrays.items():

@@ -1,8 +1,7 @@
-"""Look up the neighbours of a few rows in the edge table instead of in lists, which is fast with an index.
+"""Look up the neighbours of a few rows in the edge table instead of in lists. This is fast if there is an index.
 
-This module implements lookups through `src` and `dst`. Probes return the same neighbours as lists
-do and pay off only for a few rows; `BudgetedProbe` switches to lists once too many rows have been
-looked up.
+This module implements lookups by `src` and by `dst`. Probes return the same neighbours as lists, but pay off only for a
+few rows; `BudgetedProbe` switches to lists once too many rows have been looked up.
 """
 
 from collections.abc import Callable
@@ -26,7 +25,7 @@ _FULL_READ_RATIO = 50  # if more than one in this many ids is needed, reading al
 
 @dataclass(slots=True, eq=False)
 class EdgeTableProbe:
-    """Looks up the edges of one type by `near_column` and reads their `far_column`."""
+    """Looks up the edges of one type by `near_column` and reads the other endpoint from `far_column`."""
 
     edge_table: Table
     near_table: Table
@@ -45,7 +44,7 @@ class EdgeTableProbe:
         return self._lists_for(sources).edge_degrees(self._list_positions(sources))
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of neighbours of each row."""
+        """Return the set of each row's neighbours."""
         return self._lists_for(sources).expand(self._list_positions(sources), accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -62,7 +61,7 @@ class EdgeTableProbe:
         return self._lists_for(sources).expand_edges(self._list_positions(sources))
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether the target of each pair is a neighbour of its source."""
+        """Return, for each pair, whether the target is a neighbour of the source."""
         return self._lists_for(sources).contains(self._list_positions(sources), targets)
 
     def _list_positions(self, sources: IntArray) -> IntArray:
@@ -126,7 +125,7 @@ class BudgetedProbe:
         return self._adjacency_for(sources).edge_degrees(sources)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of neighbours of each row."""
+        """Return the set of each row's neighbours."""
         return self._adjacency_for(sources).expand(sources, accepted_rows)
 
     def union(self, sources: IntArray) -> IndexArray:
@@ -143,7 +142,7 @@ class BudgetedProbe:
         return self._adjacency_for(sources).expand_edges(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether the target of each pair is a neighbour of its source."""
+        """Return, for each pair, whether the target is a neighbour of the source."""
         return self._adjacency_for(sources).contains(sources, targets)
 
     def _adjacency_for(self, sources: IntArray) -> Adjacency:

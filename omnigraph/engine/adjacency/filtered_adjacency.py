@@ -23,15 +23,15 @@ class FilteredAdjacency:
     accepts: Callable[[IntArray], Mask]
 
     def degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source, which is at least the number of distinct neighbours."""
+        """Return the number of accepted edges of each source, which is at least the number of distinct neighbours."""
         return self.edges.edge_degrees(sources)
 
     def edge_degrees(self, sources: IntArray) -> IntArray:
-        """Return the number of edges of each source before the test."""
+        """Return the number of edges of each source, including edges that do not pass the test."""
         return self.edges.edge_degrees(sources)
 
     def expand(self, sources: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return the set of neighbours of each source."""
+        """Return the set of each source's neighbours."""
         positions, neighbours, _ = self.expand_edges(sources)
         if accepted_rows is not None:
             is_accepted = accepted_rows[np.minimum(neighbours, len(accepted_rows) - 1)]
@@ -54,7 +54,7 @@ class FilteredAdjacency:
         return positions[is_accepted], neighbours[is_accepted], edge_ids[is_accepted]
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return whether the target of each pair is a neighbour of its source."""
+        """Return, for each pair, whether the target is a neighbour of the source."""
         positions, neighbours, _ = self.expand_edges(sources)
         is_neighbour = np.zeros(len(sources), np.bool_)
         is_neighbour[positions[neighbours == targets[positions]]] = True

@@ -1,7 +1,7 @@
 """Translation of whole id columns, with millions of ids, into row ids of a node table.
 
-A hash only proposes a candidate row. An id matches only if its length and every byte agree, so a
-hash collision can cost time but must never change a result.
+A hash only proposes a candidate row. An id matches only if its length and every byte agree, so a hash collision can
+cost time but never changes a result.
 """
 
 from collections.abc import Sequence
@@ -122,7 +122,8 @@ class IdEncoder:
     ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
         """Return the rows at the proposed positions, and a mask of correct proposals.
 
-        An empty slot proposes position -1, which is the last id; the comparison rejects it like any mismatch.
+        An empty slot proposes position -1, which refers to the last id; the comparison rejects it like any other
+        mismatch.
         """
         records = np.take(self._records, proposed_positions, axis=0, mode="wrap")
         lengths_and_rows = records[:, 0]
@@ -189,7 +190,7 @@ def _pack_strings(strings: pa.Array, word_count: int) -> _PackedStrings:
 
 
 def _pack_equal_lengths(windows: WordArray, common_length: int, word_count: int, string_count: int) -> _PackedStrings:
-    """Pack strings of equal length, whose words lie at a constant stride."""
+    """Pack strings of equal length; their words are a constant distance apart in memory."""
     words = []
     for word_offset in range(0, 8 * word_count, 8):
         if word_offset < common_length:

@@ -30,8 +30,8 @@ class ProbeStats:
 class NeighbourLists:
     """Sorted neighbour lists of rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
 
-    In a set, no list contains a value twice, and `repeats` holds the row, the value and the number of edges of each
-    pair that is joined by several edges. In a bag, `edges` holds the edge row ids.
+    In a set, no list contains a value twice, and `repeats` holds the row, the value and the edge count of each pair
+    that is joined by several edges. In a bag, `edges` holds the edge row ids.
 
     >>> lists = NeighbourLists(np.array([0, 2, 2, 3]), np.array([5, 7, 5], np.int32))
     >>> lists.expand(np.array([2, 1, 0, -1, 9]))[1].tolist()
@@ -60,9 +60,10 @@ class NeighbourLists:
         return list_starts, np.where(in_range, self.starts[clipped_rows + 1] - list_starts, 0)
 
     def expand(self, owner_rows: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
-        """Return (positions into `owner_rows`, values) for the concatenated lists of the rows.
+        """Return (positions in `owner_rows`, values) for the concatenated lists of the rows.
 
-        `accepted_rows` restricts the values; its last entry applies to all values beyond it.
+        `accepted_rows`, a mask indexed by value, restricts the values; its last entry also applies to all higher
+        values.
         """
         list_starts, list_lengths = self.bounds(owner_rows)
         cumulative_lengths = np.cumsum(list_lengths, dtype=np.int64)
@@ -147,7 +148,7 @@ def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArr
 
 
 def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
-    """Return whether the target of each pair is in its source's list, using one vectorized bisection."""
+    """Return, for each pair, whether the target is in the source's list, using one vectorized bisection."""
     low, list_lengths = neighbour_lists.bounds(sources)
     low = low.astype(np.int64)
     high = low + list_lengths
@@ -223,7 +224,7 @@ def distinct_pairs(first: IntArray, second: IntArray) -> tuple[IntArray, IntArra
 
 
 def run_starts(sorted_values: IndexArray) -> Mask:
-    """Return a mask of positions whose value differs from the previous one; the first position is True."""
+    """Return a mask of the positions where the value differs from the previous value; the first entry is True."""
     is_start = np.ones(len(sorted_values), np.bool_)
     np.not_equal(sorted_values[1:], sorted_values[:-1], out=is_start[1:])
     return is_start

@@ -1,7 +1,7 @@
 """Choose how to find neighbours: in existing lists, with a few index probes, or in newly built lists.
 
-This module makes this choice and defines the cache keys. Every choice must return the same
-neighbours. Lists are keyed by the exact versions of the edge table and both endpoint tables.
+This module makes that choice and defines the cache keys. The neighbours must be the same for every choice. Lists are
+keyed by the exact versions of the edge table and both endpoint tables.
 """
 
 import os
@@ -62,7 +62,7 @@ def _build_adjacency(
 
 
 def may_probe(context: ExecutionContext, edge_type: str) -> bool:
-    """Return whether a traversal from a few rows uses the endpoint index because no lists are in memory."""
+    """Return whether a traversal from a few rows would use the endpoint index because no lists are in memory."""
     forced_mode = traversal_mode()
     if forced_mode is not None:
         return forced_mode == "indexed"
@@ -71,7 +71,7 @@ def may_probe(context: ExecutionContext, edge_type: str) -> bool:
 
 
 def topology_key_of(context: ExecutionContext, edge_type: str, *, bags: bool = False) -> TopologyKey:
-    """Return an edge type's tables in the snapshot of an execution."""
+    """Return the key that identifies an edge type's lists in the snapshot of an execution."""
     edge = context.catalog.edge(edge_type)
     if edge is None:
         raise InternalError(reason=f"the schema has no edge type {edge_type}")

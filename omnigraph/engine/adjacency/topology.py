@@ -35,8 +35,8 @@ class EdgeTables:
 class Topology:
     """An edge type's neighbour lists, by source and by target.
 
-    Edges with a missing endpoint are omitted; if there are none, a new node cannot change the lists. `unsaved_changes`
-    is the number of edges changed since the lists were last written to disk.
+    `dangling_count` is the number of edges that were omitted because an endpoint is missing. If it is 0, a new node
+    cannot change the lists. `unsaved_changes` is the number of edges changed since the lists were last written to disk.
     """
 
     by_source: NeighbourLists
@@ -62,7 +62,7 @@ class EdgeEndpoints:
 
 
 def build_topology(edge_tables: EdgeTables, *, with_edge_ids: bool) -> Topology:
-    """Build sets of neighbours or, with `with_edge_ids`, bags that also contain edge row ids."""
+    """Build neighbour sets or, with `with_edge_ids`, neighbour bags that also contain edge row ids."""
     endpoints = read_endpoints(edge_tables, with_edge_ids=with_edge_ids)
     forward_pairs = (endpoints.sources, endpoints.targets, endpoints.highest_row_ids[0] + 1)
     backward_pairs = (endpoints.targets, endpoints.sources, endpoints.highest_row_ids[1] + 1)

@@ -1,8 +1,8 @@
 """Cached neighbour lists: in memory, on disk, or derived from the lists of a different version.
 
 This module defines the cache keys and file names. Lists belong to exact versions of the edge table
-and both endpoint tables, and each file records these versions. Lists are derived only from other
-versions of the same edge table, and only if little has changed.
+and both endpoint tables, and each file records these versions. Lists are derived only from lists for other versions of
+the same edge table, and only if little has changed.
 """
 
 import hashlib
@@ -93,7 +93,7 @@ def save_topology(caches: QueryCaches, topology_key: TopologyKey, topology: Topo
 
 
 def drop_root(caches: QueryCaches, store: Store) -> None:
-    """Remove all lists of a root, because a cleanup may have deleted their table versions."""
+    """Remove all lists of a root, because a cleanup may have deleted the table versions that they belong to."""
     root = root_identity(store)
     for memory_key in caches.memory.recent_keys():
         if isinstance(memory_key, tuple) and root in memory_key[:2]:
@@ -138,7 +138,7 @@ def _derive_from_sibling(caches: QueryCaches, topology_key: TopologyKey) -> Topo
 
 
 def _other_versions(caches: QueryCaches, topology_key: TopologyKey) -> Iterator[tuple[Topology, TableVersions]]:
-    """Yield lists of other versions from memory or, failing that, from disk."""
+    """Yield the lists of other versions from memory or, if there are none, from disk."""
     sibling_keys = _sibling_keys(caches, topology_key)
     for sibling_key in sibling_keys[:_MAX_DERIVE_ATTEMPTS]:
         cached: Topology | None = caches.memory.get(sibling_key)

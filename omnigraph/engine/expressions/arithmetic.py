@@ -52,7 +52,7 @@ def negate(column: pa.Array, place: plan.SourcePlace) -> pa.Array:
 
 
 def as_integers(column: pa.Array, place: plan.SourcePlace) -> pa.Array:
-    """Return integers as I64; raise an error for a U64 that does not fit."""
+    """Return integers as I64; raise an error for a U64 value that does not fit."""
     return column if column.type == pa.int64() else checked(lambda values: values.cast(pa.int64()), place, column)
 
 
@@ -86,12 +86,12 @@ def _compute_step(left: pa.Array, operator: str, right: pa.Array, place: plan.So
 
 
 def _without_zeros(divisors: pa.Array) -> pa.Array:
-    """Return divisors with null instead of zero."""
+    """Return the divisors with zeros replaced by null."""
     return pc.if_else(pc.equal(divisors, pa.scalar(0, divisors.type)), pa.scalar(None, divisors.type), divisors)
 
 
 def _integer_remainder(left: pa.Array, right: pa.Array) -> pa.Array:
-    """Return remainders with the sign of the dividend; a divisor of -1 is replaced by 1, which cannot overflow."""
+    """Return remainders with the sign of the dividend. A divisor of -1 is replaced by 1 to avoid an overflow."""
     divisors = _without_zeros(right)
     divisors = pc.if_else(pc.equal(divisors, pa.scalar(-1)), pa.scalar(1, pa.int64()), divisors)
     return pc.subtract(left, pc.multiply(pc.divide(left, divisors), divisors))

@@ -1,4 +1,4 @@
-"""Comparison by value across all types, which is exact between integers and floats of every width.
+"""Comparison by value across all types. Integers and floats of every width are compared exactly.
 
 This module defines the rules for comparing numbers. A constant is first converted so that the column's type can express
 the comparison exactly (`normalize_comparison`); only such comparisons may be pushed into storage.

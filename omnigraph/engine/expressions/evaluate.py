@@ -1,6 +1,6 @@
 """Evaluation of plan values and predicates over Arrow columns, with three-valued logic.
 
-The caller supplies the columns, which are rows of a query or pending rows of a mutation. A predicate
+The caller supplies the columns, which contain the rows of a query or the pending rows of a mutation. A predicate
 yields true, false or null (unknown); filters keep only the rows where it is true.
 """
 
@@ -42,7 +42,7 @@ class ColumnSource(Protocol):
         ...
 
     def aggregate(self, value: plan.Aggregate) -> pa.Array:
-        """Return an aggregate, if the rows are groups."""
+        """Return the value of an aggregate for every row; the rows must be groups."""
         ...
 
 

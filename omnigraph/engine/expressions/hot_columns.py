@@ -1,8 +1,7 @@
 """Frequently used columns in memory, addressed by row id; repeated values are dictionary-encoded.
 
-This module decides which columns to load: a column is loaded once its cache misses have cost as
-much as loading it. Columns belong to one table version. The correctness of a result must never
-depend on these columns.
+This module decides which columns to load: a column is loaded once its cache misses have cost as much as loading it
+would. Columns belong to one table version. The correctness of a result must never depend on these columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -63,7 +62,7 @@ class HotColumn:
         return self.values.slice(row_id if self.codes is None else int(self.codes[row_id]), 1)
 
     def value_positions(self, row_ids: IntArray) -> IntArray:
-        """Return the position of each row's value in `values`; this is only valid with codes."""
+        """Return the position of each row's value in `values`; the column must have codes."""
         codes = self.codes if self.codes is not None else np.empty(0, np.int64)
         if len(codes) == 0:
             return np.full(len(row_ids), len(self.values) - 1, np.int64)
@@ -81,7 +80,7 @@ class HotColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IdOrder:
-    """A table version's ids in sorted order, their rows, and the rank of each row."""
+    """A table version's ids in sorted order, the row of each id, and the rank of each row."""
 
     ids: pa.Array
     rows: IntArray

@@ -39,7 +39,7 @@ class RowValues:
         return self._expand_to_rows(self.values.is_valid().to_numpy(zero_copy_only=False))
 
     def valid_positions(self) -> IntArray | None:
-        """Return the rows whose value is not null, or None if no value is null."""
+        """Return the positions of the rows whose value is not null, or None if no value is null."""
         if self.values.null_count == 0:
             return None
         valid_mask = self.is_valid()
@@ -50,13 +50,13 @@ class RowValues:
         return self._expand_to_rows(value_codes(self.values))
 
     def sort_numbers(self, *, descending: bool = False, limit: int | None = None) -> Numbers:
-        """Return a number per row that sorts like the values."""
+        """Return a number per row; the numbers sort like the values."""
         if self.value_index is not None:
             limit = None  # the best values may occur in no row or in many rows
         return self._expand_to_rows(order_codes(self.values, descending=descending, row_limit=limit))
 
     def numeric(self) -> npt.NDArray[Any]:
-        """Return a number per row, which is arbitrary where the value is null."""
+        """Return a number per row; the number is arbitrary where the value is null."""
         filled = self.values.fill_null(0) if self.values.null_count else self.values
         return self._expand_to_rows(filled.to_numpy(zero_copy_only=False))
 
@@ -84,7 +84,7 @@ def count_distinct_entities(rows: Rows, variable: str) -> int:
 
 
 def entity_values(rows: Rows, variable: str) -> RowValues:
-    """Return entities as numbers, which suffice for counting them without reading any column."""
+    """Return entities as numbers, which are enough to count distinct entities without reading any column."""
     entity_numbers = entity_codes(rows[variable])
     null_mask = entity_numbers < 0
     return RowValues(pa.array(entity_numbers, mask=null_mask if bool(null_mask.any()) else None))
@@ -112,7 +112,7 @@ def evaluate_rows(context: ExecutionContext, rows: Rows, value: plan.Value) -> R
 
 
 def _cached_property(context: ExecutionContext, rows: Rows, value: plan.Value) -> RowValues | None:
-    """Return a property from cached columns as codes, or None if the columns are not cached."""
+    """Return a property as codes from a cached column, or None if the column is not cached as codes."""
     if not isinstance(value, plan.PropertyValue):
         return None
     binding = rows[value.variable]

@@ -24,7 +24,7 @@ _Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectedRows:
-    """A selection of rows from another source of columns."""
+    """Selected rows of a column source."""
 
     source: ColumnSource
     positions: _Positions
@@ -47,7 +47,7 @@ class SelectedRows:
         return self.source.constant(value)
 
     def aggregate(self, value: plan.Aggregate) -> pa.Array:
-        """Return an aggregate of each group."""
+        """Return the value of an aggregate for each selected group."""
         return self.source.aggregate(value).take(pa.array(self.positions))
 
 
@@ -109,7 +109,7 @@ def _fill_rows(
     default: plan.Value,
     result_type: pa.DataType,
 ) -> pa.Array:
-    """Compute each row with the first value whose mask selects it, and all remaining rows with the default."""
+    """Evaluate, for each row, the first value whose mask selects the row, or the default if no mask selects it."""
     remaining: _Positions = np.arange(source.count)
     filled_positions: list[_Positions] = []
     filled_values: list[pa.Array] = []

@@ -66,7 +66,7 @@ def pair_codes(first_codes: Codes, second_codes: Codes) -> Codes:
 
 
 def entity_codes(binding: VariableBinding) -> Codes:
-    """Return a number per row that is the same for rows with the same entity."""
+    """Return a number per row; rows with the same entity have the same number."""
     if binding.type_indexes is None:
         return binding.row_ids
     typed_ids = binding.row_ids * len(binding.table_keys) + binding.type_indexes
@@ -74,7 +74,7 @@ def entity_codes(binding: VariableBinding) -> Codes:
 
 
 def combination_codes(rows: Rows, variables: Sequence[str]) -> tuple[Codes, IntArray]:
-    """Return codes for the combinations of some variables, and one example row per combination."""
+    """Return codes for the combinations of the given variables, and one example row per combination."""
     codes, first_rows = np.zeros(rows.count, np.int64), np.zeros(min(rows.count, 1), np.int64)
     for variable in variables:
         codes, first_rows = dense_codes(pair_codes(codes, entity_codes(rows[variable])))
@@ -110,7 +110,7 @@ def _freeze_value(value: object) -> object:
 def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | None = None) -> Numbers:
     """Return numbers that sort like the values, with null first or, when descending, last.
 
-    With `row_limit`, only that many leading rows have exact numbers, and all later rows share one
+    With `row_limit`, only the first `row_limit` rows in sort order have exact numbers, and all later rows share one
     number.
 
     >>> order_codes(pa.array(["b", None, "a", "b"])).tolist()
@@ -129,7 +129,7 @@ def order_codes(values: pa.Array, *, descending: bool = False, row_limit: int | 
 
 
 def _reverse_order(numbers: Numbers) -> Numbers:
-    """Reverse the order of numbers; integers are inverted because the smallest has no negation."""
+    """Reverse the order of numbers. Integers are inverted bitwise, because the smallest integer cannot be negated."""
     return np.invert(numbers) if numbers.dtype.kind == "i" else -numbers
 
 
@@ -184,7 +184,7 @@ def _list_ranks(values: pa.Array) -> Codes:
 
 
 def _top_order_codes(values: pa.Array, descending: bool, row_limit: int) -> Codes:
-    """Return order codes that are exact only for the first `row_limit` rows."""
+    """Return order codes that are exact only for the first `row_limit` rows in sort order."""
     is_valid = values.is_valid().to_numpy(zero_copy_only=False)
     null_count = len(values) - int(is_valid.sum())
     codes = np.full(len(values), _MAX_CODE, np.int64)
@@ -207,7 +207,7 @@ def _top_order_codes(values: pa.Array, descending: bool, row_limit: int) -> Code
 
 
 def _top_boundary(values: pa.Array, descending: bool, row_limit: int) -> pa.Scalar:
-    """Return the last of the `row_limit` best values."""
+    """Return the last of the first `row_limit` values in sort order."""
     sort_direction = "descending" if descending else "ascending"
     best_positions = pc.select_k_unstable(values, k=row_limit, sort_keys=[("", sort_direction)])
     extreme_function = pc.min if descending else pc.max

@@ -66,7 +66,8 @@ def _merge_equal_rows(
 ) -> tuple[RowValues, RowGroups, IntArray | None]:
     """Merge rows of a group that have the same value into one weighted row.
 
-    Merging pays off when few distinct values repeat, because all later work handles pairs instead of rows.
+    Merging pays off when few distinct values repeat often, because all later work is done per (group, value) pair
+    instead of per row.
     """
     value_index, value_count = argument.value_index, len(argument.values)
     if (
@@ -131,7 +132,7 @@ def _group_totals(argument: RowValues, groups: RowGroups, weights: IntArray | No
 
 
 def _weighted_sums(numbers: npt.NDArray[Any], weights: IntArray, groups: RowGroups) -> list[int]:
-    """Return exact sums of products, computed by 16-bit words so that no product exceeds 64 bits."""
+    """Return exact weighted sums, computed in 16-bit words so that no product exceeds 64 bits."""
     if len(numbers) == 0:
         return [0] * groups.group_count
     if int(weights.max()) >= _MAX_WORD_WEIGHT:

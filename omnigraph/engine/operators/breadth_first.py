@@ -1,4 +1,4 @@
-"""Breadth-first traversals over adjacencies, which find nodes whose shortest distance is within bounds."""
+"""Breadth-first traversals, which find the nodes whose shortest distance from a start node is within bounds."""
 
 from collections.abc import Sequence
 
@@ -40,8 +40,8 @@ def walk_breadth_first(
 ) -> tuple[IntArray, IntArray]:
     """Traverse from all start nodes at once; return the nodes whose shortest distance is within bounds.
 
-    A node that is reached one hop before `min_hops` is also emitted if it has a self-loop. With a
-    `min_hops` of zero, each start node is emitted as well.
+    A node at distance `min_hops - 1` is also emitted if it has a self-loop. If `min_hops` is zero, each start node is
+    emitted as well.
     """
     owners = np.arange(len(start_ids), dtype=np.int64)
     is_bound = start_ids >= 0

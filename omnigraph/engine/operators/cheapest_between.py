@@ -29,11 +29,11 @@ class _CostSide:
 
     @property
     def lowest(self) -> float:
-        """The lowest cost of a path with as many edges as there were rounds."""
+        """The lowest cost among the paths that the last round found."""
         return float(self.place_costs.costs[self.frontier].min(initial=np.inf))
 
     def advance(self, other: "_CostSide", bound: float) -> float:
-        """Follow one more edge; return the lowest cost of a path between both nodes so far."""
+        """Extend the paths by one edge; return the lowest cost known so far for a path between the two nodes."""
         frontier_costs = self.place_costs.costs[self.frontier]
         followed = self.search.follow(self.frontier, backward=self.backward)
         for place_costs in (self.place_costs, other.place_costs):

@@ -1,4 +1,4 @@
-"""Find the edges of the cheapest paths by an edge property, with a bound on the number of edges.
+"""Find the edges of the cheapest paths, where the cost is an edge property and the number of edges is bounded.
 
 The edges are found layer by layer: layer `h` considers paths with exactly `h` edges, so the bound on the number of
 edges is exact. Edges without a cost are not followed, and a negative cost raises an error. Among paths of the same
@@ -28,7 +28,7 @@ class CheapestPaths:
 
 @dataclass(slots=True, eq=False)
 class PlaceCosts:
-    """The lowest cost of each (start, node) pair so far, and the number of edges of its cheapest path."""
+    """The lowest cost found so far for each (start, node) pair, and the number of edges of its cheapest path."""
 
     costs: Costs
     lengths: npt.NDArray[np.int16]
@@ -42,7 +42,7 @@ class PlaceCosts:
             self.lengths = np.append(self.lengths, np.full(added_count, -1, np.int16))
 
     def improve(self, places: IntArray, costs: Costs, length: int) -> npt.NDArray[np.bool_]:
-        """Record lower costs; return a mask of the costs that are now the lowest of their (start, node) pair."""
+        """Record lower costs; return a mask of the given costs that are now the lowest for their (start, node) pair."""
         improves = costs < self.costs[places]
         np.minimum.at(self.costs, places[improves], costs[improves])
         improves &= costs == self.costs[places]
@@ -87,7 +87,7 @@ def start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Pla
 
 
 def _cost_bounds(search: PathSearch, place_costs: PlaceCosts, places: IntArray, wanted: WantedEnds) -> Costs:
-    """Return, for each (start, node) pair, the highest cost known for an allowed end of the same start."""
+    """Return, for each (start, node) pair, the highest cost known so far among the allowed ends of its start."""
     if wanted.places is None:
         return np.full(len(places), np.inf)
     start_numbers, place_numbers = wanted.places // search.stride, places // search.stride

@@ -1,8 +1,7 @@
 """Distinct-value scan: one weighted row per combination of values instead of one row per node.
 
-This module groups columns that are held in memory as codes. A row represents all
-nodes with its values, so a plan may use this scan only if it never matters which of these nodes the
-row identifies.
+This module groups columns that are held in memory as codes. Each row represents all nodes that share its values, so a
+plan may use this scan only if it does not matter which of these nodes the row identifies.
 """
 
 from collections.abc import Sequence
@@ -37,7 +36,7 @@ class ValueGroups:
 
 
 def scan_distinct_values(context: ExecutionContext, rows: Rows, value_scan: DistinctValueScan) -> Rows:
-    """Scan nodes grouped by equal values, or one row per node if grouping does not pay off."""
+    """Return one row per combination of values, or one row per node if grouping does not pay off."""
     value_groups = _hot_value_groups(context, value_scan) if rows.count == 1 and not rows.bindings else None
     if value_groups is None:
         return node_scan(context, rows, value_scan.scan)

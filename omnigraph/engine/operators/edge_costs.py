@@ -1,4 +1,4 @@
-"""The cost of edges: a numeric property, read for the edges that a search follows.
+"""Edge costs: a numeric property that is read for the edges that a search follows.
 
 A negative cost is rejected, because the cheapest path would then depend on how often a cycle is followed.
 """
@@ -33,7 +33,7 @@ class EdgeCosts:
     _all_costs: dict[TableKey, _Costs] = field(default_factory=dict)
 
     def __call__(self, layer: EdgeLayer) -> _Costs:
-        """Return the cost of each edge of a layer; raise an error if a cost is negative."""
+        """Return the cost of each edge in a layer; raise an error if a cost is negative."""
         self._looked_up += len(layer.edges)
         edge_count = sum(self.context.row_count(edge_key) for edge_key in self.edge_keys)
         reads_all = self._looked_up * _FULL_READ_DIVISOR > edge_count

@@ -54,14 +54,15 @@ class EdgeAcceptance:
     _is_accepted: Mask | None = None
 
     def __call__(self, edge_ids: IntArray) -> Mask:
-        """Return whether each edge passes all predicates of the test."""
+        """Return, for each edge, whether it passes all predicates of the test."""
         self._tested_count += len(edge_ids)
         if self._is_accepted is None and self._tested_count * _FULL_SCAN_DIVISOR > self.context.row_count(
             self.edge_key
         ):
             self._is_accepted = self._test_all()
         if self._is_accepted is not None:
-            # Edges beyond the highest accepted one have no entry; the last entry, which is False, applies to them.
+            # Edge ids beyond the highest accepted id have no entry of their own; they use the last entry, which is
+            # False.
             return self._is_accepted[np.minimum(edge_ids, len(self._is_accepted) - 1)]
         return self._test_some(edge_ids)
 

@@ -41,7 +41,7 @@ def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Row
 
 
 def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, expansion: plan.Expand) -> IntArray:
-    """Return the row ids that edges start from, or null where the variable has a different type."""
+    """Return the row ids that edges start from; they are null where the variable has a different type."""
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     if edge is None:
         return np.full(len(source_binding.row_ids), NULL_ROW, np.int64)
@@ -54,7 +54,7 @@ def source_row_ids(context: ExecutionContext, source_binding: VariableBinding, e
 def reachable_pairs(
     context: ExecutionContext, start_ids: IntArray, expansion: plan.Expand, *, apply_filters: bool = False
 ) -> tuple[IntArray, IntArray]:
-    """Return (positions into `start_ids`, nodes) for the set reached from each start within bounds.
+    """Return (positions in `start_ids`, nodes): the set of nodes that each start reaches within the hop bounds.
 
     With `apply_filters`, only nodes that pass the expansion's target filters are returned.
     """
@@ -94,7 +94,7 @@ def reachable_pairs(
 
 
 def is_single_step(context: ExecutionContext, expansion: plan.Expand) -> bool:
-    """Return whether every node is reached by exactly one hop."""
+    """Return whether the expansion reaches all nodes in exactly one hop."""
     return expansion.min_hops > 0 and (expansion.max_hops == 1 or not _can_chain(context, expansion))
 
 
@@ -105,7 +105,7 @@ def _can_chain(context: ExecutionContext, expansion: plan.Expand) -> bool:
 
 
 def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask:
-    """Return a mask by row id of the target nodes that pass the filters; its last entry is False."""
+    """Return a mask, indexed by row id, of the target nodes that pass the filters; its last entry is False."""
     target_ids = filtered_row_ids(context, TableKey.node(expansion.target_type), expansion.target_filters)
     is_accepted = np.zeros(int(target_ids.max()) + 2 if len(target_ids) else 1, np.bool_)
     is_accepted[target_ids] = True
@@ -115,7 +115,7 @@ def _accepted_targets(context: ExecutionContext, expansion: plan.Expand) -> Mask
 def _restrict_adjacency(
     context: ExecutionContext, full_adjacency: Adjacency, accepted_rows: Mask, pair_count: int
 ) -> Adjacency:
-    """Restrict the lists to accepted nodes if a traversal follows most edges, and cache the result."""
+    """Restrict the lists to accepted nodes if a traversal follows many of the edges, and cache the result."""
     if not isinstance(full_adjacency, DirectedAdjacency) or pair_count * _FULL_WALK_DIVISOR < len(
         full_adjacency.lists.values
     ):

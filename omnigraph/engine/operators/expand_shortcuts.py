@@ -22,7 +22,7 @@ _BYTES_PER_NODE = 16  # peak bytes per node during construction
 
 
 def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) -> Rows:
-    """Return the rows whose two variables are joined by an edge or, if negated, the other rows."""
+    """Return the rows in which an edge joins the two variables or, if the test is negated, all other rows."""
     source_ids = source_row_ids(context, rows[link_test.expansion.source], link_test.expansion)
     right_binding = rows[link_test.target_variable]
     table_key = TableKey.node(link_test.expansion.target_type)
@@ -39,12 +39,12 @@ def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) 
 
 
 def filter_unconnected(context: ExecutionContext, rows: Rows, isolation_test: NoNeighbour) -> Rows:
-    """Return the rows that have no neighbours."""
+    """Return the rows whose node has no neighbours."""
     return rows.filter(_expansion_degrees(context, rows, isolation_test.expansion.source, isolation_test) == 0)
 
 
 def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByDegree) -> Rows:
-    """Return the rows that have neighbours, weighted by the number of neighbours."""
+    """Return the rows whose node has neighbours, weighted by the number of neighbours."""
     degrees = _expansion_degrees(context, rows, weighting.expansion.source, weighting)
     has_neighbours: Mask = degrees > 0
     connected_rows = rows.filter(has_neighbours)
@@ -55,7 +55,7 @@ def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByD
 
 
 def reachable_nodes(context: ExecutionContext, rows: Rows, reach_operator: DistinctExpand) -> Rows:
-    """Return only the nodes that an expansion reaches, possibly with a few duplicates."""
+    """Return only the nodes that an expansion reaches, possibly with some duplicates."""
     expansion = reach_operator.expansion
     start_ids = source_row_ids(context, rows[expansion.source], expansion)
     if expansion.min_hops == expansion.max_hops == 1 and not expansion.target_filters:

@@ -1,4 +1,4 @@
-"""Property fetching; this is the only module that turns row ids into values.
+"""Property fetching. This is the only module that turns row ids into values.
 
 A variable may be null, may have several types, and may repeat the same id in many rows. Fetched
 columns are always aligned with the rows. Each column is read once per set of rows.
@@ -106,7 +106,7 @@ class RowSource:
 
 
 def fetch_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:
-    """Return a variable's columns, aligned with its rows; they are null where the variable is null."""
+    """Return a variable's columns, aligned with the rows; values are null where the variable is null."""
     context.meter.charge_bytes(len(binding.row_ids) * 16 * len(column_names))
     try:
         if binding.paths is not None:

@@ -1,7 +1,7 @@
 """Path search: join each row with the paths from one of its nodes.
 
-This module chooses the search by the path mode and by what is known about the ends, and builds the resulting rows.
-Paths are searched once for each distinct start, regardless of how many rows share it.
+This module chooses a search algorithm, based on the path mode and on what is known about the ends, and builds the
+resulting rows. Paths are searched once for each distinct start, regardless of how many rows share it.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ _UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unkn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SearchedRows:
-    """The rows whose start is a node: their positions, the distinct starts, and each row's start and end.
+    """The rows that have a start node: their positions, the distinct starts, and each row's start and end.
 
     `owners[i]` is the index in `starts` of row i's start node. `ends` is None unless every path must end at a
     node of the row.
@@ -52,7 +52,7 @@ class _SearchedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FoundPaths:
-    """Paths, with the index of each path's start among the distinct starts, its last node, and its cost."""
+    """Paths and, for each path, the index of its start among the distinct starts, its last node, and its cost."""
 
     blocks: list[PathBlock]
     owners: IntArray
@@ -125,7 +125,7 @@ def _accepted_ends(context: ExecutionContext, operator: plan.FindPaths) -> IntAr
 def _wanted_ends(
     searched: _SearchedRows, accepted: IntArray | None, first: int, start_count: int, stride: int
 ) -> WantedEnds:
-    """Return the allowed ends for the paths of a batch of starts."""
+    """Return the allowed ends of the paths from a batch of starts."""
     if searched.ends is not None:
         in_batch = (searched.owners >= first) & (searched.owners < first + start_count)
         places = (searched.owners[in_batch] - first) * stride + searched.ends[in_batch]
@@ -143,7 +143,7 @@ _BlockCosts = Iterator[tuple[PathBlock, npt.NDArray[np.float64]]]
 def _path_finder(
     context: ExecutionContext, operator: plan.FindPaths, search: PathSearch
 ) -> Callable[[IntArray, WantedEnds], _BlockCosts]:
-    """Return the function that finds the paths from a batch of starts."""
+    """Return a function that finds the paths from a batch of starts."""
     edge_keys = tuple(TableKey.edge(step.edge_type) for step in operator.steps)
     tables = PathTables(TableKey.node(operator.node_type), edge_keys, operator.backward, search.stride)
     no_costs = np.empty(0)
@@ -218,7 +218,7 @@ def _shortest_layers(search: PathSearch, starts: IntArray, wanted: WantedEnds) -
 
 
 def _match_rows(found: _FoundPaths, searched: _SearchedRows) -> tuple[IntArray, IntArray, IntArray]:
-    """Return path numbers ordered so that the paths of a row are adjacent, and each row's range in this order."""
+    """Return path numbers in an order that keeps each row's paths together, and each row's range in this order."""
     if searched.ends is None:
         path_order = np.argsort(found.owners, kind="stable")
         path_keys, row_keys = found.owners[path_order], searched.owners

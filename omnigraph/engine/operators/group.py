@@ -153,7 +153,7 @@ class _GroupedRows:
         return evaluate.evaluate_value(self._first_row_source(), value)
 
     def as_source(self) -> _GroupSource:
-        """Return the groups as the column source for expressions over keys and aggregates."""
+        """Return the groups as a column source for expressions over keys and aggregates."""
         return _GroupSource(self, self._first_row_source())
 
     def _first_row_source(self) -> RowSource:
@@ -196,7 +196,7 @@ class _GroupedRows:
         return sort_key
 
     def _first_appearance_order(self, variables: Sequence[str]) -> IntArray:
-        """Return the groups in the order of their first rows under the default row order."""
+        """Return the groups in order of each group's first row under the default row order."""
         remaining_rows = np.arange(self.rows.count)
         remaining_codes = self.groups.codes
         lowest_by_variable: list[Codes] = []
@@ -215,7 +215,7 @@ class _GroupedRows:
 
 
 def _counted_variable(aggregation: plan.Aggregate) -> str | None:
-    """Return the variable whose distinct entities are counted, or None if there is none."""
+    """Return the variable whose distinct entities an aggregate counts, or None if it does not count entities."""
     argument = aggregation.argument
     is_distinct_count = aggregation.distinct and aggregation.function == "count"
     if is_distinct_count and isinstance(argument, plan.Entity | plan_paths.PathEntity):
@@ -224,7 +224,7 @@ def _counted_variable(aggregation: plan.Aggregate) -> str | None:
 
 
 def distinct_rows(table: pa.Table) -> IntArray:
-    """Return the first position of each distinct row, in order."""
+    """Return the position at which each distinct row first occurs, in ascending order."""
     codes = np.zeros(table.num_rows, np.int64)
     for column in table.columns:
         codes, _ = dense_codes(pair_codes(codes, value_codes(column.combine_chunks())))

@@ -1,7 +1,7 @@
 """The `having` condition, which selects groups by their keys and aggregates.
 
-The condition is evaluated on groups in the same way as a filter on rows; the source computes keys and aggregates per
-group.
+The condition is evaluated on groups in the same way as a filter on rows; the column source computes keys and aggregates
+per group.
 """
 
 from omnigraph.engine.expressions.evaluate import ColumnSource, true_mask
@@ -11,5 +11,5 @@ from .rows import Mask
 
 
 def having_mask(source: ColumnSource, having: plan.Predicate) -> Mask:
-    """Return a mask of the groups of a source for which the predicate is true."""
+    """Return a mask of the source's groups for which the predicate is true."""
     return true_mask(source, having)

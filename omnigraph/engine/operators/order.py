@@ -56,7 +56,7 @@ def _sort_positions(
 
 
 def _keep_first(candidates: IntArray, sort_numbers: Numbers, limit: int | None) -> tuple[IntArray, Codes]:
-    """Return the rows that can be among the first `limit`, and their rank codes."""
+    """Return the rows that can be among the first `limit` rows, and the rank codes of these rows."""
     if limit is not None and limit < len(candidates):
         within_limit = sort_numbers <= np.partition(sort_numbers, limit - 1)[limit - 1]
         candidates, sort_numbers = candidates[within_limit], sort_numbers[within_limit]

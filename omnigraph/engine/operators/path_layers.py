@@ -1,4 +1,4 @@
-"""Layered edges between start nodes and the ends of their shortest paths, and the choice of paths through them.
+"""Layers of edges between start nodes and the ends of shortest paths, and the choice of paths through the layers.
 
 Layer `h` holds the edges that can be the `h`-th edge of a shortest path. This module chooses one path by ids, or
 enumerates all paths. Other modules find the layers. Many starts are searched at once, so layers hold places instead of
@@ -57,7 +57,7 @@ class PathLayers:
 
 @dataclass(frozen=True, slots=True)
 class PathTables:
-    """The tables of a path's nodes and edges, and whether paths are searched backward from their last node.
+    """The tables of a path's nodes and edges, and whether the search runs backward from the last node of a path.
 
     The number `p` encodes the node `p % stride`, reached from the start with number `p // stride`.
     """
@@ -116,7 +116,7 @@ def _extend_paths(context: ExecutionContext, paths: PathBlock, layer: EdgeLayer)
 
 
 def append_edges(paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> PathBlock:
-    """Return the paths at the given positions, each with one more edge."""
+    """Return the paths at the given positions, each extended by one edge."""
     return PathBlock(
         np.column_stack([paths.nodes[positions], layer.targets]),
         np.column_stack([paths.edges[positions], layer.edges]),
@@ -127,7 +127,7 @@ def append_edges(paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> Pat
 def best_paths(context: ExecutionContext, tables: PathTables, found: PathLayers) -> list[PathBlock]:
     """Return one path to each end, grouped by length; ties are broken by node ids, then by edge ids.
 
-    Ids are compared starting at the first node of the path, even if paths are found from their last node.
+    Ids are compared starting at a path's first node, even if the search runs backward from the last node.
     """
     pruned = prune_layers(found)
     ranking = _IdRanking.of(context, tables, pruned)
@@ -196,7 +196,7 @@ class _IdRanking:
         return cls(nodes, node_ranks, edges, edge_ranks, len(tables.edge_keys), tables.stride)
 
     def of_nodes(self, places: IntArray) -> Codes:
-        """Return the rank of the node of each (start, node) pair."""
+        """Return the rank of the node in each (start, node) pair."""
         if len(self.nodes) == 0:
             return np.zeros(len(places), np.int64)
         return self.node_ranks[np.searchsorted(self.nodes, places % self.stride)]

@@ -31,14 +31,14 @@ def _rank_paths(context: ExecutionContext, paths: PathTable, path_numbers: IntAr
 
 
 def type_name_ranks(table_keys: tuple[TableKey, ...]) -> Codes:
-    """Return the rank of each table's type name, which orders equal ids of several types."""
+    """Return the rank of each table's type name; these ranks order equal ids of different types."""
     return np.argsort(np.argsort(np.array(table_keys))).astype(np.int64)
 
 
 def _refine_ranks(
     context: ExecutionContext, paths: PathTable, path_numbers: IntArray, ranks: Codes, position: int, *, of_nodes: bool
 ) -> Codes:
-    """Order paths of equal rank by the ids at one position."""
+    """Order paths of equal rank by the ids at one position, and return the new ranks."""
     context.meter.check_timeout()
     is_tied = np.bincount(ranks, minlength=1)[ranks] > 1
     is_tied &= paths.lengths[path_numbers] + of_nodes > position

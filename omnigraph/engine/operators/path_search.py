@@ -35,10 +35,9 @@ class WantedEnds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathSearch:
-    """The edges in both directions, the bounds of the path length, and the number of row ids per start.
+    """The edges in both directions, the bounds on the path length, and the number of row ids per start.
 
-    `load_neighbours` returns adjacencies for searches that need only nodes; its argument selects the backward
-    direction.
+    `load_neighbours` returns adjacencies for searches that need only nodes; pass True for the backward direction.
     """
 
     context: ExecutionContext
@@ -54,7 +53,7 @@ class PathSearch:
         return follow_edges(self.context, self.load_backward() if backward else self.forward, places, self.stride)
 
     def place_count(self, starts: IntArray) -> int:
-        """Return the number of (start, node) pairs, or a small default if the number of nodes is unknown."""
+        """Return the number of possible (start, node) pairs, or a small default if the number of nodes is unknown."""
         known_size = all(adjacency.size for adjacency in self.forward)
         return int(starts.max() // self.stride + 1) * self.stride if known_size and len(starts) else _MIN_LEVEL_ROWS
 
@@ -64,7 +63,7 @@ class PathSearch:
         return PlaceLevels(np.full(place_count, -1, np.int16))
 
     def within_bounds(self, ends: list[IntArray]) -> list[IntArray]:
-        """Return only the ends of paths that have at least `min_hops` edges."""
+        """Return the ends by path length, leaving out paths with fewer than `min_hops` edges."""
         return [places if length >= self.min_hops else places[:0] for length, places in enumerate(ends)]
 
 
@@ -81,7 +80,7 @@ class PlaceLevels:
         return self.by_place[places]
 
     def add_level(self, places: IntArray) -> IntArray:
-        """Record the pairs without a distance as the next level, and return them in order."""
+        """Record the pairs that have no distance yet as the next level, and return these pairs in sorted order."""
         new_places = np.unique(places[self.of(places) < 0]).astype(np.int64, copy=False)
         self.by_place[new_places] = len(self.known_places)
         self.known_places.append(new_places)

@@ -1,7 +1,7 @@
 """The paths that a path variable refers to, as flat arrays of row ids.
 
-Owns their layout. A path variable holds positions in such a table, so rows can be filtered and repeated without
-copying paths. Other modules read ids and properties.
+This module defines the layout of the arrays. A path variable holds positions in a path table, so rows can be filtered
+and repeated without copying paths. Other modules read ids and properties.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _TypeIndexes = npt.NDArray[np.int16]
 class PathTable:
     """Flat path arrays: path `i` has edges `starts[i]:starts[i + 1]` and one more node, starting at `starts[i] + i`.
 
-    `edge_types` holds the index into `edge_keys` for each edge, and `costs` the cost of each path, if it has one.
+    `edge_types` holds each edge's index in `edge_keys`, and `costs` holds the cost of each path, if paths have costs.
     """
 
     node_key: TableKey
@@ -61,7 +61,7 @@ class PathBlock:
         return self.nodes.nbytes + self.edges.nbytes + self.edge_types.nbytes
 
     def reversed(self) -> "PathBlock":
-        """Return the same paths from their last node to their first."""
+        """Return the same paths in reverse, from the last node to the first."""
         return PathBlock(self.nodes[:, ::-1], self.edges[:, ::-1], self.edge_types[:, ::-1])
 
     def take(self, positions: npt.NDArray[np.bool_] | _Ids) -> "PathBlock":
@@ -77,7 +77,7 @@ def start_block(node_ids: _Ids) -> PathBlock:
 
 
 def build_path_table(node_key: TableKey, edge_keys: tuple[TableKey, ...], blocks: Sequence[PathBlock]) -> PathTable:
-    """Return a table of the paths of all blocks, in order."""
+    """Return a table with the paths of all blocks, in order."""
     no_ids = np.empty(0, np.int64)
     lengths = [np.full(len(block.nodes), block.edges.shape[1], np.int64) for block in blocks]
     starts = np.append(0, np.cumsum(np.concatenate([no_ids, *lengths])))

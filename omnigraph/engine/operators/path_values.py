@@ -1,4 +1,4 @@
-"""Values of paths: their length, the ids of their nodes and edges, their cost, and whole paths as objects.
+"""Path values: length, node and edge ids, cost, and whole paths as objects.
 
 This module defines the structure of a path in a result. Ids are read once per distinct node or edge, and only for the
 requested paths.
@@ -45,7 +45,7 @@ def path_column(source: RowSource, path: plan_paths.PathEntity) -> pa.Array:
 def path_columns(
     context: ExecutionContext, paths: PathTable, path_numbers: IntArray, functions: Sequence[str]
 ) -> list[pa.Array]:
-    """Return the values of functions such as `length` for each path, or null where the path number is null."""
+    """Return a column for each function, such as `length`; values are null where the path number is null."""
     return [_path_column(context, paths, path_numbers, function) for function in functions]
 
 

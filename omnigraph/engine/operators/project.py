@@ -1,7 +1,7 @@
 """Result columns: row values in the types that the plan declares, with entities as structs.
 
-This module defines the structure of an entity in a result, which is `id`, `type`, the endpoints `from`
-and `to` of an edge, and then its properties. Blobs are omitted, because queries never read them.
+This module defines the structure of an entity in a result: `id`, `type`, the endpoints `from` and `to` (for an edge),
+and then the properties. Blobs are omitted, because queries never read them.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ def _shared_edge_properties(catalog: Catalog, edge_types: Sequence[str]) -> tupl
 
 
 def type_field_name(properties: Sequence[PropertyDefinition]) -> str:
-    """Return `type`, prefixed with as many underscores as needed to avoid the name of a property."""
+    """Return `type`, prefixed with as many underscores as needed to avoid a clash with a property name."""
     field_name = "type"
     while any(declared_property.name == field_name for declared_property in properties):
         field_name = f"_{field_name}"
@@ -113,7 +113,7 @@ _shape_cache: dict[tuple[int, int], tuple[Any, Any, pa.Schema, set[VariableColum
 
 
 def _projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> tuple[pa.Schema, set[VariableColumn]]:
-    """Return the schema of a projection and the columns it reads, computed only once."""
+    """Return the schema of a projection and the columns it reads; both are computed only once."""
     cache_key = (id(catalog), id(columns))
     cached_shape = _shape_cache.get(cache_key)
     if cached_shape is None:

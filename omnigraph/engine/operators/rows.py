@@ -1,6 +1,6 @@
-"""Rows passed between operators, which consist of one array of row ids per variable.
+"""The rows passed between operators: one array of row ids per variable.
 
-Rows never hold properties, which are fetched once it is known which rows are needed.
+Rows never hold property values. These are fetched later, and only for the rows that are needed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,11 +21,11 @@ NULL_ROW = -1  # the row id of a variable that an `optional` left unbound
 
 @dataclass(frozen=True, slots=True)
 class VariableBinding:
-    """A variable's row id in every row.
+    """The row ids that one variable is bound to, one per row.
 
-    `table_keys` are keys such as `node:Person` or `edge:Knows`. `type_indexes` holds the index of the
-    key that applies to each row, and is None if there is only one key. A binding without types holds
-    plain numbers, such as the position of an outer row, or positions in `paths`.
+    `table_keys` holds keys such as `node:Person` or `edge:Knows`. `type_indexes` holds the index of the key that
+    applies to each row, and is None if there is only one key. If `table_keys` is empty, `row_ids` holds plain numbers
+    instead, such as positions of outer rows or positions in `paths`.
     """
 
     table_keys: tuple[TableKey, ...]
@@ -39,7 +39,7 @@ class VariableBinding:
         return VariableBinding(self.table_keys, self.row_ids[positions], type_indexes, self.paths)
 
     def is_type(self, table_key: TableKey) -> Mask:
-        """Return a mask of the rows whose variable is a row of the given table; the mask is False for null."""
+        """Return a mask of the rows in which the variable is bound to a row of the given table; null does not match."""
         if table_key not in self.table_keys:
             return np.zeros(len(self.row_ids), np.bool_)
         is_of_type: Mask = self.row_ids != NULL_ROW
@@ -48,7 +48,7 @@ class VariableBinding:
         return is_of_type
 
     def with_types(self, table_keys: tuple[TableKey, ...]) -> "VariableBinding":
-        """Return the same binding with a larger set of types."""
+        """Return an equivalent binding for `table_keys`, which must include all current keys."""
         if self.table_keys == table_keys:
             return self
         new_indexes = np.array([table_keys.index(table_key) for table_key in self.table_keys] or [0], np.int16)
@@ -58,10 +58,11 @@ class VariableBinding:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A set of `count` rows. Every binding has `count` ids; rows without variables are possible.
+    """A sequence of `count` rows. Every binding holds `count` ids; `bindings` may be empty.
 
-    `weights` holds how often each row counts; None means that every row counts once. Only a plan whose rows are all
-    consumed by aggregates may use weights, which avoid materializing rows that are never read one by one.
+    `weights` holds the number of times that each row counts; None means that every row counts once. Weights avoid
+    materializing rows that are never read one by one. They may be used only if all rows of the plan are consumed by
+    aggregates.
 
     >>> rows = Rows.from_bindings({"p": VariableBinding(("node:Person",), np.array([4, 7, 9]))})
     >>> rows.filter(np.array([True, False, True])).bindings["p"].row_ids.tolist()
@@ -79,7 +80,7 @@ class Rows:
 
     @classmethod
     def from_bindings(cls, bindings: Mapping[str, VariableBinding]) -> "Rows":
-        """Return rows built from at least one variable."""
+        """Build rows from bindings; at least one binding is required."""
         return cls(len(next(iter(bindings.values())).row_ids), dict(bindings))
 
     def take(self, positions: IntArray) -> "Rows":
@@ -113,7 +114,7 @@ class Rows:
         return Rows(self.count, {**self.bindings, variable: binding}, self.weights)
 
     def take_with(self, positions: IntArray, new_bindings: Mapping[str, VariableBinding]) -> "Rows":
-        """Return the rows at the given positions with new variables, as produced by an expansion."""
+        """Return the rows at the given positions, extended with new variables such as those that an expansion binds."""
         taken_rows = self.take(positions)
         return replace(taken_rows, bindings={**taken_rows.bindings, **new_bindings})
 

@@ -1,7 +1,7 @@
-"""Scans: the nodes of a type, or of an interface's implementing types, that pass filters.
+"""Scan the nodes of a type, or of all types that implement an interface, and keep those that pass the filters.
 
-Storage evaluates the filters that it can evaluate exactly; the others are tested on columns that the
-same scan reads. A second scan forms a cross product with the existing rows.
+Filters that storage can evaluate exactly are pushed down; the others are tested on columns that the same scan reads.
+A second scan forms a cross product with the existing rows.
 """
 
 import math
@@ -53,7 +53,7 @@ def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBindin
 
 
 def cross_join(context: ExecutionContext, rows: Rows, variable: str, binding: VariableBinding) -> Rows:
-    """Return all combinations of a row and an entity."""
+    """Return the cross product of the rows and the entities of a binding."""
     entity_count = len(binding.row_ids)
     if rows.count == 1 and rows.weights is None and not rows.bindings:
         return Rows(entity_count, {variable: binding})
@@ -65,7 +65,7 @@ def cross_join(context: ExecutionContext, rows: Rows, variable: str, binding: Va
 
 
 def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]) -> IntArray:
-    """Return the ids of a table's rows that pass all filters, in order."""
+    """Return the ids, in order, of the table rows that pass all filters."""
     context.meter.check_timeout()
     text_matches = _scan_text_index(context, table_key, filters)
     if text_matches is not None:
@@ -90,7 +90,7 @@ def filtered_row_ids(context: ExecutionContext, table_key: TableKey, filters: tu
 def split_filters(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> tuple[Any | None, tuple[plan.Predicate, ...]]:
-    """Return the filter for storage to evaluate (None if there is none), and the remaining predicates."""
+    """Return the filter to push down to storage (None if there is none) and the remaining predicates."""
     schema = context.table(table_key).schema
     pushed_pairs = [(predicate, to_storage_filter(schema, predicate, context.constant)) for predicate in filters]
     expressions = [expression for _, expression in pushed_pairs if expression is not None]
@@ -122,7 +122,7 @@ def _scan_text_index(
 
 
 def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
-    """Look up the node with the given complete key by its id."""
+    """Look up a node by the id derived from its complete key."""
     table_key = TableKey.node(scan.scan.type_name)
     row_ids = np.empty(0, np.int64)
     entity = key_scan_id(context, scan)
@@ -153,7 +153,7 @@ def _scan_cached_id(context: ExecutionContext, rows: Rows, scan: KeyScan, row_id
 def _scan_cached_columns(
     context: ExecutionContext, table_key: TableKey, filters: tuple[plan.Predicate, ...]
 ) -> IntArray | None:
-    """Return the row ids that pass all filters using cached columns, or None if they are not cached."""
+    """Return the ids of the rows that pass all filters, using cached columns, or None if a column is not cached."""
     row_ids = hot_rows(context, table_key)
     column_names = sorted({column_name for _, column_name in columns_read(*filters)})
     if row_ids is None or (filters and not column_names):
@@ -177,7 +177,7 @@ def _test_cached_columns(
     column_names = sorted({column_name for _, column_name in columns_read(predicate)})
     first_column = column_by_name[column_names[0]] if column_names else None
     if first_column is not None and len(column_names) == 1 and first_column.codes is not None:
-        # Test each distinct value once.
+        # Test each distinct value only once.
         source = TableSource(pa.table({column_names[0]: first_column.values}), context.params)
         return true_mask(source, predicate)[first_column.value_positions(row_ids)]
     table = pa.table({column_name: column_by_name[column_name].take(row_ids) for column_name in column_names})
@@ -196,7 +196,7 @@ def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
 
 
 def _as_key_value(member_type: PropertyType, value: Any) -> Any:
-    """Return the value in the stored form of a key of this type, or None if it has no such form."""
+    """Return a value in the form stored in keys of this type, or None if the value cannot be represented exactly."""
     if isinstance(value, float) and math.isnan(value):
         return None
     exact_test = normalize_comparison(arrow_type(member_type), "=", value) if value is not None else "never"

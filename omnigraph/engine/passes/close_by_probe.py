@@ -1,4 +1,4 @@
-"""Replace an expansion that must end at a bound node with a test for that one edge.
+"""Replace an expansion that must end at a bound node with a test for a single edge.
 
 Without this rewrite, the expansion would produce all neighbours of every row, of which `Close` keeps at most one.
 """
@@ -14,7 +14,7 @@ from .anti_join_probe import is_single_hop
 
 
 def close_by_probe(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with cycles closed by edge tests."""
+    """Return the plan with edge tests in place of the expansions that close a cycle."""
     return replace(read_plan, operators=_replace_closes(read_plan.operators))
 
 
@@ -36,7 +36,7 @@ def _replace_closes(operators: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _can_probe(expansion: plan.Expand, close_operator: plan.CloseCycle) -> bool:
-    """Return whether an edge test suffices; it does not suffice for a named edge, which must be returned."""
+    """Return whether an edge test suffices. It does not for a named edge, because the edge itself must be bound."""
     return (
         is_single_hop(expansion)
         and expansion.edge_variable is None

@@ -1,8 +1,8 @@
 """Count rows without producing them where aggregates need only the number of rows.
 
-An expansion to nodes that are never read becomes a weight, which is the number of distinct
-neighbours, since traversals without an edge variable return sets. If the scanned nodes are only
-used to reach the next variable, the scan starts at that variable instead.
+An expansion to nodes that are never read becomes a weight: the number of distinct neighbours, because a traversal
+without an edge variable returns each neighbour once. If the scanned nodes are only used to reach the next variable,
+the scan starts at that variable instead.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def allows_weights(read_plan: plan.ReadPlan) -> bool:
 
 
 def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
-    """Return the variables whose entities affect the result; counting rows does not read them."""
+    """Return the variables whose entities affect the result; counting rows does not read any entities."""
     variables: set[str] = set()
     for value in result_values(read_plan):
         if not counts_rows(value):
@@ -65,7 +65,7 @@ def _variables_read(read_plan: plan.ReadPlan) -> set[str]:
 
 
 def counts_rows(value: plan.Value) -> bool:
-    """Return whether a value is the number of rows, independent of their content."""
+    """Return whether a value is a plain row count, which does not depend on the content of the rows."""
     return (
         isinstance(value, plan.Aggregate)
         and value.function == "count"
@@ -115,7 +115,7 @@ def _is_plain_single_hop(operator: Any) -> bool:
 
 
 def _weigh_unread_expansions(read_plan: plan.ReadPlan, operators: _OperatorTuple) -> _OperatorTuple:
-    """Replace expansions to nodes that are never read with weights."""
+    """Turn expansions to nodes that are never read into weights."""
     result_variables = _variables_read(read_plan)
     rewritten: list[Any] = list(operators)
     for position in reversed(range(len(rewritten))):
@@ -127,7 +127,7 @@ def _weigh_unread_expansions(read_plan: plan.ReadPlan, operators: _OperatorTuple
 
 
 def _variables_needed(operators: Sequence[Any]) -> set[str]:
-    """Return the variables that operators read, including physical operators."""
+    """Return the variables that the given logical and physical operators read."""
     variables: set[str] = set()
     for operator in operators:
         match operator:
@@ -141,7 +141,7 @@ def _variables_needed(operators: Sequence[Any]) -> set[str]:
 
 
 def _entity_in_every_row(expansion: plan.Expand, schema_ir: SchemaIR) -> plan.Entity:
-    """Return an entity that is present in every row, so that rows can be counted by it."""
+    """Return an entity that is present in every row and can therefore be used to count rows."""
     step = expansion.steps[0]
     edge_type = schema_ir.catalog.edge(step.edge_type)
     endpoint_types = (edge_type.source, edge_type.target) if edge_type is not None else ("", "")

@@ -1,8 +1,7 @@
 """Make expansions return each node once where the result depends only on the set of nodes.
 
-`count(distinct ..)`, `min` and `max` over all rows ignore how often a row occurs. If only the
-target of an expansion stays bound after it, the expansion returns a set, from which the next
-expansion starts.
+`count(distinct ..)`, `min` and `max` over all rows ignore how often a row occurs. If an expansion's target is the
+only variable that stays bound, the expansion returns a set of nodes, and the next expansion starts from that set.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from .drop_variables import variables_bound_by
 
 
 def deduplicate_expansions(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
-    """Return the plan with its last expansions returning sets of nodes, if repeated rows do not matter."""
+    """Return the plan with its last expansions changed to return sets of nodes, if repeated rows do not matter."""
     if not _ignores_repeated_rows(read_plan):
         return read_plan
     operators: Any = tuple(_replace_expansions(read_plan.operators))
@@ -56,7 +55,7 @@ def _replace_expansions(operators: Sequence[Any]) -> Iterator[Any]:
 
 
 def _leaves_only_target(operator: Any, next_operator: Any, bound_variables: set[str]) -> bool:
-    """Return whether the target of an expansion is the only variable that stays bound after it."""
+    """Return whether an expansion's target is the only variable that stays bound after the expansion."""
     return (
         isinstance(operator, plan.Expand)
         and isinstance(next_operator, DropVariables)

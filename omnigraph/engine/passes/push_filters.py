@@ -1,4 +1,4 @@
-"""Move filters on one variable to the operator that introduces it.
+"""Move each filter on a single variable to the operator that introduces the variable.
 
 Filters only remove rows, so they may run as soon as their variable is bound. Filters on a variable
 that an `optional` introduces stay in place, because null is part of the result there.

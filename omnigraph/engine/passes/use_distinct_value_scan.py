@@ -14,7 +14,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 from .count_only import allows_weights, counts_rows
 
-_MAX_COLUMNS = 4  # a larger number of columns rarely has few combinations of values
+_MAX_COLUMNS = 4  # more columns than this rarely have few combinations of values
 
 
 def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:

@@ -1,8 +1,8 @@
-"""Rows whose strings match a text query, found by a full-text index that proposes candidates.
+"""Find the rows whose strings match a text query, using a full-text index to propose candidates.
 
-An index lists the terms of its strings. The terms that match a query are selected by the same
-analysis that is used without an index, and every row with such a term is tested; rows that no index
-covers are read. The result therefore never depends on which rows an index covers.
+An index lists the terms of the strings that it covers. The terms that match a query are selected by the same text
+analysis that is used without an index. Every row with a matching term is tested, and so is every row that no index
+covers. The result therefore never depends on which rows an index covers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,19 +37,19 @@ _MAX_TERMS = 256  # maximum number of terms in one lookup
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextLookup:
-    """An index lookup; a matching string contains at least one of the terms."""
+    """A full-text index lookup. Every matching string contains at least one of the terms."""
 
     index_name: str
     column_name: str
     terms: tuple[str, ...]
     covered_fragments: frozenset[int]  # fragments that the index covers
-    max_candidates: int  # upper bound of the number of proposed rows
+    max_candidates: int  # upper bound on the number of proposed rows
 
 
 def plan_lookup(
     context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], *, has_storage_filter: bool
 ) -> TextLookup | None:
-    """Return the lookup with the fewest candidates, or None if a different scan is better."""
+    """Return the lookup with the fewest candidates, or None if a scan without the index is better."""
     if context.row_count(table_key) <= MIN_INDEXED_ROWS:
         return None
     text_searches = [predicate for predicate in filters if isinstance(predicate, plan.TextSearch)]
@@ -64,7 +64,7 @@ def plan_lookup(
 def find_matching_rows(
     context: ExecutionContext, table_key: TableKey, filters: Sequence[plan.Predicate], text_lookup: TextLookup
 ) -> IntArray | None:
-    """Return the row ids that pass all filters, in order, or None if the index is unreadable."""
+    """Return the ids, in order, of the rows that pass all filters, or None if the index is unreadable."""
     table = context.table(table_key)
     filter_columns = sorted({column_name for _, column_name in columns_read(*filters)})
     context.meter.charge_bytes(text_lookup.max_candidates * 8 * (1 + 2 * len(filter_columns)))
@@ -138,7 +138,7 @@ def _select_terms(
     query_tokens: frozenset[str],
     segment_terms: Sequence["SegmentTerms"],
 ) -> _TermSelection | None:
-    """Return the terms to look up, or None if there are too many or the index cannot contain some of them."""
+    """Return the terms to look up, or None if there are too many or the index does not support some of them."""
     if search.function == "match_text":  # all tokens must occur, so look up only the rarest one
         token_selections = [_merge_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
         usable_selections = [selection for selection in token_selections if selection is not None]
@@ -161,7 +161,7 @@ def _merge_terms(segment_terms: Sequence["SegmentTerms"], query_tokens: frozense
 
 @dataclass(slots=True, eq=False)
 class SegmentTerms:
-    """The terms of a segment; an ASCII term is a single word, while others may split into several words."""
+    """The terms of an index segment. An ASCII term is a single word, but other terms may split into several words."""
 
     ascii_terms: pa.Array
     ascii_counts: pa.Array
@@ -171,7 +171,7 @@ class SegmentTerms:
     ascii_tokens: tuple[str, ...] = field(default=())
 
     def matching_terms(self, query_tokens: frozenset[str]) -> tuple[pa.Array, int]:
-        """Return the terms that contain a query token, and the total number of their occurrences."""
+        """Return the terms that contain a query token, and their total number of occurrences."""
         ascii_positions = pa.array(self._find_ascii_terms(query_tokens), pa.int64())
         other_hits = self.other_tokens.text_indexes[self.other_tokens.is_any_of(query_tokens)]
         other_positions = pa.array(np.unique(other_hits))
@@ -211,13 +211,13 @@ class SegmentTerms:
 
     @property
     def nbytes(self) -> int:
-        """Approximate bytes in memory, including values that are computed later."""
+        """Approximate size in memory in bytes, including values that are computed later."""
         arrays = (self.ascii_terms, self.ascii_counts, self.other_terms, self.other_counts)
         return sum(int(array.nbytes) for array in arrays) + 64 * (len(self.ascii_terms) + len(self.other_terms))
 
 
 def _load_segment_terms(context: ExecutionContext, table: Table, segment: fulltext.TextSegment) -> SegmentTerms | None:
-    """Return a segment's terms, or None if they are unreadable; they are cached, because a segment never changes."""
+    """Return a segment's terms, or None if they are unreadable. Terms are cached, because a segment never changes."""
     store, caches = context.snapshot.store, caches_of(context)
     cache_key = ("words", root_identity(store), table.location, segment.uuid)
     cached_terms: SegmentTerms | None = caches.memory.get(cache_key)

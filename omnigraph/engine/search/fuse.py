@@ -16,7 +16,7 @@ from .scoring import Scores, ascending_from_best, entity_scores
 
 
 def fused_scores(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> Scores:
-    """Return the score of every row: the sum of 1 / (k + rank + 1) over the rankings that include it."""
+    """Return the score of every row: the sum of 1 / (k + rank + 1) over the rankings that include the row."""
     codes, _, scores = _rank_arms(context, rows, fusion)
     return scores[codes] if len(codes) else np.empty(0)
 
@@ -41,7 +41,7 @@ def _rank_arms(context: ExecutionContext, rows: Rows, fusion: plan.Fuse) -> tupl
 
 
 def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
-    """Return the fusion constant; raise an error if a parameter holds an invalid value."""
+    """Return the fusion constant; raise an error if it comes from a parameter with an invalid value."""
     constant: int | None = context.constant(fusion.k)
     if constant is None or constant < 1:
         parameter_name = fusion.k.name if isinstance(fusion.k, plan.Parameter) else None
@@ -50,7 +50,10 @@ def _fusion_constant(context: ExecutionContext, fusion: plan.Fuse) -> int:
 
 
 def _rank_arm(context: ExecutionContext, entities: VariableBinding, arm: plan.Bm25 | plan.Nearest) -> IntArray:
-    """Return each entity's rank from 0, with ties broken by id; unranked entities get the entity count."""
+    """Return each entity's rank, counted from 0, with ties broken by id.
+
+    The rank of an unranked entity is the entity count.
+    """
     scores = ascending_from_best(arm, entity_scores(context, entities, arm))
     scored_positions = np.flatnonzero(~np.isnan(scores))
     scored_rows = Rows.from_bindings({"_": entities.take(scored_positions)})

@@ -1,8 +1,8 @@
-"""Selection of candidates for the entities nearest to a point, exact and in bounded memory.
+"""Select candidates for the entities nearest to a point, exactly and in bounded memory.
 
-An index proposes candidates; rows that it does not cover are read batch by batch. Distances are
-computed from the stored vectors in double precision, and a candidate is dropped only if it is
-certainly farther away. A result must never depend on which rows an index covers.
+An index proposes candidates; rows that it does not cover are read batch by batch. Distances are computed from the
+stored vectors in double precision, and a candidate is dropped only if it is certain not to be among the nearest. A
+result must never depend on which rows an index covers.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _MAX_CANDIDATES = 1 << 16  # maximum number of candidates taken from an index; b
 
 
 def narrow_to_nearest(context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int) -> Rows:
-    """Return the rows that can be among the `row_limit` nearest, possibly along with other rows."""
+    """Return all rows that may be among the `row_limit` nearest, possibly along with other rows."""
     binding = rows[ranking.field.variable]
     point = query_point(context, ranking)
     if point is None or len(binding.row_ids) * len(point) <= COMPARE_ALL_MAX:
@@ -115,20 +115,20 @@ class _NearestSearch:
         self.nearest = _NearestSoFar(max(row_limit, 1))
 
     def indexed_fragments(self) -> frozenset[int]:
-        """Return the fragments that are covered by an index of the right kind."""
+        """Return the fragments that are covered by a usable index for the metric."""
         has_index = kinds_by_index_key(self.table).get(self.column) == vector_index.KINDS_BY_METRIC[self.metric]
         if not has_index or not vector_index.is_searchable(self.metric, self.point):
             return frozenset()
         return index_coverage(self.table)[self.column] & frozenset(list_fragment_ids(self.table))
 
     def scan_fragments(self, fragments: frozenset[int]) -> None:
-        """Compare every vector in the given fragments."""
+        """Compare every vector in the given fragments with the point."""
         for batch in vector_index.vector_batches(self.table, self.column, sorted(fragments)):
             self.context.meter.check_timeout()
             self._compare_vectors(vector_index.batch_row_ids(batch), batch.column(self.column))
 
     def search_index(self) -> bool:
-        """Compare index candidates until all others are certainly farther; return False if that fails."""
+        """Compare index candidates until all other rows are certain to be farther away; return False if that fails."""
         candidate_count = int((2 * self.nearest.row_limit + 64) / self.selected_share)
         while candidate_count <= _MAX_CANDIDATES:
             self.context.meter.check_timeout()

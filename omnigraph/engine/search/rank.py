@@ -1,6 +1,6 @@
 """Ranking: the rows that a ranking keeps, their order, and the result columns for scores.
 
-All rows that match are ranked, and a limit is applied afterwards.
+All matching rows are ranked, and the limit is applied afterwards.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from .scoring import Scores, ascending_from_best, compute_scores, score_column
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredRows:
-    """Rows with the scores assigned to them by each ranking of the query."""
+    """Rows, and the scores that each of the query's rankings assigns to them."""
 
     context: ExecutionContext
     rows: Rows
@@ -47,7 +47,7 @@ def has_scores(read_plan: plan.ReadPlan) -> bool:
 
 
 def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None) -> ScoredRows:
-    """Return the rows that the ranking keeps, with all scores; only the best `limit` rows are needed."""
+    """Return the rows that the ranking keeps, with all scores. The caller needs only the best `limit` rows."""
     if isinstance(read_plan.ranking, plan.Nearest) and limit is not None and not _returns_fused_score(read_plan):
         rows = narrow_to_nearest(context, rows, read_plan.ranking, limit)
     rankings = [column.value.ranking for column in read_plan.columns if isinstance(column.value, plan.Score)]

@@ -58,7 +58,7 @@ def entity_scores(context: ExecutionContext, binding: VariableBinding, ranking: 
 
 
 def ascending_from_best(ranking: plan.Ranking, scores: Scores) -> Scores:
-    """Return numbers that increase from the best row to the worst."""
+    """Return sort keys that increase from the best row to the worst."""
     return scores if isinstance(ranking, plan.Nearest) else -scores
 
 
@@ -100,7 +100,7 @@ def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Corpus:
-    """The tokens of all strings of a property, and the row ids that they belong to, in order."""
+    """The tokens of all strings of a property, and the row id of each string, in order."""
 
     tokens: Tokens
     row_ids: IntArray
@@ -119,7 +119,7 @@ class _Corpus:
 
     @property
     def nbytes(self) -> int:
-        """Approximate bytes in memory."""
+        """Approximate size in memory in bytes."""
         return self.tokens.text_indexes.nbytes * 2 + self.row_ids.nbytes + 64 * len(self.tokens.vocabulary)
 
 
@@ -152,7 +152,7 @@ def _read_corpus(context: ExecutionContext, table_key: TableKey, property_name: 
 
 
 def distances(vectors: pa.Array, query_vector: Sequence[float] | Scores, metric: str = "cosine") -> Scores:
-    """Return the distance of each vector from the query vector, or NaN for null.
+    """Return the distance of each vector from the query vector, or NaN for a null vector.
 
     A zero vector has no direction, so its cosine with any vector is 0 and its distance is 1.
 
@@ -202,7 +202,7 @@ def distance_metric(context: ExecutionContext, table_keys: Sequence[TableKey], p
 
 
 def query_point(context: ExecutionContext, ranking: plan.Nearest) -> Scores | None:
-    """Return the query vector of a ranking, or None if its argument is null."""
+    """Return a ranking's query vector, or None if the ranking's argument is null."""
     query_value = context.constant(ranking.query)
     return None if query_value is None else np.asarray(_resolve_vector(context, ranking, query_value), np.float64)
 

@@ -33,7 +33,7 @@ DEFAULT_MAX_EDITS = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokens:
-    """Tokens of several strings; `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
+    """The tokens of several strings; the token `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
 
     text_count: int
     text_indexes: IntArray
@@ -45,7 +45,7 @@ class Tokens:
         return np.bincount(self.text_indexes, minlength=self.text_count)
 
     def is_any_of(self, tokens: frozenset[str]) -> npt.NDArray[np.bool_]:
-        """Return whether each token is one of `tokens`."""
+        """Return, for each token, whether it is one of `tokens`."""
         in_tokens = np.array([token in tokens for token in self.vocabulary], np.bool_)
         return in_tokens[self.codes] if len(in_tokens) else np.zeros(len(self.codes), np.bool_)
 
@@ -80,7 +80,7 @@ def analyse_texts(texts: pa.Array) -> Tokens:
 
 
 def _split_words(texts: pa.Array) -> tuple[IntArray, pa.Array]:
-    """Return the case-folded words of all strings, in order, and the string index of each word.
+    """Return the case-folded words of all strings, in order, and the index of the string that contains each word.
 
     Pure ASCII strings need no Unicode folding and are split in a third of the time.
     """
@@ -136,7 +136,7 @@ def _fold_letter(letter: str) -> str:
 def match_texts(
     function: Literal["search", "fuzzy", "match_text"], texts: pa.Array, query: str | None, max_edits: int | None = None
 ) -> pa.Array:
-    """Return whether each string matches a query: by any token or, for `match_text`, by the phrase."""
+    """Return, for each string, whether it matches a query: by any token or, for `match_text`, as a phrase."""
     if query is None:
         return pa.nulls(len(texts), pa.bool_())
     query_tokens, tokens = tokenize(query), analyse_texts(texts)
@@ -179,7 +179,7 @@ def tokens_within_edits(vocabulary: Iterable[str], query_tokens: frozenset[str],
 
 
 def edit_distance(left_text: str, right_text: str, max_distance: int) -> int:
-    """Return the Levenshtein distance, or `max_distance` + 1 as soon as the distance must be larger.
+    """Return the Levenshtein distance, or `max_distance` + 1 if the distance exceeds `max_distance`.
 
     >>> edit_distance("serch", "search", 2), edit_distance("cat", "elephant", 2)
     (1, 3)

@@ -1,5 +1,4 @@
-"""Insert, update and delete statements: compute the changes of a mutation before it is published.
+"""Insert, update and delete statements: compute a mutation's changes before they are published.
 
-Statements run on an overlay of the stored rows, and `publish` makes the result visible.
-Read first: `mutate.py`.
+Statements run on an overlay of the stored rows, and `publish` makes the result visible. Read `mutate.py` first.
 """

@@ -1,7 +1,7 @@
-"""Convert the assignments of an insert, upsert or patch to a row: its id and its stored values.
+"""Convert the assignments of an insert, upsert or patch statement to the row's id and stored values.
 
-This module owns how such a statement identifies its row: by the id derived from its key, or by the `id` that it
-assigns. It does not check whether the row exists.
+This module defines how such a statement identifies its row: by the id derived from its key, or by the `id` that it
+assigns. This module does not check whether the row exists.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _MAX_VALUE_BYTES = LoadLimits().value_bytes
 
 @dataclass(frozen=True, slots=True)
 class AssignedRow:
-    """The assigned values of a row by column, and its id, which is None if it must be generated."""
+    """A row's assigned values by column, and the row's id, which is None if an id must be generated."""
 
     table_key: TableKey
     entity_type: NodeType | EdgeType
@@ -38,7 +38,7 @@ class AssignedRow:
 
     @property
     def endpoints(self) -> dict[TableKey, pa.Array]:
-        """The node ids of an edge's assigned endpoints, by node table."""
+        """The node ids that are assigned to an edge's endpoints, by node table."""
         ids_by_key: dict[TableKey, list[str]] = {}
         if isinstance(self.entity_type, EdgeType):
             node_types = {"src": self.entity_type.source, "dst": self.entity_type.target}

@@ -1,4 +1,4 @@
-"""Rows that a `match` selects for an update or a delete.
+"""The rows that a `match` selects for an update or a delete.
 
 This module runs the match on the current state of the operation, requires that everything the match read stays
 unchanged, and rejects a match that assigns several values to one property of an entity.
@@ -31,7 +31,7 @@ CoerceValue = Callable[[NodeType | EdgeType, PropertyDefinition, Any], Any]
 
 
 def tables_read_by(read_plan: plan.ReadPlan) -> tuple[TableKey, ...]:
-    """Return the tables whose content determines the rows of a match."""
+    """Return the tables whose content determines which rows a match returns."""
     return tuple(dict.fromkeys(_tables_of(read_plan.operators)))
 
 
@@ -51,7 +51,7 @@ def _tables_of(operators: Sequence[plan.Operator]) -> Iterator[TableKey]:
 
 
 def matched_ids(overlay: Overlay, read_plan: plan.ReadPlan, params: ParamValues) -> pa.Array:
-    """Return the distinct ids in the first column of a match; rows without the entity are skipped."""
+    """Return the distinct ids in the first column of a match; rows with null in that column are skipped."""
     return as_single_array(_run_match(overlay, read_plan, params)["id"]).drop_null().unique()
 
 
@@ -104,7 +104,7 @@ def stored_values(
     values: pa.Array,
     coerce_value: CoerceValue,
 ) -> pa.Array:
-    """Convert values of the matched rows to the type of the property; only numbers need a conversion."""
+    """Convert the values of matched rows to the property's type; only numbers need a conversion."""
     if values.null_count and not declared_property.type.nullable:
         first_null = pc.index(pc.is_null(values), True).as_py()
         raise PropertyValueError(
@@ -121,7 +121,7 @@ def stored_values(
 
 
 def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
-    """Raise an error if an entity occurs twice; the rows of the match are distinct, so some value differs."""
+    """Raise an error if an entity occurs twice. The matched rows are distinct, so its assigned values must differ."""
     ids = as_single_array(matches["id"])
     if len(ids.unique()) == len(ids):
         return
@@ -139,7 +139,7 @@ def _reject_ambiguous(statement: plan.MatchedUpdate, matches: pa.Table) -> None:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return a JSON-compatible value; None becomes the string "null", because facts without a value are omitted."""
+    """Return a JSON-compatible value. None becomes the string "null", because facts without a value are omitted."""
     if value is None:
         return "null"
     return value if isinstance(value, str | int | float) else str(value)

@@ -42,7 +42,7 @@ from .touched_rows import TouchedRows
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """Result of a write; `replayed` is true if a commit with the same idempotency key already existed."""
+    """The result of a write; `replayed` is true if a commit with the same idempotency key already existed."""
 
     commit: Commit | None
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -57,7 +57,7 @@ WriteOperation = Callable[[Overlay, WriteStats, IdGenerator], None]
 
 @dataclass(frozen=True, slots=True)
 class BoundMutation:
-    """The statements of a mutation with the values of its parameters; its timestamp is the time of binding."""
+    """The statements of a mutation, with bound parameters. The mutation's timestamp is the time of binding."""
 
     statements: Sequence[plan.WriteStatement]
     params: ParamValues
@@ -72,7 +72,7 @@ class BoundMutation:
         overlay.apply_pending()
 
     def row_filters(self, ir: SchemaIR) -> dict[TableKey, RowFilter | None]:
-        """Return filters for the rows that the statements depend on, by table; inserts depend on no rows."""
+        """Return filters, by table, for the rows that the statements depend on; inserts depend on no rows."""
         dependencies = RowDependencies()
         dependencies.add_mutation(self.statements, self.params, ir)
         return dependencies.row_filters()
@@ -88,7 +88,7 @@ def bind_mutation(query: CompiledQuery, params: Mapping[str, Any], mode: Paramet
 
 
 def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
-    """Return the operation for an append or merge load that is part of a larger write."""
+    """Return a write operation for an append or merge load that is part of a larger write."""
     if parsed_load.mode == "overwrite":
         raise InputError(reason="a transaction cannot overwrite whole types")
     if parsed_load.mode not in ("append", "merge"):
@@ -148,7 +148,7 @@ def run_operations(  # noqa: PLR0913 - all but three are keyword-only
 ) -> WriteOutcome:
     """Run operations one after another as one commit; a transaction consists of several operations.
 
-    `id_generator` returns the ids that were generated in an earlier run of the operations, if any.
+    To reuse the ids that an earlier run of the operations generated, pass that run's `id_generator`.
     """
     operations, id_generator = list(operations), id_generator or IdGenerator()
     expected_schema = schema_hash or branch_state.last_known().state.schema.hash

@@ -1,7 +1,7 @@
 """Stored rows overlaid with the rows that an operation has written so far; each id has at most one visible row.
 
-Implements read-your-writes. A row that the operation wrote hides the stored row with the same id, a
-row that it removed is not visible, and every read of stored rows is recorded as a requirement.
+This module implements read-your-writes. A row that the operation wrote hides the stored row with the same id, removed
+rows are not visible, and every read of stored rows is recorded as a requirement.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -56,7 +56,7 @@ class Overlay:
         return self.ir.catalog
 
     def row_schema_of(self, type_key: TableKey) -> pa.Schema:
-        """Return the columns of a table's rows."""
+        """Return the Arrow schema of a table's rows."""
         return row_schema(self.txn.table(type_key).schema)
 
     def write(self, type_key: TableKey, new_rows: pa.Table, origin: int, *, reject_existing: bool = False) -> None:
@@ -88,7 +88,7 @@ class Overlay:
         params: ParamValues,
         assigned_columns: Callable[[pa.Table], Mapping[str, pa.Array]],
     ) -> pa.Array:
-        """Assign columns computed from the rows to all rows that match a predicate; return the ids of these rows."""
+        """Assign computed columns to all rows that match a predicate, and return the ids of those rows."""
         stored_rows = self._match_stored(type_key, predicate, params, self.row_schema_of(type_key).names)
         written_mask = self._match_written(self.overlay_of(type_key), predicate, params)
         return self._replace_rows(
@@ -98,9 +98,10 @@ class Overlay:
     def update_by_id(
         self, type_key: TableKey, ids: pa.Array, columns: Mapping[str, pa.Array], *, skip_unchanged: bool = False
     ) -> pa.Array:
-        """Assign column values to the rows with the given distinct ids, matched by position.
+        """Assign column values to the rows with the given ids.
 
-        Returns the ids of the rows that exist. With `skip_unchanged`, stored rows with equal values are not written.
+        The ids must be distinct and in the same order as the values. Returns the ids of the rows that exist. With
+        `skip_unchanged`, stored rows with equal values are not written.
         """
         stored_rows = self._find_stored(type_key, ids, self.row_schema_of(type_key).names)
         written_mask = self._find_written(type_key, ids)
@@ -195,7 +196,7 @@ class Overlay:
         return table_overlay
 
     def delta(self) -> Delta:
-        """Return the final state of all changes."""
+        """Return the net effect of all changes."""
         self.apply_pending()
         delta_by_key = {
             type_key: build_table_delta(table_overlay) for type_key, table_overlay in self.overlay_by_key.items()
@@ -222,7 +223,7 @@ class Overlay:
     def _match_stored(
         self, type_key: TableKey, predicate: plan.Predicate, params: ParamValues, columns: list[str]
     ) -> pa.Table:
-        """Return the stored rows that match a predicate and that the operation has not changed."""
+        """Return the stored rows that match a predicate, except rows that the operation has changed."""
         constants = TableSource(pa.table({}), params).constant
         table_schema = self.txn.table(type_key).schema
         storage_filter = to_storage_filter(table_schema, predicate, constants)
@@ -236,7 +237,7 @@ class Overlay:
         return self._exclude_overwritten(self.overlay_of(type_key), stored_rows)
 
     def _find_stored(self, type_key: TableKey, ids: pa.Array, columns: list[str]) -> pa.Table:
-        """Return the stored rows with these ids that the operation has not changed."""
+        """Return the stored rows with the given ids, except rows that the operation has changed."""
         stored_rows = self.lookup.select_by_id(type_key, columns, ids)
         return self._exclude_overwritten(self.overlay_of(type_key), stored_rows)
 
@@ -258,7 +259,7 @@ class Overlay:
     def _match_written(
         self, table_overlay: TableOverlay, predicate: plan.Predicate, params: ParamValues
     ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return a mask of the rows written by this operation that match a predicate."""
+        """Return a mask of the written rows that match a predicate."""
         if not table_overlay.written_rows.num_rows:
             return np.zeros(0, bool)
         return true_mask(TableSource(table_overlay.written_rows, params), predicate)
@@ -286,7 +287,7 @@ class Overlay:
     def _locate_stored(
         self, table_overlay: TableOverlay, written_mask: np.ndarray[Any, np.dtype[np.bool_]]
     ) -> pa.Table:
-        """Return the stored rows whose written replacements the operation now removes."""
+        """Return the stored rows that were replaced by the written rows in `written_mask`."""
         located_mask = written_mask & (table_overlay.row_ids >= 0)
         id_columns = _identity_columns(table_overlay.entity_type)
         located_rows = table_overlay.written_rows.filter(pa.array(located_mask)).select(id_columns)
@@ -310,7 +311,7 @@ class Overlay:
         return as_single_array(stored_matches["id"])
 
     def _check_row_rules(self, type_key: TableKey, rows: pa.Table) -> None:
-        """Check the row rules on every row version, including versions that are replaced later."""
+        """Check every row version against the row rules, including versions that are replaced later."""
         first_violation = next(row_violations(type_for_key(self.catalog, type_key), rows), None)
         if first_violation is not None:
             raise first_violation.to_error()
@@ -318,7 +319,7 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class _PendingWrite:
-    """Rows that an operation writes; they are applied before the next read of their table."""
+    """Rows written by an operation but not yet applied. They are applied before the next read of their table."""
 
     rows: pa.Table
     origin: int
@@ -356,7 +357,7 @@ def _assign_by_id(rows: pa.Table, ids: pa.Array, columns: Mapping[str, pa.Array]
 
 
 def _distinct_by_id(edges: pa.Table) -> pa.Table:
-    """Return rows with distinct ids, since an edge may be found from both of its endpoints."""
+    """Return the rows without duplicate ids; an edge may have been found from both of its endpoints."""
     ids = as_single_array(edges["id"])
     first_positions = pc.index_in(ids.unique(), value_set=ids)
     return edges.take(first_positions)

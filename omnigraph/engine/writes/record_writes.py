@@ -1,7 +1,7 @@
 """Upserts and patches of records, which assign the given columns to existing rows.
 
-This module defines what happens if the row of a record does not exist: an upsert inserts the record with defaults, and
-a patch fails. A row that already has the given values is not written again.
+This module defines what happens if a record's row does not exist: an upsert inserts the record with defaults, and a
+patch fails. A row that already has the given values is not written again.
 """
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ class RecordWrite:
 
     @property
     def named_ids(self) -> dict[str, list[str]]:
-        """The ids of upserted records by type, in the order of the records; empty for a patch."""
+        """The ids of upserted records by type, in record order. The mapping is empty for a patch."""
         return {self.partial_records.entity_type.name: self.partial_records.ids} if self.verb == "upsert" else {}
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:

@@ -3,8 +3,8 @@
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
 columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
 assigns, in the row that it identifies. A statement that takes its rows from a match depends on all rows of the types
-that the match reads. A query depends on the columns that it reads, in the rows that match the filters of its scans.
-Where this is not provable (for example for traversals and rankings), a query depends on all rows of the types it reads.
+that the match reads. A query depends on the columns that it reads, in the rows that match its scan filters. Where
+this cannot be proven (for example for traversals and rankings), a query depends on all rows of the types it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -99,7 +99,7 @@ class HasId:
 
 @dataclass(slots=True)
 class TableDependency:
-    """The rows of one table that match a predicate, and the edges of the nodes that a delete matches.
+    """A filter for the rows of one table that match a predicate, and for the edges of the nodes that a delete matches.
 
     All predicates share the same columns, because a row that one statement changes may be tested by
     the next statement.
@@ -117,7 +117,7 @@ class TableDependency:
         return None if self.reads_all_columns else frozenset(self.column_names)
 
     def matches(self, txn: WriteTxn, rows: pa.Table) -> RowMask:
-        """Return a mask of the rows that match a predicate or belong to a matching node."""
+        """Return a mask of the rows that match a predicate or are edges of a matching node."""
         is_match = np.zeros(rows.num_rows, np.bool_)
         for predicate in self.predicates:
             is_match |= predicate.matches(rows)
@@ -126,7 +126,7 @@ class TableDependency:
         return is_match
 
     def _has_matching_node(self, txn: WriteTxn, rows: pa.Table, endpoint_column: str, node_key: TableKey) -> RowMask:
-        """Return a mask of the edges that have a matching node of the base version at one end."""
+        """Return a mask of the edges whose node in `endpoint_column` matches in the base version."""
         endpoint_ids = as_single_array(rows[endpoint_column])
         node_columns = sorted({"id"}.union(*(predicate.columns for predicate in self.nodes[node_key].predicates)))
         nodes = find(txn.table(node_key), {"id": endpoint_ids.unique()}, node_columns)
@@ -145,11 +145,14 @@ class RowDependencies:
     whole_tables: set[TableKey] = field(default_factory=set)
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
-        """Return the filter of each table; None stands for all rows."""
+        """Return the row filter of each table; None stands for all rows."""
         return {**self.tables, **dict.fromkeys(self.whole_tables)}
 
     def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, ir: SchemaIR) -> None:
-        """Add the rows that statements match or identify; inserts do not depend on rows that a caller has read."""
+        """Add the rows that statements match or identify.
+
+        Inserts do not depend on any rows that the caller has read.
+        """
         for statement in statements:
             if isinstance(statement, plan.UpsertRow | plan.PatchRow):
                 with suppress(ClientError):  # an invalid value is reported when the statement runs
@@ -172,7 +175,7 @@ class RowDependencies:
                 self.whole_tables |= {TableKey.edge(edge_name) for edge_name in cascades}
 
     def add_rows(self, table_key: TableKey, ids: pa.Array, column_names: Iterable[str]) -> None:
-        """Add the given columns of the rows with these ids, even if the rows do not exist."""
+        """Add a dependency on the given columns of the rows with these ids, even if the rows do not exist."""
         dependency = self.tables.setdefault(table_key, TableDependency(nodes=self.tables))
         dependency.predicates.append(HasId(ids))
         dependency.column_names |= set(column_names)
@@ -195,7 +198,7 @@ class RowDependencies:
                 dependency.reads_all_columns |= scan.variable in whole_entities
 
     def add_value(self, table_key: TableKey, entity_id: str, property_name: str) -> None:
-        """Add one property of one entity."""
+        """Add a dependency on one property of one entity."""
         is_entity = plan.Compare(plan.SystemValue("_", "id", _ID_TYPE), "=", plan.Constant(entity_id, _ID_TYPE))
         self._add_predicate(table_key, (is_entity,), {}).column_names.add(property_name)
 
@@ -219,7 +222,7 @@ class RowDependencies:
 
 
 def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
-    """Return whether a query's result is determined by the rows that pass the filters of its scans.
+    """Return whether a query's result is determined by the rows that pass its scan filters.
 
     The result of `now()` differs when the query is checked again, rankings depend on statistics of the whole type, and
     interfaces and text searches cannot be tested on a single row.
@@ -256,7 +259,7 @@ def _expressions_of(read_plan: plan.ReadPlan) -> list[plan.Value | plan.Predicat
 
 
 def _returned_entities(read_plan: plan.ReadPlan) -> set[str]:
-    """Return the variables whose whole entities a query returns; counting entities reads only their ids."""
+    """Return the variables whose entities a query returns as a whole; counting entities reads only their ids."""
     values = (column.value for column in read_plan.columns)
     arguments = (
         value.argument if isinstance(value, plan.Aggregate) and value.function != "count" else value for value in values

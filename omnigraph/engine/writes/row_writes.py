@@ -21,20 +21,20 @@ MISSING_ROW_HINT = "use `upsert` to insert missing rows; a patch changes only ex
 
 
 def insert_row(overlay: Overlay, row: AssignedRow, generate_id: Callable[[], str]) -> str:
-    """Insert a row and return its id; an existing id is reported when the operation is complete."""
+    """Insert a row and return its id; if the id already exists, an error is raised at the end of the operation."""
     if row.row_id is None:
         return _add_row(overlay, row, generate_id(), NEW_ROW)
     return _add_row(overlay, row, row.row_id, UNRESOLVED_ROW)
 
 
 def upsert_row(overlay: Overlay, row: AssignedRow) -> str:
-    """Change a row, or insert it if it does not exist; return its id."""
+    """Change a row, or insert it if it does not exist, and return its id."""
     row_id = _known_id(row)
     return row_id if _change_row(overlay, row) else _add_row(overlay, row, row_id, NEW_ROW)
 
 
 def patch_row(overlay: Overlay, row: AssignedRow) -> str:
-    """Change a row and return its id; raise `EntityNotFound` if it does not exist."""
+    """Change a row and return its id; raise `EntityNotFound` if the row does not exist."""
     if not _change_row(overlay, row):
         entity_kind, type_name = row.table_key.kind, row.table_key.type_name
         raise EntityNotFound(

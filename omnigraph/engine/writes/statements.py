@@ -26,14 +26,14 @@ from .touched_rows import AffectedRows
 
 @dataclass(slots=True)
 class WriteStats:
-    """The entities that the statements of an operation affected."""
+    """Counts of the entities that an operation's statements affected, and the ids of inserted entities."""
 
     node_counts: dict[str, int] = field(default_factory=dict)
     edge_counts: dict[str, int] = field(default_factory=dict)
     inserted_ids: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, type_name: str, affected: int) -> None:
-        """Add to the number of affected entities of a type."""
+        """Add to a type's count of affected entities."""
         if affected:
             counts = self.node_counts if kind == "node" else self.edge_counts
             counts[type_name] = counts.get(type_name, 0) + affected

@@ -85,7 +85,7 @@ def discard_written(table_overlay: TableOverlay, written_mask: np.ndarray[Any, n
 
 
 def build_table_delta(table_overlay: TableOverlay) -> TableDelta:
-    """Return the final state of the changes to a table."""
+    """Return the net effect of the changes to a table."""
     is_edge_table = isinstance(table_overlay.entity_type, EdgeType)
     return TableDelta(
         table_overlay.table_key,

@@ -27,7 +27,7 @@ _VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class AffectedRows:
-    """Rows of one table that a statement wrote or deleted; `endpoints` are the nodes of a written edge."""
+    """Rows of one table that a statement wrote or deleted; `endpoints` holds the nodes of written edges."""
 
     table_key: TableKey
     ids: pa.Array

@@ -1,4 +1,4 @@
-"""The `.gq` query language: compiles query text into checked plans, or raises typed errors.
+"""The `.gq` query language: compile query text into checked plans, or raise typed errors.
 
 Other packages need only the functions defined in this module; each function imports its part of the language when it is
 first called. The returned objects are defined in `model` (syntax tree), `plan`, `compile`, `describe` and `lint`.
@@ -44,7 +44,7 @@ def parse_queries(text: str, name: str = "<query>") -> "QueryFile":
 
 
 def format_queries(text: str, name: str = "<query>") -> str:
-    """Return the text in canonical layout, including comments; raise `ParseError` if it has syntax errors."""
+    """Return the text in canonical layout, including comments; raise `ParseError` if the text has syntax errors."""
     from . import format as layout
 
     return layout.format_queries(text, name)
@@ -53,7 +53,7 @@ def format_queries(text: str, name: str = "<query>") -> str:
 def compile_query(
     query: "str | Query", catalog: "Catalog", *, name: str = "<query>", source: "SourceText | None" = None
 ) -> "CompiledQuery":
-    """Compile one query, given as source text or as a syntax tree whose text is `source`.
+    """Compile one query, given as source text or as a syntax tree; `source` is the text that the tree was parsed from.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> people = compile_schema("node Person { name: String @key }")

@@ -1,8 +1,8 @@
 """Build syntax tree nodes from the parser's generic tree of one query.
 
-This module owns the tree walk, the offsets, and the errors for text that the grammar accepts but the language rejects.
-The walk must not recurse, so that deep nesting cannot overflow the stack. The actions of the grammar rules are in
-`build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
+This module implements the tree walk, the offsets, and the errors for text that the grammar accepts but the language
+rejects. The walk must not recurse, so that deep nesting cannot overflow the stack. The actions of the grammar rules
+are in `build_expressions`, `build_conditions`, `build_clauses` and `build_bodies`.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class Builder:
         self._declaration_offset = 0
 
     def build_query(self, syntax_tree: Any, offset: int) -> Query | None:
-        """Build the query whose tree begins at `offset`; return None if problems were found."""
+        """Build a query from its tree, which begins at `offset` in the file; return None if problems were found."""
         from .build_bodies import RULES
 
         self._declaration_offset = offset

@@ -153,7 +153,7 @@ def delete(builder: Builder, rule_span: Span, children: list[Any]) -> Delete:
 
 
 def matched_update(builder: Builder, rule_span: Span, children: list[Any]) -> MatchedUpdate:
-    """Build an update of matched nodes, `match { .. } update $p set { .. }`."""
+    """Build an update of matched entities, `match { .. } update $p set { .. }`."""
     clauses, _, variable_token, *assignments = children
     return MatchedUpdate(clauses, builder.make_variable(variable_token), tuple(assignments), rule_span)
 

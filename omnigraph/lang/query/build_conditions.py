@@ -1,7 +1,7 @@
-"""Rule actions for conditions: comparisons, tests, and their combination with and, or and not.
+"""Rule actions for conditions: comparisons, tests, and their combinations with `and`, `or` and `not`.
 
-This module produces the flat form: an `And` never contains an `And`, an `Or` never contains an `Or`, and
-parentheses are not kept. A word between two variables becomes a test if it is part of a condition, and stays a
+This module produces the flat form: an `And` never contains an `And`, an `Or` never contains an `Or`, and parentheses
+are not kept. A word between two variables becomes a test if the word pair is part of a condition, and stays a
 `WordPair` if it is a clause.
 """
 
@@ -57,7 +57,7 @@ def text_match(builder: Builder, rule_span: Span, children: list[Any]) -> TextMa
 
 
 def group(builder: Builder, rule_span: Span, children: list[Any]) -> Condition:
-    """Return a condition in parentheses."""
+    """Return the condition inside parentheses."""
     return as_condition(children[0])
 
 
@@ -92,7 +92,7 @@ def filter_clause(builder: Builder, rule_span: Span, children: list[Any]) -> Fil
 
 
 def row_comparison(builder: Builder, rule_span: Span, children: list[Any]) -> Comparison:
-    """Build the comparison `left operator right` in the `where` of a mutation; a property may be called `not`."""
+    """Build the comparison `left operator right` in a mutation's `where`, in which a property may be called `not`."""
     left = children[0]
     if is_token(left) and left.type == "NOT":
         left = Alias(str(left), builder.token_span(left))

@@ -1,7 +1,6 @@
 """Rule actions for expressions and literals.
 
-This module decodes strings and numbers. The module does not check types, so date strings stay
-unparsed.
+This module decodes strings and numbers but does not check types, so date strings stay unparsed.
 """
 
 import math
@@ -75,7 +74,7 @@ def null(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
 
 
 def date(builder: Builder, rule_span: Span, children: list[Any]) -> Literal:
-    """Build `date("..")` or `datetime("..")`; the string is parsed when its type is checked."""
+    """Build a `date("..")` or `datetime("..")` literal; the string is parsed when the literal is checked."""
     literal_kind = "date" if children[0] == "date" else "datetime"
     return Literal(literal_kind, decode_string(builder, children[1]), rule_span)  # type: ignore[arg-type]
 

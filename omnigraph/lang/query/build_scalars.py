@@ -41,7 +41,7 @@ def negation_of(builder: Builder, rule_span: Span, children: list[Any]) -> Expre
 
 
 def parenthesized(builder: Builder, rule_span: Span, children: list[Any]) -> Expression:
-    """Return a value in parentheses; a literal keeps its own span, which the formatter copies."""
+    """Return the value inside parentheses; a literal keeps its own span, which the formatter copies."""
     value = as_expression(builder, children[0])
     return value if isinstance(value, Literal) else replace(value, span=rule_span)
 

@@ -1,4 +1,4 @@
-"""The catalogue of query diagnostics: every code of a type error or lint, and its meaning.
+"""The catalogue of query diagnostics: the code and meaning of each type error and lint finding.
 
 This module contains only data. Every diagnostic uses a code from this table, except for a few type errors that have no
 code. Codes are stable; their descriptions may be reworded.

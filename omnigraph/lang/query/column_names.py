@@ -1,6 +1,6 @@
 """The rule that determines the names of result columns.
 
-The descriptor of a query, its plan and its results all use these names.
+A query's descriptor, plan and results all use these names.
 """
 
 import re
@@ -10,7 +10,7 @@ from .print_syntax import Speller
 
 
 def column_name(projection: m.Projection) -> str:
-    """Return the alias, or the expression as written, without dollar signs and constant arguments.
+    """Return the alias or, if there is none, the expression as written, without dollar signs and constant arguments.
 
     >>> field = m.Field("p", "age")
     >>> column_name(m.Projection(m.Aggregate("count", field, distinct=True)))

@@ -1,7 +1,7 @@
 """Compile query text or a syntax tree in four steps: parse, check, lower and describe.
 
 This module defines `CompiledQuery`, which every layer above the language uses. Errors in one query must never hide
-those in another; all diagnostics for a source text are raised in one error.
+errors in another, so all diagnostics for a source text are raised in one error.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ QueryKind = OneOf["read", "mutation"]
 
 @record
 class CompiledQuery:
-    """A query that is valid for its schema, ready to run."""
+    """A query that is valid for its schema and ready to run."""
 
     name: str
     kind: QueryKind
@@ -38,7 +38,7 @@ class CompiledQuery:
     instruction: str | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Return what a client needs to call the query and read its result."""
+        """Return a JSON object with everything that a client needs to call the query and read its result."""
         members: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
@@ -64,7 +64,10 @@ class QueryDiagnosis:
 def compile_query(
     query: str | m.Query, catalog: Catalog, *, source_name: str = "<query>", source: SourceText | None = None
 ) -> CompiledQuery:
-    """Compile one query, given as source text or as a syntax tree; `source` is the text of the tree."""
+    """Compile one query, given as source text or as a syntax tree.
+
+    `source` is the text that the tree was parsed from.
+    """
     if isinstance(query, str):
         compiled = compile_queries(query, catalog, source_name)
         if len(compiled) != 1:
@@ -102,7 +105,7 @@ def diagnose_queries(
 def diagnose_each_query(
     source: SourceText, catalog: Catalog
 ) -> tuple[tuple[QueryDiagnosis, ...], tuple[Diagnostic, ...]]:
-    """Check each query that can be parsed, and return the syntax errors of the other queries."""
+    """Return a diagnosis of each query that can be parsed, and the syntax errors in all other queries."""
     query_file, syntax_errors = read_queries(source)
     seen_names: set[str] = set()
     diagnoses: list[QueryDiagnosis] = []
@@ -151,7 +154,7 @@ def _reject_duplicate_name(diagnosis: QueryDiagnosis, source: SourceText, is_dup
 
 
 def describe_parameter(parameter: CheckedParameter) -> dict[str, object]:
-    """Return `{name, type, nullable, default?}` for a parameter."""
+    """Return a JSON object `{name, type, nullable, default?}` that describes a parameter."""
     from omnigraph.values import encode_result
 
     members: dict[str, object] = {

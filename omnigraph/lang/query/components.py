@@ -1,4 +1,4 @@
-"""The connected components of a `match`: groups of variables that traversals connect.
+"""The connected components of a `match`: groups of variables that are connected by traversals.
 
 A traversal to `$_` does not connect variables. Components are sorted by the position of their first clause. Lowering
 uses components to choose seeds, and lint uses them to find cross products.
@@ -14,7 +14,7 @@ from .check.checked import CheckedBinding, CheckedMatch, CheckedTraversal
 
 @record
 class Component:
-    """A group of connected variables, with their bindings and traversals in textual order.
+    """A group of connected variables, with the bindings and traversals of these variables in textual order.
 
     `has_outer_variable` is true if one of the variables is bound outside the match, so no seed is needed.
     """

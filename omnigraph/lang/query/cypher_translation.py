@@ -64,7 +64,7 @@ def _update(settings: str) -> str:
 
 
 def _expression(text: str, aliases: set[str] | None = None) -> str:
-    """Return the rewritten expression, in which every bare word except an alias is a variable."""
+    """Return the rewritten expression, with every bare word except an alias written as a variable."""
 
     def write_name(name: str) -> str:
         return name if aliases is not None and name in aliases else f"${variable_name(name)}"

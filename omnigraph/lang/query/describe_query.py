@@ -34,7 +34,7 @@ _SCALAR_KINDS = {
 
 @record
 class ResultColumn:
-    """The name of a result column and the kind of its values."""
+    """A result column: its name and the kind of its values."""
 
     name: str
     kind: str
@@ -111,7 +111,7 @@ def _describe_union_columns(union_plan: plan.UnionPlan) -> tuple[ResultColumn, .
 
 
 def kind_word(property_type: PropertyType) -> str:
-    """Return the name by which descriptors refer to a type.
+    """Return the word that descriptors use for a property type.
 
     >>> kind_word(PropertyType(ScalarType.U32))
     'int'

@@ -17,7 +17,7 @@ _TEXT_TESTS = "use `contains`, `starts_with` or, for words, `search(..)`"
 
 _CYPHER_NODE = re.compile(r"(?<=\()[a-z]\w*\s*:\s*[A-Z]\w*\s*[){]|(?<=\()[a-z]\w*\s*\)\s*<?-")
 
-# Patterns for the text at an error, each with a hint. The patterns are compiled only when a query has an error.
+# Patterns that match the text at an error, each with a hint. The patterns are compiled only when a query has an error.
 _WORD_HINTS: tuple[tuple[str, str], ...] = (
     (r"(?<==)~|~", f"`=~` is not an operator; {_TEXT_TESTS}"),
     (r"(?i:i?like|regexp|rlike|similar)\b", f"`like` is not an operator; {_TEXT_TESTS}"),
@@ -53,7 +53,7 @@ def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozen
 
 
 def _suggest_variable(found_text: str, expected_terminals: frozenset[str]) -> str | None:
-    """Return a hint about the target of an update or delete, or about `*` as a column."""
+    """Return a hint about the target of an update or delete, or about `*` as a column, or None if neither applies."""
     if found_text.startswith("$") and expected_terminals == {"TYPE_NAME"}:
         return f"write the match first: `match {{ {found_text}: Person }} update {found_text} set {{ .. }}`"  # noqa: S608
     if found_text[:1].isupper() and expected_terminals == {"VAR"}:

@@ -1,8 +1,7 @@
 """Hints for text in another query language: each hint names the language and shows an equivalent query.
 
 This module recognizes Cypher, SQL and Gremlin at a syntax error. A translation is shown only if our
-parser accepts it; otherwise the hint shows an example. The work is bounded, because only short statements are
-translated.
+parser accepts it; otherwise the hint shows an example. Only short statements are translated, so the cost is bounded.
 """
 
 import re
@@ -34,7 +33,7 @@ _TYPES_HINT = "types are declared in a schema file (.pg), as in `node Person { n
 
 
 def suggest_own_form(source: SourceText, span: Span, *, at_file_level: bool) -> str | None:
-    """Return a hint with a translation of the statement at `span`, or None if it is not in another language.
+    """Return a hint with a translation of the statement at `span`, or None if the statement is not in another language.
 
     `at_file_level` is true outside a query, where the hint must include the query header.
     """
@@ -56,7 +55,7 @@ def suggest_own_form(source: SourceText, span: Span, *, at_file_level: bool) -> 
 
 
 def _statement_at(text: str, error_start: int) -> str:
-    """Return the statement at an error, including its words before the position of the error."""
+    """Return the statement that contains the error, including the part before the error position."""
     look_back_start = max(0, error_start - _MAX_LOOK_BACK)
     opening = _STATEMENT_OPENING.search(text[look_back_start:error_start])
     start = error_start if opening is None else look_back_start + opening.start()

@@ -39,7 +39,7 @@ def _rewrite_piece(piece: str, write_name: NameWriter) -> str:
 
 
 def edge_word(edge_name: str) -> str:
-    """Return the word that traverses an edge type in a query.
+    """Return the word that a query uses to traverse an edge type.
 
     >>> edge_word("WORKS_AT"), edge_word("KNOWS"), edge_word("WorksAt")
     ('worksAt', 'knows', 'worksAt')

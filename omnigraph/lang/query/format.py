@@ -41,7 +41,7 @@ _NodeWriter = Callable[[int, Any, BlankLinePolicy], None]
 
 
 def format_queries(query_text: str, source_name: str = "<query>") -> str:
-    """Return the queries in canonical layout; raise `ParseError` if any of them cannot be parsed.
+    """Return the queries in canonical layout; raise `ParseError` if any query cannot be parsed.
 
     >>> print(format_queries('query q(){match{$p:Person{name:"A"}}return{$p.name}limit 3}'), end="")
     query q() {
@@ -142,7 +142,7 @@ class _QueryWriter:
         self._close_block(depth, closing_brace.to(list_span), "}" + suffix)
 
     def _wrap_condition(self, depth: int, prefix: str, condition: Condition) -> str:
-        """Return a condition after `prefix`, with a line break before each `and` or `or` if it is too long."""
+        """Return `prefix` and a condition, with a line break before each `and` or `or` if the line is too long."""
         line = prefix + self._speller.condition(condition)
         if self._fits_one_line(depth, line, NO_SPAN) or not isinstance(condition, And | Or):
             return line

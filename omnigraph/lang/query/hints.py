@@ -150,8 +150,8 @@ _SEPARATE_TRAVERSAL_HINT = "a traversal is a separate clause, not part of a cond
 _TYPE_OR_EDGE_HINT = "write a type as `$p: Person`, and a traversal of the edge `WorksAt` as `$p worksAt $q`"
 _BARE_WORD_HINT = 'write a property as `$x.name`, a parameter as `$name`, and a string as `"name"`'
 
-# Patterns for the text at an error, with hints that apply regardless of what was expected. The patterns are compiled
-# when a query has an error, not at start-up.
+# Patterns that match the text at an error, with hints that apply regardless of the allowed terminals. The patterns are
+# compiled when a query has an error, not at start-up.
 _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
     (r"'", _QUOTES_HINT),
     (r"(?<==)=|==", "compare with `=`; there is no `==`"),
@@ -171,7 +171,7 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
 
 
 def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
-    """Return a hint for the text at `span`, where only `expected_terminals` are allowed, or None if there is none."""
+    """Return a hint for the text at `span`, where only `expected_terminals` are allowed, or None if no hint applies."""
     from .first_try_hints import suggest_first_try  # its patterns are compiled only when a query has an error
 
     first_try_hint = suggest_first_try(source, span, expected_terminals)

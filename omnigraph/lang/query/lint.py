@@ -110,7 +110,7 @@ class LintReport:
 
 
 def lint_source(catalog: Catalog, source: SourceText, schema_source: str = "<schema>") -> LintReport:
-    """Lint every query in a `.gq` file; text that cannot be parsed becomes a `Q000` finding, never an error."""
+    """Lint every query in a `.gq` file; text that cannot be parsed is reported as a `Q000` finding."""
     diagnoses, syntax_errors = diagnose_each_query(source, catalog)
     findings = [_syntax_error_finding(error) for error in syntax_errors]
     for diagnosis in diagnoses:
@@ -157,7 +157,7 @@ class _CheckedUpdate:
 def _find_unassigned_properties(
     catalog: Catalog, diagnoses: tuple[QueryDiagnosis, ...], source: SourceText
 ) -> list[LintFinding]:
-    """Report nullable properties that no update assigns, for types that have updates."""
+    """For each type that is updated, report the nullable properties that no update assigns."""
     updates = [update for diagnosis in diagnoses for update in _updates_of(diagnosis)]
     findings: list[LintFinding] = []
     entity_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]

@@ -1,9 +1,9 @@
 """Lower a checked query to the plan that engines run.
 
-This module determines the order of operators. For each connected component, the plan scans its seed and then
-expands traversals, always choosing the first traversal in the text that has a bound endpoint. Filters come next. The
-plan ends with `not`, `optional` and the filters that depend on an `optional`, in textual order. Lowering never depends
-on data or costs.
+This module determines the order of operators. For each connected component, the plan scans the component's seed and
+then expands traversals, always choosing the first traversal in the text that has a bound endpoint. Filters come next.
+The plan ends with `not`, `optional` and the filters that depend on an `optional`, in textual order. Lowering never
+depends on data or costs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -63,7 +63,10 @@ def lower_read(checked_read: CheckedRead, catalog: Catalog) -> plan.ReadPlan:
 def _lower_match(
     context: _LoweringContext, match: CheckedMatch, outer_variables: _VariableOrder
 ) -> Iterator[plan.Operator]:
-    """Yield the operators for a list of clauses; the input rows contain `outer_variables`."""
+    """Yield the operators for a list of clauses.
+
+    `outer_variables` are the variables that the input rows already contain.
+    """
     bound_variables = dict(outer_variables)
     remaining_clauses: list[CheckedClause] = [
         checked_clause
@@ -155,7 +158,7 @@ def _lower_component(
 
 
 def _index_traversals(traversals: list[CheckedTraversal]) -> dict[str, list[int]]:
-    """Return, for each variable, the indexes of the traversals that start or end at it."""
+    """Map each variable to the indexes of the traversals that start or end at it."""
     indexes_by_variable: dict[str, list[int]] = {}
     for traversal_index, traversal in enumerate(traversals):
         for variable in (traversal.source, traversal.target):

@@ -1,4 +1,4 @@
-"""The immutable plan (IR) of a compiled query, which engines run; all of its names are resolved.
+"""The immutable plan (IR) that engines run for a compiled query, with all names resolved.
 
 This module defines the operator and expression nodes. A plan contains no data. Positions in the query text are used
 only in runtime errors and are ignored in comparisons, so two queries with the same meaning lower to equal plans. The
@@ -84,7 +84,7 @@ class SystemValue:
 
 @record
 class Entity:
-    """A bound node or edge, which is projected as an object that includes its id and is counted by its id.
+    """A bound node or edge; it is projected as an object that includes its id, and is counted by id.
 
     `edge_types` names the possible types of an edge, and is empty for a node.
     """
@@ -253,9 +253,10 @@ class PlanStep:
 
 @record
 class Expand:
-    """Traverse from a bound variable to new nodes, which are distinct per input row unless `edge_variable` is set.
+    """Traverse from a bound variable to new nodes.
 
-    `target` is None for the anonymous variable; `target_filters` test only the emitted nodes.
+    For each input row, the nodes are distinct unless `edge_variable` is set. `target` is None for the anonymous
+    variable; `target_filters` test only the emitted nodes.
     """
 
     source: str
@@ -271,7 +272,7 @@ class Expand:
 
 @record
 class CloseCycle:
-    """Keep rows in which two variables are bound to the same entity, to close a cycle after an `Expand`."""
+    """Keep only the rows in which two variables are bound to the same entity; this closes a cycle after an `Expand`."""
 
     left: str
     right: str
@@ -354,7 +355,7 @@ class ReadPlan:
 
 @record
 class UnionPlan:
-    """The concatenated rows of several reads, followed by duplicate removal, ordering, offset and limit.
+    """Concatenate the rows of several reads, then apply duplicate removal, ordering, offset and limit.
 
     Each part returns columns with the names in `columns`, and its values are converted to the types in `columns`.
     Rows with equal sort keys keep the order of the parts and of the rows within each part.

@@ -1,6 +1,6 @@
 """The plan nodes for paths: the operator that finds paths, path values, and tests of the edges on a path.
 
-This module is part of `plan`, which exports its operators. This module contains only records.
+`plan` re-exports the operators of this module. This module contains only records.
 """
 
 from typing import TYPE_CHECKING
@@ -36,7 +36,10 @@ class PathValue:
 
 @record
 class EdgeTest:
-    """Predicates that every edge of an expansion must pass; `variable`, which they test, is never bound."""
+    """Predicates that every edge of an expansion must pass.
+
+    The predicates refer to the edge as `variable`, which is never bound.
+    """
 
     variable: str
     predicates: "tuple[Predicate, ...]"

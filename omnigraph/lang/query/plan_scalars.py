@@ -1,6 +1,6 @@
 """The plan nodes for scalar expressions, with resolved result types.
 
-This module is part of `plan`, which exports its classes; other modules import them from `plan`. A node that can fail at
+`plan` re-exports the classes of this module, and other modules import them from `plan`. A node that can fail at
 run time records its position in the query text. Positions are ignored when plans are compared.
 """
 
@@ -71,7 +71,7 @@ class Negative:
 
 @record
 class ScalarCall:
-    """A scalar function; except for `coalesce`, the result is null if an argument is null."""
+    """A call to a scalar function; except for `coalesce`, the result is null if an argument is null."""
 
     function: ScalarFunction
     arguments: tuple["Value", ...]
@@ -81,7 +81,7 @@ class ScalarCall:
 
 @record
 class Case:
-    """The value of the first branch whose predicate is true, or `default`; only this value is computed."""
+    """The value of the first branch whose predicate is true, or else `default`; no other value is computed."""
 
     branches: tuple[tuple["Predicate", "Value"], ...]
     default: "Value"

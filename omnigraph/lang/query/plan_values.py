@@ -43,7 +43,7 @@ def values_in(predicate: plan.Predicate) -> Iterator[plan.Value]:
 def replace_values(  # noqa: PLR0911 - one return per kind
     predicate: plan.Predicate, replace_value: Callable[[plan.Value], plan.Value]
 ) -> plan.Predicate:
-    """Return a predicate with the values from `values_in` replaced; searches and type tests stay unchanged."""
+    """Return a predicate with `replace_value` applied to each of its values; searches and type tests stay unchanged."""
     match predicate:
         case plan.And() | plan.Or():
             return replace(predicate, items=tuple(replace_values(item, replace_value) for item in predicate.items))

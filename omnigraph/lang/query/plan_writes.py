@@ -26,7 +26,7 @@ class Assign:
 
 @record
 class InsertRow:
-    """Insert one entity; an existing key is a conflict."""
+    """Insert one entity; it is a conflict if the key already exists."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -44,7 +44,7 @@ class UpsertRow:
 
 @record
 class PatchRow:
-    """Assign values to the entity with this key or `id`, which must exist."""
+    """Assign values to the existing entity with this key or `id`; it is an error if there is none."""
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -63,7 +63,10 @@ class UpdateRows:
 
 @record
 class DeleteRows:
-    """Delete matching entities; deleting nodes also deletes their edges, whose types are in `cascades`."""
+    """Delete matching entities.
+
+    Deleting a node also deletes its edges; `cascades` lists the edge types that may be affected.
+    """
 
     kind: OneOf["node", "edge"]
     type_name: str
@@ -100,6 +103,6 @@ WriteStatement = InsertRow | UpsertRow | PatchRow | UpdateRows | DeleteRows | Ma
 
 @record
 class WritePlan:
-    """The statements of a mutation in execution order; each one sees the changes of earlier ones."""
+    """The statements of a mutation in execution order; each statement sees the changes made by earlier statements."""
 
     statements: tuple[WriteStatement, ...]

@@ -133,7 +133,7 @@ class Speller:
         return f"case {' '.join(branches)} {default_text}end"
 
     def _spell_operand(self, operand: Expression, is_additive: bool, is_first: bool) -> str:
-        """Return an arithmetic operand as text, in parentheses if it would otherwise join another chain."""
+        """Return an arithmetic operand as text, in parentheses if it would otherwise become part of another chain."""
         spelling = self.expression(operand)
         if not isinstance(operand, Arithmetic):
             return spelling
@@ -223,7 +223,7 @@ class Speller:
         return f"{heading} {{ {predicates_text} }}" if predicates_text else heading
 
     def traversal(self, traversal: Traversal) -> str:
-        """Return a path traversal such as `$p = any shortest $a $w:knows{1,3} $b where $w.k > 1`."""
+        """Return a traversal such as `$p = any shortest $a $w:knows{1,3} $b where $w.k > 1`."""
         return " ".join(self.traversal_parts(traversal))
 
     def traversal_parts(self, traversal: Traversal) -> list[str]:

@@ -107,7 +107,7 @@ def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], s
 def _find_disconnected(
     match_parts: tuple[Component, ...], match: CheckedMatch, outer_variables: frozenset[str]
 ) -> list[Component]:
-    """Return the first part of every connected group, except for the first group."""
+    """Return the first part of each connected group other than the first group."""
     connected_names = ConnectedNames()
     variables_by_part = [_merge_outer_variables(component.variables, outer_variables) for component in match_parts]
     for part_variables in variables_by_part:
@@ -125,7 +125,7 @@ def _find_disconnected(
 
 
 def _merge_outer_variables(variables: frozenset[str], outer_variables: frozenset[str]) -> set[str]:
-    """Return the variables, replacing all outer variables with one common name."""
+    """Return the variables, with all outer variables replaced by one common name."""
     return {_OUTER_VARIABLES if variable in outer_variables else variable for variable in variables}
 
 

@@ -1,6 +1,6 @@
 """The syntax nodes for scalar expressions: arithmetic, function calls and `case`.
 
-This module is part of `model`, which exports its classes; other modules import them from `model`. Operator chains are
+`model` re-exports the classes of this module, and other modules import them from `model`. Operator chains are
 kept flat, so the depth of a tree is bounded by the nesting of brackets and `case` expressions.
 """
 
@@ -21,7 +21,8 @@ ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
 class Arithmetic:
     """A chain such as `a + b - c` or `a * b / c`; its operators have the same precedence and apply from left to right.
 
-    There is one fewer operator than operands. The first operand is never a chain of the same precedence.
+    The number of operators is one less than the number of operands. The first operand is never a chain of the same
+    precedence.
     """
 
     operands: tuple["Expression", ...]

@@ -1,7 +1,7 @@
 """The `.pg` schema language: compiles schema text into a catalog, or raises typed errors.
 
 Other packages need only the functions defined here; each function imports its part of the language when it is first
-called. The data they return is defined in `model` (syntax tree) and `catalog` (checked form).
+called. The returned data structures are defined in `model` (syntax tree) and `catalog` (checked form).
 """
 
 from typing import TYPE_CHECKING

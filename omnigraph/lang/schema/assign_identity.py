@@ -64,7 +64,7 @@ class _IdentityMatch:
 
 
 def new_identity(catalog: Catalog, domain: str) -> SchemaIR:
-    """Return a new graph's schema with ids; rename hints have no effect.
+    """Return a new graph's schema with newly assigned ids; rename hints have no effect.
 
     >>> from .catalog import NodeType
     >>> ir = new_identity(Catalog(nodes=(NodeType("B", ()), NodeType("A", ()))), "0" * 26)
@@ -119,7 +119,7 @@ def resolve_identity(
 
 
 def _rename_hint_subjects(catalog: Catalog) -> Iterator[tuple[CatalogType | PropertyDefinition, str]]:
-    """Yield every type and property that can have a rename hint, with its label for messages."""
+    """Yield every type and property that can have a rename hint, each with the label that messages use for it."""
     for declared_type in catalog_types(catalog):
         yield declared_type, _type_label(declared_type)
         for definition in declared_type.properties:

@@ -116,21 +116,21 @@ def annotations_json(definition: PropertyDefinition) -> list[JsonObject]:
 
 
 def default_literal(property_type: PropertyType, text: str) -> Literal:
-    """Return a default value's literal; the property's type determines how its text is parsed."""
+    """Return the literal of a default; the property type determines how `text` is interpreted."""
     if property_type.is_numeric:
         return Literal("int" if property_type.is_integer else "float", text)
     return Literal("bool" if property_type.scalar.value == "Bool" else "string", text)
 
 
 def bound_json(bound: int | float | None) -> JsonObject | None:
-    """Return the JSON form of a range bound, which distinguishes integers from decimals."""
+    """Return the JSON form of a range bound, which distinguishes integers from decimals; None means no bound."""
     if bound is None:
         return None
     return {"Integer": bound} if isinstance(bound, int) else {"Float": bound}
 
 
 def constraint_json(constraint: Constraint) -> JsonObject:
-    """Return the JSON form of a constraint, with its kind as the only member.
+    """Return the JSON form of a constraint: an object whose only member is named after the constraint kind.
 
     >>> constraint_json(Range("year", 1600, None))
     {'Range': {'property': 'year', 'min': {'Integer': 1600}, 'max': None}}

@@ -1,7 +1,8 @@
 """A checked schema: the types, properties and rules that all higher layers use.
 
-This module defines the resolved form of a `.pg` file: interfaces are expanded into their nodes, constraints are
-typed, and everything is in name order. Only `check` builds a catalog from text, so every catalog is valid.
+This module defines the resolved form of a `.pg` file: interfaces are expanded into the nodes that implement them,
+constraints are typed, and everything is in name order. Only `check` builds a catalog from text, so every catalog is
+valid.
 """
 
 from dataclasses import field
@@ -28,7 +29,7 @@ class Key:
 
 @record
 class Unique:
-    """`@unique`: no two entities may share these values; an entity with a null in any of them is exempt."""
+    """`@unique`: no two entities may have equal values in these columns, unless one of the values is null."""
 
     columns: tuple[str, ...]
 
@@ -52,7 +53,7 @@ class Range:
 
 @record
 class Check:
-    """`@check`: a value must contain a match of this RE2 pattern."""
+    """`@check`: a value must contain a match for this RE2 pattern."""
 
     column: str
     pattern: str
@@ -80,7 +81,7 @@ class AllowedFinding:
 
 @record
 class EmbeddingDefinition:
-    """`@embed`: the text property and the model from which a vector is computed."""
+    """`@embed`: the text property from which a vector is computed, and the model that computes it."""
 
     source: str
     model: str | None = None
@@ -222,12 +223,15 @@ class Catalog:
         return next((interface for interface in self.interfaces if interface.name == interface_name), None)
 
     def edge(self, type_name: str) -> EdgeType | None:
-        """Return the edge type with this exact name, or None if there is none; for mutations and exports."""
+        """Return the edge type with this exact name, or None if there is none; used by mutations and exports."""
         edge_type = self._edges_by_name.get(type_name)
         return edge_type if edge_type is not None and edge_type.name == type_name else None
 
     def edge_ignoring_case(self, edge_name: str) -> EdgeType | None:
-        """Return the edge type that a query names; an exact match takes precedence over a case-insensitive one."""
+        """Return the edge type that a query names, or None if there is none.
+
+        An exact match takes precedence over a case-insensitive match.
+        """
         return self._edges_by_name.get(edge_name) or self._edges_by_name.get(edge_name.lower())
 
 

@@ -14,7 +14,7 @@ FIRST_DERIVED_ID = 1 << 51
 
 
 def derive_id(domain: str, kind: str, owner_id: int, name: str, taken_ids: Container[int]) -> int:
-    """Return the id of an added type or property, which is never one of `taken_ids`, the current and former ids.
+    """Return the id for an added type or property; it is never in `taken_ids`, the set of all current and former ids.
 
     >>> first = derive_id("0" * 26, "property", 1, "email", ())
     >>> first == derive_id("0" * 26, "property", 1, "email", ())

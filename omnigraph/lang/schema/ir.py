@@ -55,9 +55,9 @@ class TypeIdentity:
 
 @record(slots=False)
 class SchemaIR:
-    """An accepted schema: its canonical catalog and the identity of all its parts.
+    """An accepted schema: its canonical catalog and the ids of its types, tables and properties.
 
-    `identity_domain` is a ULID that is generated once per graph; `next_identity_id` is above every assigned id.
+    `identity_domain` is a ULID that is generated once per graph; `next_identity_id` is greater than every assigned id.
     """
 
     identity_domain: str
@@ -120,7 +120,7 @@ def assigned_ids(ir: SchemaIR) -> list[int]:
 
 
 def ordered_key_columns(ir: SchemaIR, type_name: str, kind: TypeKind = "node") -> tuple[str, ...]:
-    """Return the key columns in the order in which an id lists them.
+    """Return the key columns in the order in which their values appear in an id.
 
     `src` and `dst` come first, then properties by property id, which renames do not change. The result is empty if the
     type has no `@key`.

@@ -219,7 +219,7 @@ def _annotations_with_owner(declaration: Declaration) -> Iterator[tuple[Annotati
 
 
 def _column_constraints(declaration: Declaration) -> Iterator[tuple[str, set[str], Span, Property | None]]:
-    """Yield the kind, columns and position of each constraint, and the property that it follows in the source."""
+    """Yield the kind, columns and position of each constraint, and the property on which it is written, if any."""
     for annotation, owner_property in _annotations_with_owner(declaration):
         if owner_property is not None:
             yield annotation.name.text, {owner_property.name.text}, annotation.span, owner_property

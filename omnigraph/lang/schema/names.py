@@ -33,7 +33,7 @@ def find_nearest_name(name: str, known_names: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known_names: Iterable[str], fallback_hint: str | None = None) -> str | None:
-    """Return a hint for an unknown name.
+    """Return a hint that suggests a similar known name, or `fallback_hint` if no known name is similar.
 
     >>> did_you_mean("tilte", ["title", "year"])
     'did you mean `title`?'

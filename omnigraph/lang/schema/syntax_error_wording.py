@@ -55,7 +55,7 @@ _HINT_BY_TOKEN = {
 
 
 def suggest_fix(source: SourceText, span: Span, expected: frozenset[str]) -> str | None:
-    """Return a hint for the text at the position of a syntax error.
+    """Return a hint for the text at the position of a syntax error, or None if no hint applies.
 
     >>> suggest_fix(SourceText("a.pg", "nodePerson {}"), Span(0, 10), frozenset({"_NODE"}))
     'write `node Person`'

@@ -56,7 +56,7 @@ def resolve_type(
 
 
 def type_for_key(catalog: Catalog, table_key: TableKey) -> NodeType | EdgeType:
-    """Return the type of a table; every table in a branch state has a type."""
+    """Return the type of a table; every table in a branch state is guaranteed to have one."""
     kind, type_name = table_key.kind, table_key.type_name
     entity_type: NodeType | EdgeType | None = catalog.node(type_name) if kind == "node" else catalog.edge(type_name)
     if entity_type is None:

@@ -17,7 +17,7 @@ def run_jobs_by_table(
     run_job: Callable[[Table, MaintenanceJob], MaintenanceResult],
     max_tables: int | None,
 ) -> list[MaintenanceResult]:
-    """Run every job and return the results in job order; running jobs finish even if another one fails."""
+    """Run every job and return the results in job order; running jobs finish even if another job fails."""
     positions_by_table: dict[str, list[int]] = {}
     for position, (table, _) in enumerate(jobs):
         positions_by_table.setdefault(table.location, []).append(position)

@@ -16,9 +16,9 @@ ClaimCheck = Callable[[], None]
 
 
 class Executor(Protocol):
-    """Runs maintenance jobs and returns results in job order; one failed job fails the call.
+    """Runs maintenance jobs and returns results in job order; if a job fails, the whole call fails.
 
-    An executor may run a job twice or only partially, and a later run may repeat the job.
+    An executor may run a job more than once or only partially, and a later run may repeat it.
     """
 
     @property
@@ -51,9 +51,9 @@ class Executor(Protocol):
     def remove_files(
         self, store: Store, file_names: Sequence[str], on_removed: RemovalCallback, check_claim: ClaimCheck
     ) -> None:
-        """Remove files in the order of their rank; call `on_removed` once for each file.
+        """Remove files in order of rank; call `on_removed` once for each file.
 
-        `check_claim` is called before files are removed, and raises an error if the run must end.
+        `check_claim` must be called before files are removed; it raises an error if the run must end.
         """
 
 

@@ -36,7 +36,7 @@ _ENDPOINT_COLUMNS = frozenset({"src", "dst"})
 
 @dataclass(frozen=True, slots=True)
 class ResidualTrace:
-    """A trace of an entity: the file, and whether it is a stored value or raw bytes."""
+    """A trace of an entity: the file that contains it, and whether the trace is a stored value or raw bytes."""
 
     name: str
     kind: str
@@ -79,7 +79,7 @@ class Absence:
 
 @dataclass(frozen=True, slots=True)
 class _EntitySearch:
-    """The id to search for, and the columns of each type in which the id identifies the entity."""
+    """The id to search for, and for each type, the columns in which this id identifies the entity."""
 
     store: Store
     entity_id: str

@@ -87,7 +87,7 @@ def mark_tombstones(marking: Marking) -> None:
 
 
 def used_directories(live: LiveSet) -> set[str]:
-    """Return the tables and manifests that are at least partially kept."""
+    """Return the directories of tables and manifests that are at least partially kept."""
     return {*live.directories, *map(owning_directory, live.names)}
 
 

@@ -1,4 +1,4 @@
-"""The collector's claim, which only avoids duplicate work, because concurrent collectors do no harm.
+"""The collector's claim, which only prevents duplicate work; concurrent collectors would do no harm.
 
 This module owns the lease on `__gc/claim`. It acquires the lease, renews it in the background,
 detects its loss, and takes over a lease that was not renewed for a minute of store time.
@@ -23,7 +23,7 @@ TRUSTED_SECONDS = 30.0  # seconds after a renewal during which the owner may ass
 
 
 class CollectorClaim:
-    """The claim of this collector, which it may lose while its process is suspended."""
+    """The claim that this collector holds; it can be lost while the process is suspended."""
 
     def __init__(self, store: Store, run_id: str) -> None:
         self.store, self.run_id = store, run_id
@@ -94,6 +94,6 @@ def _release_claim(store: Store, run_id: str) -> None:
 
 
 def _read_owner(store: Store) -> str | None:
-    """Return the run that currently holds the claim."""
+    """Return the run that currently holds the claim, or None if no run holds it."""
     members = store.objects.read_json(CLAIM_NAME)
     return None if members is None else members.get("run")

@@ -81,7 +81,7 @@ def _fence_branch(store: Store, ref: Ref) -> bool:
 
 
 def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:
-    """Swap in the next epoch; return False if the branch must be read again, regardless of the outcome.
+    """Swap in the next epoch; return False if the branch must be read again.
 
     The outcome of the swap does not matter: the next read shows whether the epoch was raised.
     """

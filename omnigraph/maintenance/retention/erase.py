@@ -43,7 +43,7 @@ def rewrite_deleted_data(store: Store) -> int:
 
 
 def _rewrite_branch(branch_state: BranchState) -> int:
-    """Rewrite one branch; do nothing more if the branch has been deleted in the meantime."""
+    """Rewrite one branch; stop if the branch has been deleted in the meantime."""
     commit_count = 0
     try:
         indexed_columns = _read_index_kinds(branch_state)  # read first, because a rewrite may drop an index

@@ -1,4 +1,4 @@
-"""Preview what an erase removes in addition to a cleanup: deleted data and old indexes.
+"""Preview what an erase removes beyond what a cleanup removes: deleted data and old indexes.
 
 The preview only reads and counts. Files that tags, merge bases and external tools need are
 excluded, because a rewrite does not free them.
@@ -20,7 +20,7 @@ from .mark_live import Marking, list_refs, merge_bases_of_refs, read_head
 
 
 def preview_erase(marking: Marking) -> tuple[list[str], int]:
-    """Return the files that an erase would make unreachable, and the deleted rows in them."""
+    """Return the files that an erase would make unreachable, and the number of deleted rows in these files."""
     head_states, retained = _collect_heads(marking)
     rewritten, deleted_rows = LiveSet(), 0
     for entry in {(entry.location, entry.lance_version): entry for entry in _table_entries(head_states)}.values():
@@ -60,7 +60,10 @@ def _table_entries(states: list[GraphState]) -> Iterator[TableEntry]:
 
 
 def _split_rewritten_version(marking: Marking, entry: TableEntry, rewritten: LiveSet, retained: LiveSet) -> int:
-    """Split the files of a version into files to be rewritten and files that a new version still uses."""
+    """Split a version's files into files to rewrite and files that a new version keeps.
+
+    Return the number of deleted rows in the version.
+    """
     version_key = (entry.location, entry.lance_version)
     version_content = marking.version_contents.get(version_key)
     if version_content is None:

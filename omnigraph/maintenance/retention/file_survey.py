@@ -39,7 +39,7 @@ class FileSurvey:
         return listed_file.modified if listed_file is not None else None
 
     def with_sizes_of(self, other_survey: "FileSurvey") -> "FileSurvey":
-        """Return this survey, extended by the sizes of the files in another survey."""
+        """Return this survey, extended with the sizes of the files in another survey."""
         return FileSurvey(self.taken_at, {**other_survey.files, **self.files}, self.unfinished)
 
     def manifest_files(self) -> dict[str, list[ListedObject]]:

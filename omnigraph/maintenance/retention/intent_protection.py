@@ -1,4 +1,4 @@
-"""Protect what intents need: the states that they are based on or reference, and files that they create or staged.
+"""Protect what intents need: the states that they are based on or reference, and the files that they stage or create.
 
 An intent protects everything that it has confirmed. An intent also protects every file that is
 newer than the intent, because its owner may still write any file. An intent that was set aside
@@ -35,12 +35,12 @@ _TIME_RESOLUTION = timedelta(seconds=2)  # coarser than the time resolution of a
 
 @dataclass(slots=True)
 class IntentProtection:
-    """Protects files that are newer than any of the given store times."""
+    """Protects every file that is newer than the earliest of the given store times."""
 
     armed_times: list[datetime] = field(default_factory=list)
 
     def covers(self, modified_at: datetime | None) -> bool:
-        """Return whether a file is newer than an armed intent; a file of unknown age counts as newer."""
+        """Return whether a file is newer than the oldest armed intent; a file of unknown age counts as newer."""
         if not self.armed_times:
             return False
         return modified_at is None or modified_at >= min(self.armed_times)

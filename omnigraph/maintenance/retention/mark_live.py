@@ -72,7 +72,7 @@ class Marking:
         return fresh_marking
 
     def add_state(self, manifest: LoadedManifest, required_by: str | None) -> None:
-        """Add everything that a manifest references, which must be readable if `required_by` is given."""
+        """Add everything that a manifest references; all of it must be readable if `required_by` is given."""
         state = manifest.state
         self.live.names |= {*cell_files(manifest.cell), state.schema.location}
         self.live.names |= {chunk.name for chunk in state.chunks}
@@ -163,7 +163,7 @@ def mark_heads(marking: Marking) -> None:
 
 
 def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[GraphState, HistoryLog]]:
-    """Mark all files of an unnamed manifest and everything it needs; yield the log if it belongs to a branch."""
+    """Mark all files of an unnamed manifest and everything it needs; for a branch, yield its state and log."""
     if unnamed.manifest is None:
         raise unreadable_error(unnamed.directory, unnamed.reason)
     subject = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}'"
@@ -177,7 +177,7 @@ def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[
 
 
 def spared_manifests(store: Store, survey: FileSurvey) -> tuple[UnnamedManifest, ...]:
-    """Return the unnamed manifests that a cleanup must keep, which are all except those that never had a name."""
+    """Return the unnamed manifests that a cleanup must keep: all except those that never had a name."""
     manifest_ulids = (directory.rpartition("/")[2] for directory in survey.manifest_files() if "/" in directory)
     unnamed_manifests, _ = find_manifests_without_ref(store, manifest_ulids)
     return tuple(unnamed for unnamed in unnamed_manifests if unnamed.status != "never_named")
@@ -272,7 +272,10 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
 def _keep_first_parents(
     marking: Marking, log: HistoryLog, first_parent_commits: list[Commit], erased_directories: frozenset[str]
 ) -> None:
-    """Keep consecutive commits, newest first: mark the full state of the oldest commit, then the changes after it."""
+    """Keep consecutive commits, given newest first.
+
+    For the oldest commit, the full state is marked; for each later commit, only its changes.
+    """
     _keep_commits(marking, log, [first_parent_commits[-1].id], erased_directories)
     for commit in first_parent_commits[:-1]:
         marking.kept_commits.add(commit.id)
@@ -299,7 +302,7 @@ def _add_entries(marking: Marking, entries: Iterable[TableEntry], erased_directo
 
 
 def merge_bases_of_refs(logs: list[tuple[GraphState, HistoryLog]]) -> Iterator[tuple[HistoryLog, str]]:
-    """Yield all merge bases, which are the best common ancestors of any two heads.
+    """Yield all merge bases: the best common ancestors of every pair of heads.
 
     All heads are processed in one pass; the result is a superset of the bases that merges can need.
     """

@@ -50,7 +50,7 @@ def old_versions(
 
 
 def _old_transactions(files: list[ListedObject], newest_version: int, modified_before: datetime) -> list[str]:
-    """Return the records of old swaps, which are no longer needed."""
+    """Return the names of the records of old swaps, which are no longer needed."""
     transaction_files = [
         transaction_file for transaction_file in files if subdirectory_of(transaction_file.name) == "_transactions"
     ]

@@ -52,7 +52,7 @@ def make_policy(
     *,
     purge_dropped: bool = False,
 ) -> RetentionPolicy:
-    """Build a policy from a caller's arguments; a default is deliberately not provided."""
+    """Build a policy from a caller's arguments; there is deliberately no default policy."""
     if keep is None and older_than is None:
         reason = "neither keep nor older_than is set"
         raise InputError("cleanup needs a retention policy", reason=reason, hint=_POLICY_HINT)

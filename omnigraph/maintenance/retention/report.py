@@ -38,9 +38,9 @@ class Cleanup:
     `unreferenced_paths` are table directories that are no longer referenced; they and their `unreferenced_bytes` are
     kept unless their removal was requested. `orphans` are directories of branches and tags that never had a name.
     `spared_files` and `spared_bytes` count the files that are kept only by the grace period; both are set only if
-    nothing is removed. `deleted_rows` is the number of rows that an erase would purge, set by its preview. `held_by`
-    are the tags and running operations that retain data. `engine` is the executor that did the work. `unnamed` are
-    branches and tags that lost their ref object; none of their files are removed.
+    nothing is removed. `deleted_rows` is the number of rows that an erase would purge; only the preview of an erase
+    sets it. `held_by` are the tags and running operations that retain data. `engine` is the executor that did the work.
+    `unnamed` are branches and tags that lost their ref object; none of their files are removed.
     """
 
     preview: bool
@@ -68,7 +68,7 @@ class Cleanup:
 
     @property
     def failed(self) -> tuple[DatasetCleanup, ...]:
-        """The datasets with files that could not be removed; the next run tries again to remove them."""
+        """The datasets with files that could not be removed; the next run tries to remove these files again."""
         return tuple(dataset for dataset in self.datasets if dataset.error is not None)
 
     def __repr__(self) -> str:
@@ -127,7 +127,7 @@ def build_dataset_rows(
 
 
 def dataset_key(file_name: str, type_by_directory: Mapping[str, str]) -> str:
-    """Return the report row in which a file is counted, which is its type if its directory is known."""
+    """Return the key of the report row in which a file is counted: its type if its directory is known."""
     directory = owning_directory(file_name)
     if file_name.startswith(MANIFEST_ROOTS):
         return layout.MANIFEST

@@ -1,6 +1,6 @@
 """Tokenize pure ASCII strings with a few passes over their bytes, without regular expressions.
 
-The general tokenizer returns the same tokens but takes three times as long.
+The general tokenizer would return the same tokens but take three times as long.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _LOWERCASE_BYTES = np.array(
 
 
 def tokenize_ascii(texts: pa.Array) -> tuple[RowIdArray, pa.Array]:
-    """Return the lower-case tokens of all strings in order, as (string index of each token, tokens).
+    """Return the lower-case tokens of all strings in order, as a pair: the string index of each token, and the tokens.
 
     >>> owners, words = tokenize_ascii(pa.array(["To be, or", None, "x-RAY2"]))
     >>> owners.tolist(), words.to_pylist()

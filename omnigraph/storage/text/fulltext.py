@@ -1,8 +1,8 @@
 """Full-text indexes, which list the tokens in a text column and find the rows that contain given tokens.
 
 An index finds tokens exactly as they appear in the column, and a list of all tokens is stored next to the index. The
-caller decides which tokens are equivalent, so a change in that decision does not invalidate an index. Text is split
-only where Lance also splits it, so a query token is split in the same way as the stored text. Results are candidates:
+caller decides which tokens are equivalent, so a change of these rules does not invalidate an index. Text is split only
+where Lance also splits it, so Lance splits a query token in the same way as the stored text. Results are candidates:
 they include all rows that contain a token, and possibly other rows.
 """
 
@@ -27,10 +27,10 @@ from omnigraph.storage.table import Table
 from .ascii_tokens import tokenize_ascii
 
 TEXT_INDEX_KIND = "INVERTED"
-# The characters at which both Lance and the engine split text. Tokens are not split at characters where only Lance or
-# only the engine splits.
+# The characters at which both Lance and the engine split text. Characters at which only Lance or only the engine splits
+# do not separate tokens here.
 SEPARATOR_PATTERN = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
-# A token without any of these characters may contain no text that Lance indexes.
+# Lance may not index a token that contains none of these characters.
 INDEXED_CHARACTERS = r"[\p{L}\p{N}]"
 _TEXT_KEY_PREFIX = "fulltext:"
 _TOKENIZER_OPTIONS: dict[str, Any] = {
@@ -90,7 +90,7 @@ def write_text_index(store: Store, table: Table, column: str, index_name: str, f
             replace=True,
             **_TOKENIZER_OPTIONS,
         )
-        # Until the segment is merged, Lance cannot read its format.
+        # Lance cannot read the segment until it has been merged.
         merged_segment: Index = table.dataset.merge_existing_index_segments([raw_segment])
         _write_tokens(store, table, merged_segment.uuid, count_tokens(table, column, fragment_ids))
         return merged_segment
@@ -110,7 +110,7 @@ def count_tokens(table: Table, column: str, fragment_ids: Sequence[int]) -> pa.T
 
 
 def tokenize(column: pa.Array) -> pa.Array:
-    """Return the tokens of each string, some of which may be empty; only ASCII letters are converted to lower case."""
+    """Return the tokens of each string. Tokens may be empty, and only ASCII letters are converted to lower case."""
     return pc.split_pattern_regex(pc.ascii_lower(column), SEPARATOR_PATTERN)
 
 
@@ -143,7 +143,7 @@ def tokens_file(table: Table, uuid: str) -> str:
 
 
 def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | None:
-    """Return the tokens of a segment; warn and return None if they cannot be read."""
+    """Return the tokens of a segment with their counts. If the tokens cannot be read, warn and return None."""
     from lance.file import LanceFileReader
 
     file_uri = store.root.uri_of(tokens_file(table, segment.uuid))
@@ -157,10 +157,10 @@ def read_tokens(store: Store, table: Table, segment: TextSegment) -> pa.Table | 
 
 
 def candidate_rows(table: Table, column: str, tokens: Sequence[str]) -> RowIdArray | None:
-    """Return the row ids of all indexed rows that contain one of these tokens, and possibly of other rows.
+    """Return the row ids of all indexed rows that contain one of these tokens, and possibly those of other rows.
 
-    Row ids are sorted. The result is None if the index cannot be read. Rows that the index does not cover are missing
-    from the result.
+    The row ids are sorted. The result is None if the index cannot be read. Rows that the index does not cover are
+    missing from the result.
     """
     from lance.query import MatchQuery
 

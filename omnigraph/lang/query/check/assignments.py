@@ -1,4 +1,4 @@
-"""Assignments of insert and update, such as `age: $a`, `from: "ann"` and `bio: null`.
+"""Assignments in insert and update statements, such as `age: $a`, `from: "ann"` and `bio: null`.
 
 This module defines which values a property accepts. This module converts literals; parameters and expressions are
 converted when the statement runs.
@@ -54,7 +54,7 @@ def check_assignments(
 def check_identity_unchanged(
     scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
 ) -> None:
-    """Report assignments in an update to key properties and to the endpoints of an edge."""
+    """Report assignments to key properties and to the endpoints of an edge in an update."""
     for assignment in assignment_nodes:
         name = assignment.name.text
         if name in key_names(target_type):
@@ -66,7 +66,7 @@ def check_identity_unchanged(
 def check_endpoints_unchanged(
     scope: Scope, target_type: NodeType | EdgeType, assignment_nodes: tuple[m.Assignment, ...]
 ) -> None:
-    """Report assignments to the endpoints of an edge, unless they are part of its key."""
+    """Report assignments to the endpoints of an edge, unless the endpoints are part of the edge's key."""
     if not isinstance(target_type, EdgeType):
         return
     for assignment in assignment_nodes:

@@ -75,7 +75,7 @@ CheckedClause = CheckedBinding | CheckedTraversal | CheckedFilter | CheckedNegat
 class CheckedMatch:
     """A list of clauses and the variables that it introduces, in order of first appearance.
 
-    `node_types` maps each of these variables that is bound to a node to its type.
+    `node_types` maps each variable that is bound to a node to the node's type.
     """
 
     clauses: tuple[CheckedClause, ...]
@@ -100,7 +100,7 @@ class CheckedRead:
 
 @record
 class CheckedUnion:
-    """A checked union; `columns` have the common types of the columns of its parts."""
+    """A checked union; each column in `columns` has the common type of the corresponding columns of the parts."""
 
     parts: tuple[CheckedRead, ...]
     columns: tuple[plan.PlanColumn, ...]

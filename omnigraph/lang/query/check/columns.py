@@ -105,7 +105,7 @@ def _resolve_operand(scope: Scope, expression: m.Expression) -> TypedValue | Non
 
 
 def check_aggregate(scope: Scope, aggregate: m.Aggregate) -> TypedValue | None:
-    """Return an aggregate with the type of its result, which is always nullable."""
+    """Return an aggregate with its result type, which is always nullable."""
     argument = _resolve_argument(scope, aggregate)
     if argument is None:
         return None
@@ -174,7 +174,7 @@ def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
 
 
 def _check_group_key(scope: Scope, typed_value: TypedValue, aggregated: bool) -> bool:
-    """Return whether a column is allowed if rows are grouped: it must be an aggregate or a group key."""
+    """Return whether a column is allowed in a grouped read, where it must be an aggregate or a group key."""
     key_classes = (
         plan.Aggregate
         | plan.PropertyValue

@@ -1,4 +1,4 @@
-"""Conditions: comparisons, membership, `is null`, and their combination.
+"""Conditions: comparisons, membership tests, `is null`, and combinations of these.
 
 This module defines which operands are compatible. Operands are named differently in `match` and in the `where` of
 a mutation, so the caller passes in `ConditionRules`.

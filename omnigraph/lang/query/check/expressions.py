@@ -1,7 +1,7 @@
 """Resolve expressions to plan values with their types.
 
 This module defines the meaning of variables, property accesses, literals and `now()`. Aggregates, rankings and column
-names are meaningful only in some places and are resolved there.
+names are meaningful only in some contexts and are resolved by the checks of those contexts.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def resolve_scalar_expression(
 
 
 def resolve_now(span: Span) -> TypedValue:
-    """Return the time of the request, which is the same throughout the request."""
+    """Return the time of the request, which is constant throughout the request."""
     return TypedValue(plan.Parameter(plan.NOW_PARAMETER, DATETIME), DATETIME, span)
 
 
@@ -101,7 +101,7 @@ def resolve_variable(scope: Scope, variable: m.Variable) -> TypedValue | None:
 
 
 def resolve_parameter(scope: Scope, variable: m.Variable) -> TypedValue | None:
-    """Return the parameter with this name, or None if there is none; no error is reported."""
+    """Return the parameter that a variable names, or None if there is none; no error is reported."""
     parameter_type = scope.parameters.get(variable.name)
     if parameter_type is None:
         return None

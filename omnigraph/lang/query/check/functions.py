@@ -1,7 +1,7 @@
 """Scalar functions: their names, arguments and result types (T25).
 
-This module contains the table of functions. Arguments that shape the whole column, such as a pattern, must be literals
-or parameters; literals are checked by this module, and parameters are checked when the query runs.
+This module contains the table of functions. Arguments that apply to the whole column, such as a pattern, must be
+literals or parameters. This module checks the literals; parameters are checked when the query runs.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ PATH_FUNCTIONS = ("nodes", "edges", "cost")
 
 @record
 class ArgumentRule:
-    """The requirement for an argument; `expected` describes it, and `accepts` tests the argument's type."""
+    """A requirement for an argument; `expected` describes the requirement, and `accepts` tests the argument's type."""
 
     expected: str
     accepts: Callable[[PropertyType], bool]

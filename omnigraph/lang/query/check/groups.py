@@ -21,7 +21,7 @@ from .typed_values import TypedValue
 
 
 def is_grouped(read_body: m.ReadBody) -> bool:
-    """Return whether rows are grouped: a column or an operand of `having` is or contains an aggregate."""
+    """Return whether rows are grouped, that is, whether a column or an operand of `having` uses an aggregate."""
     having_operands = () if read_body.having is None else _operands_of(read_body.having)
     return is_aggregated(read_body.projections) or any(map(mentions_aggregate, having_operands))
 

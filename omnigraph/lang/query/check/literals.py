@@ -42,7 +42,7 @@ def resolve_literal(report: CheckReport, literal: m.Literal | m.ListLiteral) -> 
 
 
 def fit_constant(constant: plan.Constant, target_type: PropertyType) -> plan.Constant | str:
-    """Return the literal in the stored form of a declared type, or the reason why it does not fit.
+    """Return a constant in the stored form of a declared type, or the reason why the constant does not fit.
 
     >>> fit_constant(plan.Constant(5, I64), F64) == plan.Constant(5.0, F64)
     True

@@ -60,7 +60,7 @@ def check_matched_delete(scope: Scope, delete: m.MatchedDelete) -> CheckedMatche
 
 
 def incident_edges(catalog: Catalog, node_type: NodeType) -> tuple[str, ...]:
-    """Return the edge types whose edges are deleted with a node of a type."""
+    """Return the edge types whose edges are deleted along with a node of the given type."""
     return tuple(sorted(edge.name for edge in catalog.edges if node_type.name in (edge.source, edge.target)))
 
 
@@ -107,7 +107,7 @@ def _reject_blobs(scope: Scope, update: m.MatchedUpdate, assignments: tuple[plan
 def _read_of(
     checked_match: CheckedMatch, target: NodeVariable | EdgeVariable, row_columns: list[plan.PlanColumn]
 ) -> CheckedRead:
-    """Return the read that yields the changed ids and the assigned values, each combination once."""
+    """Return a read that yields the changed ids with their assigned values, each combination once."""
     id_type = STRING.as_nullable(target.optional)
     id_column = plan.PlanColumn(ID_COLUMN, plan.SystemValue(target.name, "id", id_type), id_type)
     return CheckedRead(

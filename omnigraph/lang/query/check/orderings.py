@@ -1,7 +1,7 @@
 """Order, limit and offset of a read.
 
-This module checks sort keys, the choice of a ranking, and the requirements of a ranking (T17, T18, T21). A ranking is
-the first key and determines the order; the keys after it only break ties.
+This module checks sort keys, the choice of a ranking, and the requirements of a ranking (T17, T18, T21). A ranking
+must be the first key and determines the order; the keys after it only break ties.
 """
 
 from omnigraph.lang.query import model as m
@@ -70,7 +70,7 @@ def _check_row_count_parameter(scope: Scope, variable: m.Variable, keyword: str)
 
 
 def _find_ranking_call(read_body: m.ReadBody, ordering: m.Ordering) -> m.Call | None:
-    """Return the ranking that an ordering names, directly or by the alias of a column."""
+    """Return the ranking that an ordering names, either directly or by a column alias."""
     expression: m.Expression = ordering.expression
     if isinstance(expression, m.Alias):
         matching_projections = (

@@ -1,7 +1,7 @@
 """Paths and edge tests of traversals, as in `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
 
 This module checks the parts that refer to every edge of a path: the condition after `where`, the cost after `by` and
-the path variable. Such an edge variable is visible only in these parts, because it stands for many edges.
+the path variable. The edge variable of a path is visible only in these parts, because it stands for many edges.
 """
 
 from typing import cast
@@ -62,7 +62,7 @@ def _cost_problem(traversal: m.Traversal, path: m.PathPattern) -> str | None:
 
 
 def bind_path_variable(scope: Scope, traversal: m.Traversal, type_name: str) -> str | None:
-    """Bind the path variable after the endpoints, and return its plan name."""
+    """Bind the path variable after the endpoints, and return its name in the plan."""
     if traversal.path is None:
         return None
     variable_name = traversal.path.variable.name

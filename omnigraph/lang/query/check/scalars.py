@@ -53,7 +53,7 @@ def resolve_all(rules: ScalarRules, expressions: tuple[m.Expression, ...]) -> li
 
 
 def numeric_result(number_type: PropertyType) -> PropertyType:
-    """Return the type in which numbers of this type are computed."""
+    """Return the type that is used to compute with numbers of this type."""
     return F64 if number_type.scalar.is_float else I64
 
 

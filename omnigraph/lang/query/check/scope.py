@@ -55,7 +55,7 @@ class PathVariable:
 
 @record
 class BrokenVariable:
-    """A variable whose mistake was already reported; later uses are not reported."""
+    """A variable with an invalid declaration that was already reported; later uses are not reported."""
 
     name: str
     optional: bool = False
@@ -93,7 +93,7 @@ class Scope:
         return self._nested_scope(self.local_names, self.reserved_names, self.depth)
 
     def without_variables(self) -> "Scope":
-        """Return a scope for another `match` of the same query, which sees only the parameters."""
+        """Return a scope that sees only the parameters, for another `match` of the same query."""
         return Scope(self.catalog, self.report, self.parameters, used_parameters=self.used_parameters)
 
     def _nested_scope(self, local_names: frozenset[str], reserved_names: frozenset[str], depth: int) -> "Scope":
@@ -125,19 +125,19 @@ class Scope:
 
 
 def entity_type(catalog: Catalog, type_name: str) -> NodeType | InterfaceType | None:
-    """Return the node type or, failing that, the interface with that name."""
+    """Return the node type with the given name or, if there is none, the interface with that name."""
     return catalog.node(type_name) or catalog.interface(type_name)
 
 
 def implementers(catalog: Catalog, type_name: str) -> tuple[str, ...]:
-    """Return the node types that implement an interface; the result is empty for a node type."""
+    """Return the node types that implement an interface, or an empty result for a node type."""
     if catalog.node(type_name) is not None:
         return ()
     return tuple(node.name for node in catalog.nodes if type_name in node.implements)
 
 
 def narrower_type(catalog: Catalog, first_type: str, second_type: str) -> str | None:
-    """Return the type of an entity that has both types, or None if they are incompatible."""
+    """Return the type of an entity that has both types, or None if the types are incompatible."""
     if first_type == second_type or second_type in implementers(catalog, first_type):
         return second_type
     return first_type if first_type in implementers(catalog, second_type) else None

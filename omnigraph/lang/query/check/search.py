@@ -1,4 +1,4 @@
-"""Text conditions and rankings, namely `search`, `fuzzy`, `match_text`, `bm25`, `nearest` and `rrf`.
+"""Text conditions and rankings: `search`, `fuzzy`, `match_text`, `bm25`, `nearest` and `rrf`.
 
 This module defines the rules for the arguments of these functions (T15, T19, T20, T21). The caller decides where
 the functions are allowed.
@@ -30,7 +30,7 @@ _DEFAULT_RRF_K = 60
 
 
 def misuse_code(call: m.Call) -> str:
-    """Return the code that is used to report misuse of this function."""
+    """Return the diagnostic code for misuse of this function."""
     return _MISUSE_CODES[call.function]
 
 
@@ -107,7 +107,7 @@ def _check_nearest(scope: Scope, call: m.Call) -> plan.Nearest | None:
 def _resolve_query_vector(
     scope: Scope, typed_query: TypedValue, vector_property: plan.PropertyValue
 ) -> plan.Value | None:
-    """Return the query vector of `nearest`: a vector of the same dimension, or text to embed."""
+    """Return the query vector of `nearest`: a vector with the property's dimension, or text to embed."""
     vector_type = vector_property.type.as_nullable(False)
     if is_text(typed_query.type) and not typed_query.is_null:
         return typed_query.value
@@ -163,7 +163,7 @@ def _resolve_text_property(scope: Scope, call: m.Call) -> plan.PropertyValue | N
 
 
 def _resolve_property(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
-    """Return the declared property of a node to which a function is applied."""
+    """Return the declared node property to which a function is applied."""
     property_argument = call.arguments[0]
     if not isinstance(property_argument, m.Field):
         message = f"the first argument of `{call.function}` must be a property such as `$x.title`"

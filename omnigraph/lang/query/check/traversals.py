@@ -27,14 +27,14 @@ MAX_HOPS = 1000
 
 @record
 class _EndpointTypes:
-    """The types of the endpoints, in the order in which they are written."""
+    """The endpoint types, in the order in which the endpoints are written."""
 
     source: str
     target: str
 
 
 def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]:
-    """Return the checked clauses of a traversal, or no clauses if it is invalid."""
+    """Return the checked clauses of a traversal, or an empty list if the traversal is invalid."""
     edges = _resolve_edges(scope, traversal)
     hop_bounds = _check_hops(scope, traversal, edges or ())
     are_bindable = [_check_endpoint(scope, endpoint) for endpoint in (traversal.source, traversal.target)]
@@ -112,7 +112,7 @@ def _check_endpoint(scope: Scope, endpoint: m.Variable) -> bool:
 
 
 def _check_edge_variable(scope: Scope, traversal: m.Traversal) -> bool:
-    """Return whether the edge variable is valid or absent; report an error if not."""
+    """Return whether the edge variable is absent or valid; report an error if it is invalid."""
     variable = traversal.edge_variable
     if variable is None or variable.name == ANONYMOUS:
         return True
@@ -178,7 +178,10 @@ def _check_symmetric(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeType
 def _orient_edge(
     catalog: Catalog, edge: EdgeType, source_type: str | None, target_type: str | None
 ) -> _EndpointTypes | None:
-    """Orient the edge outward if the bound endpoint allows it, otherwise inward; the source takes precedence."""
+    """Orient the edge forward if the type of the bound endpoint allows it, otherwise backward if possible.
+
+    If both endpoints are bound, only the source type is considered.
+    """
     if source_type is not None:
         if forward_type := narrower_type(catalog, source_type, edge.source):
             return _EndpointTypes(forward_type, edge.target)
@@ -195,7 +198,7 @@ def _orient_edge(
 def _check_bound_target(
     scope: Scope, traversal: m.Traversal, endpoint_types: _EndpointTypes, target_type: str | None
 ) -> _EndpointTypes | None:
-    """Return the endpoint types, unless the target is already bound to an incompatible type."""
+    """Return the endpoint types, or None if the target is already bound to an incompatible type."""
     if target_type is None:
         return endpoint_types
     narrowed_type = narrower_type(scope.catalog, target_type, endpoint_types.target)

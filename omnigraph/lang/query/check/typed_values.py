@@ -1,6 +1,6 @@
-"""Values with their types, and which types are compatible.
+"""Typed values, and the rules for which types are compatible.
 
-This module defines the record of a resolved expression, and functions that test and compare types. The module depends
+This module defines the record for a resolved expression, and functions that test and compare types. The module depends
 on neither variables nor clauses, and reports no errors.
 """
 
@@ -45,7 +45,7 @@ class TypedValue:
         return isinstance(self.value, plan.Parameter) and self.value.name == plan.NOW_PARAMETER
 
     def describe_type(self) -> str:
-        """Return the type in words, for a message."""
+        """Describe the type in words, for use in a message."""
         if self.is_null:
             return "null"
         if isinstance(self.value, plan_paths.PathEntity):
@@ -56,12 +56,12 @@ class TypedValue:
 
 
 def is_scalar(property_type: PropertyType) -> bool:
-    """Return whether values can be compared: each is a single value, not a list, vector or Blob."""
+    """Return whether values of this type can be compared, which is not the case for lists, vectors and Blobs."""
     return not (property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB)
 
 
 def is_text(property_type: PropertyType | None) -> bool:
-    """Return whether a value is a single string (or enum value)."""
+    """Return whether this is the type of a single string (or enum value)."""
     return property_type is not None and property_type.scalar is ScalarType.STRING and not property_type.is_list
 
 
@@ -77,7 +77,7 @@ def is_comparable(first_type: PropertyType, second_type: PropertyType) -> bool:
 
 
 def is_assignable(value_type: PropertyType, property_type: PropertyType) -> bool:
-    """Return whether a parameter may be assigned to a property; null is checked at run time.
+    """Return whether a parameter may be assigned to a property; null values are checked at run time.
 
     >>> is_assignable(STRING, PropertyType(ScalarType.BLOB)), is_assignable(STRING, BOOL)
     (True, False)
@@ -92,7 +92,7 @@ def is_assignable(value_type: PropertyType, property_type: PropertyType) -> bool
 
 
 def typed_null(opposite: TypedValue, null_literal: TypedValue) -> TypedValue:
-    """Return the literal `null` with the type of the opposite operand."""
+    """Return the literal `null`, typed like the opposite operand."""
     null_type = (opposite.type or STRING).as_nullable(True)
     return TypedValue(plan.Constant(None, null_type), null_type, null_literal.span)
 
@@ -109,7 +109,7 @@ _WIDER_NUMBERS = {
 
 
 def common_type(first_type: PropertyType, second_type: PropertyType) -> PropertyType | None:
-    """Return the type that represents the values of both types exactly, or None if there is none.
+    """Return a type that represents all values of both types exactly, or None if no such type exists.
 
     >>> common_type(PropertyType(ScalarType.I32), PropertyType(ScalarType.U32, nullable=True)).display()
     'I64?'

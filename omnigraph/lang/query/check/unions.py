@@ -1,6 +1,6 @@
 """Unions: several reads whose rows form one result.
 
-This module defines which columns fit together (T30). The parts must return the same names in the same order, and the
+This module defines which columns are compatible (T30). The parts must return the same names in the same order, and the
 types of each column must have a common type that represents all values exactly.
 """
 
@@ -17,7 +17,7 @@ from .typed_values import TypedValue, common_type, is_scalar
 
 
 def check_union(scope: Scope, union_body: m.UnionBody) -> CheckedUnion:
-    """Check each part with its own variables, and then the columns that the parts have in common."""
+    """Check each part with its own variables, then check that the parts return compatible columns."""
     checked_parts = tuple(check_read(scope.without_variables(), part) for part in union_body.parts)
     names_match = [_check_names(scope, union_body.parts[0], part) for part in union_body.parts[1:]]
     columns = _common_columns(scope, union_body, checked_parts) if all(names_match) else ()
@@ -70,7 +70,7 @@ def _common_columns(
 def _merge_columns(
     scope: Scope, earlier_column: plan.PlanColumn, column: plan.PlanColumn, projection: m.Projection
 ) -> plan.PlanColumn:
-    """Return the column with the common type of both parts; report types that do not fit together."""
+    """Return the column with the common type of both parts; report incompatible types."""
     if earlier_column.type is not None and column.type is not None:
         merged_type = common_type(earlier_column.type, column.type)
         if merged_type is not None:
@@ -97,7 +97,7 @@ def _describe(column: plan.PlanColumn) -> str:
 def _check_order(
     scope: Scope, union_body: m.UnionBody, columns: tuple[plan.PlanColumn, ...]
 ) -> tuple[plan.SortKey, ...]:
-    """Return the sort keys, each of which must be the name of a column."""
+    """Return the sort keys; report a key that is not a column name."""
     known_names = [column_name(projection) for projection in union_body.parts[0].projections]
     sort_keys: list[plan.SortKey] = []
     for ordering in union_body.orderings:

@@ -82,7 +82,7 @@ def read_property(
 def _drop_repeated_annotations(
     annotations: tuple[model.Annotation, ...], findings: SchemaFindings
 ) -> list[model.Annotation]:
-    """Return the annotations that have valid arguments, without illegal repetitions."""
+    """Return the annotations that have valid arguments and are not illegally repeated."""
     seen_names: set[str] = set()
     valid_annotations = []
     for annotation in annotations:

@@ -26,7 +26,7 @@ def check_arguments(annotation: model.Annotation, findings: SchemaFindings) -> b
 
 
 def read_required_text(annotation: model.Annotation, findings: SchemaFindings, hint: str | None = None) -> str | None:
-    """Return the argument of an annotation; report an error if it is missing or blank."""
+    """Return the argument of an annotation; if it is missing or blank, report an error and return None."""
     annotation_name = annotation.name.text
     hint = hint or f'write `@{annotation_name}("…")`'
     if not annotation.arguments:

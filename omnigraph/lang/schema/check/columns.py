@@ -39,7 +39,7 @@ def resolve_columns(draft: TypeDraft, constraint: model.Constraint, findings: Sc
 def resolve_column(
     draft: TypeDraft, constraint: model.Constraint, argument: model.Literal | model.Bounds, findings: SchemaFindings
 ) -> ConstraintColumn | None:
-    """Return the column that an argument refers to, or None if the argument is rejected."""
+    """Return the column that an argument refers to, or None if it refers to no known column."""
     column_name = _read_column_name(constraint, argument, findings)
     if column_name is None:
         return None

@@ -12,7 +12,7 @@ from .findings import CheckStage, SchemaFindings
 def read_default(
     declared_property: model.Property, annotation: model.Annotation | None, findings: SchemaFindings
 ) -> model.Literal | None:
-    """Return the literal of `@default(…)` if it is valid; a bare `@default` has no literal."""
+    """Return the literal of `@default(…)` if it is valid, otherwise None; a bare `@default` has no literal."""
     if annotation is None or not annotation.arguments:
         return None
     problem = _find_argument_problem(annotation) or (

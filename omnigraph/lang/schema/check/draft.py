@@ -14,7 +14,7 @@ class PropertyDraft:
 
     @property
     def has_valid_type(self) -> bool:
-        """Return whether the type is valid."""
+        """Return whether the declared type is valid."""
         return not self.declaration.type_rejected
 
     def find_annotation(self, annotation_name: str) -> model.Annotation | None:

@@ -76,7 +76,7 @@ def _supports_type(index_kind: str, property_type: PropertyType) -> bool:
 def _find_detail_problem(
     option_name: str, constraint: model.Constraint, columns: list[ConstraintColumn]
 ) -> _OptionProblem | None:
-    """Return the error for a `metric` on an index that is not a vector index, or a `language` without full text."""
+    """Return the error for a `metric` on a non-vector index or a `language` on a non-full-text index, or None."""
     required_kind = "vector" if option_name == "metric" else "fulltext"
     declared_kind = next(
         (option.value.text for option in constraint.options if option.name.text == "kind"), required_kind

@@ -23,7 +23,7 @@ def expand_interfaces(
     unreadable_names: frozenset[tuple[str, str]],
     findings: SchemaFindings,
 ) -> TypeDraft:
-    """Return the node draft extended by the properties of its interfaces."""
+    """Return the node draft, extended with the properties of its interfaces."""
     property_drafts = dict(node_draft.properties)
     has_all_interfaces = True
     for interface_name in dict.fromkeys(implements):

@@ -71,7 +71,10 @@ def _read_check(draft: TypeDraft, constraint: model.Constraint, findings: Schema
 def _check_column_kind(
     column: ConstraintColumn, constraint: model.Constraint, required_kind: str, findings: SchemaFindings
 ) -> bool:
-    """Return whether the column has the required type, `numeric` or `String`; invalid types are accepted."""
+    """Return whether the column has the required type, `numeric` or `String`.
+
+    If the declared type is invalid, the column passes, because that error has already been reported.
+    """
     if column.type is None:
         return True
     is_string = column.type.scalar is ScalarType.STRING and not column.type.is_list
@@ -98,7 +101,10 @@ def _check_pattern(pattern: model.Literal, findings: SchemaFindings) -> None:
 
 
 def _locate_pattern_error(pattern: model.Literal, reason: str, findings: SchemaFindings) -> tuple[Span, str]:
-    """Return the position and message of an RE2 error, which quotes part of the pattern after its last colon."""
+    """Return the position and message for an RE2 error.
+
+    `reason` is RE2's text, which may quote the faulty part of the pattern after a colon.
+    """
     complaint, _, faulty_part = reason.partition(": ")
     part_index = pattern.text.find(faulty_part) if faulty_part else -1
     message = "invalid pattern" + (f" `{faulty_part}`" if faulty_part else "") + f": {complaint}"

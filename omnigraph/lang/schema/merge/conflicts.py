@@ -26,7 +26,7 @@ ConflictKind = Literal[
 
 
 class SourcedSchema(Protocol):
-    """The protocol of a schema with its source text, such as `StoredSchema`."""
+    """A protocol for a schema with its source text; `StoredSchema` is one implementation."""
 
     @property
     def source(self) -> str:
@@ -119,7 +119,7 @@ class ConflictLog:
         self._slots.clear()
 
     def choose(self, conflict: SchemaConflict, *, structural: bool = False, provisional: Side = "ours") -> Side:
-        """Record a conflict and return the winning side; the provisional side wins if no decision exists."""
+        """Record a conflict and return the winning side; the `provisional` side wins if there is no decision."""
         recorded = self._structural if structural else self._slots
         if conflict not in recorded:
             recorded.append(conflict)
@@ -128,11 +128,11 @@ class ConflictLog:
         return self._decisions[conflict] or provisional
 
     def has_open_structural(self) -> bool:
-        """Return whether a structural conflict is still open, so later results are provisional."""
+        """Return whether a structural conflict is still open, in which case later results are provisional."""
         return any(self._decisions[conflict] is None for conflict in self._structural)
 
     def has_open_rename(self) -> bool:
-        """Return whether a conflict between two renames is open, so the name is provisional."""
+        """Return whether a conflict between two renames is open, in which case the name is provisional."""
         renames = (conflict for conflict in self._slots if conflict.kind == "renamed_differently")
         return any(self._decisions[conflict] is None for conflict in renames)
 

@@ -1,6 +1,6 @@
 """Find types and properties that one side dropped and the other side changed or began to refer to.
 
-Such a conflict affects several slots, so the decision about it edits one side, and then the slots are merged again.
+Such a conflict affects several slots, so a decision is applied by editing one side and merging the slots again.
 This module finds one conflict at a time; the conflict's `settle` method applies the decision.
 """
 
@@ -27,7 +27,7 @@ class DropConflict:
     use: str
 
     def settle(self, log: ConflictLog, sides: MergeSides) -> MergeSides:
-        """Return the sides after the decision, which drops the type or property on both sides or restores it."""
+        """Return the sides after applying the decision: the type or property is dropped on both sides or restored."""
         keeper = other_side(self.dropped_by)
         states = {keeper: self.use, self.dropped_by: None}
         conflict = SchemaConflict(
@@ -43,7 +43,7 @@ class DropConflict:
 
 
 def find_contradicted_drop(sides: MergeSides, dropped_edits: Sequence[DroppedEdit] = ()) -> DropConflict | None:
-    """Return a type or property that one side dropped while the other side changed its declaration or values."""
+    """Find a type or property that one side dropped while the other side changed its declaration or values."""
     return next(chain(_contradicted_drops(sides), _drops_of_edited_values(sides, dropped_edits)), None)
 
 
@@ -59,7 +59,7 @@ def _drops_of_edited_values(sides: MergeSides, dropped_edits: Sequence[DroppedEd
 
 
 def _declaring_entities(schema: SchemaSlots, edit: DroppedEdit) -> Iterator[EntityReference]:
-    """Yield the type or property of an edit, or the interface properties from which the property is inherited."""
+    """Yield the type or property of an edit or, for an inherited property, the interface properties that declare it."""
     owner = schema.get(edit.type_id)
     if owner is None or edit.property_id is None or edit.property_id in owner.properties:
         yield EntityReference(edit.type_id, edit.property_id)
@@ -100,7 +100,7 @@ def _contradicted_property_drops(sides: MergeSides, base_type: TypeSlots) -> Ite
 
 
 def _describe_property_change(base_type: TypeSlots, kept_type: TypeSlots, property_id: int) -> str | None:
-    """Return a description of how a side changed a property, or None if it did not."""
+    """Describe how a side changed a property, or return None if the side did not change it."""
     kept = kept_type.properties[property_id]
     if kept != base_type.properties[property_id]:
         return f"{kept.name}: {describe_property(kept)}"
@@ -112,7 +112,7 @@ def _describe_property_change(base_type: TypeSlots, kept_type: TypeSlots, proper
 
 
 def find_broken_reference(sides: MergeSides, merged: SchemaSlots) -> DropConflict | None:
-    """Return a type or property that one side dropped but the merged schema refers to."""
+    """Find a type or property that one side dropped but to which the merged schema refers."""
     return next(_broken_references(sides, merged), None)
 
 
@@ -135,7 +135,7 @@ def _used_columns(type_slots: TypeSlots) -> Iterator[ColumnReference]:
 
 
 def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
-    """Return the first constraint or embedding of a type that uses a column."""
+    """Describe the first constraint or embedding of a type that uses a column, if there is one."""
     for group, content in sorted(type_slots.constraints.items(), key=str):
         if column in group_columns(group, content):
             return describe_details(group, content, type_slots)

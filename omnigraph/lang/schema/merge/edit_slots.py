@@ -70,7 +70,7 @@ def _remove_inherited(side: SchemaSlots, base: SchemaSlots, removed_ids: Collect
 def adopt_definition(
     side: SchemaSlots, entity: EntityReference, definition: PropertySlots, *, keep_constraints: bool
 ) -> SchemaSlots:
-    """Return the side with the other side's definition of an added property.
+    """Return the side with an added property redefined as on the other side.
 
     Unless `keep_constraints` is true, constraints on the property are removed, except for a key.
     """

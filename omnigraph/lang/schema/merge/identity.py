@@ -35,7 +35,7 @@ class MergedIdentity:
     conflicts: list[SchemaConflict] = field(default_factory=list)
 
     def assign(self, catalog: Catalog) -> SchemaIR:
-        """Return the schema with ids; `catalog` is compiled from the merged slots."""
+        """Return the schema with ids; `catalog` must be compiled from the merged slots."""
         merged_types = {(slots.kind, slots.name): slots for slots in self.merged.values()}
         identities = tuple(
             self._assign_type(declared_type, merged_types[declared_type.kind, declared_type.name])
@@ -62,7 +62,7 @@ class MergedIdentity:
         return TypeIdentity(slots.kind, slots.name, slots.type_id, slots.table_id, tuple(sorted(property_ids.items())))
 
     def _inherited_ids(self, slots: TypeSlots, definition: PropertyDefinition) -> Iterator[int]:
-        """Yield each side's id of the property that satisfies the same interface properties."""
+        """Yield each side's id for the property that satisfies the same interface properties."""
         satisfied_ids = set(self._satisfied_ids(slots, definition))
         for side_schema in (self.sides.ours, self.sides.theirs):
             owner = side_schema.get(slots.type_id)

@@ -51,8 +51,9 @@ def merge_schemas(
     schemas. Additions made on a branch by an earlier release have sequential ids, which are renumbered
     (`SchemaMerge.their_numbers`).
 
-    `decide` is called with each conflict and returns `ours`, `theirs` or None to leave it open. `dropped_edits` are
-    values that one side wrote to types or properties that the other side dropped; they turn the drop into a conflict.
+    `decide` is called with each conflict and returns `ours`, `theirs`, or None to leave the conflict open.
+    `dropped_edits` are values that one side wrote to types or properties that the other side dropped; such edits turn
+    the drop into a conflict.
 
     >>> from omnigraph.lang.schema import compile_schema
     >>> from omnigraph.lang.schema.assign_identity import new_identity, resolve_identity
@@ -164,7 +165,10 @@ class _SchemaMerger:
         raise InternalError(reason="resolving the conflicts of a schema merge did not terminate")
 
     def _compile(self, printed: dict[int, PrintedDeclaration]) -> Catalog | None:
-        """Return the catalog of the merged schema; errors from the checker become conflicts."""
+        """Return the catalog of the merged schema, or None if it is invalid.
+
+        Errors from the checker become conflicts.
+        """
         text = "\n".join(declaration.text() for declaration in printed.values())
         catalog, diagnostics = diagnose_schema(text, "merged.pg", existing_names=_EveryName())
         for diagnostic in diagnostics:
@@ -197,7 +201,7 @@ class _SchemaMerger:
 
 
 def _pass_limit(sides: MergeSides) -> int:
-    """Return an upper bound on the number of passes; each decision drops, restores or renames one item on one side."""
+    """Return an upper bound on the number of passes, given that each decision drops, restores or renames one item."""
     schemas = (sides.base, sides.ours, sides.theirs)
     entity_count = sum(1 + len(slots.properties) for schema in schemas for slots in schema.values())
     return 4 * entity_count + 1

@@ -1,6 +1,6 @@
 """Merge the constraints of one type, group by group.
 
-A group is identified by the constraint kind and its columns. The additions of both sides are combined unless they
+A group is identified by the constraint kind and the columns. The additions of both sides are combined unless they
 contradict each other. Contradictions are two keys, two ranges on a property, two indexes of the same kind with
 different options, or two replacements of the same constraint. Writing a constraint after a property on one side and in
 the body on the other is never a conflict.

@@ -41,7 +41,7 @@ def merge_name(log: ConflictLog, subject: str, base: str | None, ours: str, thei
 
 
 def _merge_added_property(log: ConflictLog, subject: str, ours: PropertySlots, theirs: PropertySlots) -> PropertySlots:
-    """Merge the name and annotations of a property that both sides added; its definition is already merged."""
+    """Merge the name and annotations of a property that both sides added and whose definition is already merged."""
     return replace(
         ours,
         name=merge_name(log, subject, None, ours.name, theirs.name),
@@ -72,7 +72,7 @@ def _describe_embed(embed: EmbedSlot | None) -> str | None:
 def _merge_default(
     log: ConflictLog, subject: str, base: PropertySlots, ours: PropertySlots, theirs: PropertySlots
 ) -> PropertySlots:
-    """Return the state whose default wins; defaults with equal text are equal, regardless of the type."""
+    """Return the property slots whose default wins; defaults with equal text are equal, regardless of the type."""
     if theirs.default in (ours.default, base.default):
         return ours
     if ours.default == base.default:

@@ -1,4 +1,4 @@
-"""The three schemas of a merge with common ids, and lookups of names in them."""
+"""The three schemas of a merge with common ids, and functions that look up names in these schemas."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def other_side(side: Side) -> Side:
 
 
 def merged_column_name(sides: MergeSides, merged: SchemaSlots, type_id: int, column: ColumnReference) -> str | None:
-    """Return the name of a column in the merged schema, or None if it does not exist."""
+    """Return the name of a column in the merged schema, or None if the column does not exist there."""
     if isinstance(column, str):
         return column
     merged_type = merged[type_id]
@@ -58,7 +58,7 @@ def has_entity(schema: SchemaSlots, entity: EntityReference) -> bool:
 
 
 def entity_name(schema: SchemaSlots, entity: EntityReference) -> str | None:
-    """Return the name of a type or property, or None if a schema does not declare it."""
+    """Return the name of a type or property in a schema, or None if the schema does not declare it."""
     if not has_entity(schema, entity):
         return None
     owner = schema[entity.type_id]

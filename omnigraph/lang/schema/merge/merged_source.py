@@ -25,12 +25,12 @@ class WrittenSchema:
     parts: SourceParts
 
     def declaration(self, type_id: int) -> SourceDeclaration | None:
-        """Return the text of a type, or None if this side does not declare it."""
+        """Return the declaration of a type as written, or None if this side does not declare the type."""
         type_slots = self.slots.get(type_id)
         return None if type_slots is None else self.parts.declarations.get((type_slots.kind, type_slots.name))
 
     def printed(self, type_id: int) -> PrintedDeclaration | None:
-        """Return the canonical text of a type, with the names of this side."""
+        """Return the canonical text of a type with this side's names, or None if this side does not declare it."""
         type_slots = self.slots.get(type_id)
         return None if type_slots is None else print_declaration(type_slots, self.slots, column_names(type_slots))
 
@@ -41,7 +41,7 @@ class WrittenSchema:
 
 
 def column_names(type_slots: TypeSlots) -> Callable[[ColumnReference], str]:
-    """Return a function that maps the columns of a type to their names in its own schema."""
+    """Return a function that maps the columns of a type to their names in this side's schema."""
 
     def column_name(reference: ColumnReference) -> str:
         known_name = type_slots.property_name(reference) if isinstance(reference, int) else None
@@ -109,7 +109,7 @@ def _same_meaning(written: PrintedDeclaration | None, merged: PrintedDeclaration
 
 
 def choose_item(candidates: list[SourceItem], base_item: SourceItem | None) -> SourceItem:
-    """Return the item whose text differs from the base, or our item; all candidates have the same meaning."""
+    """Return the first item that differs from the base, or else our item; all candidates must have the same meaning."""
     return next((candidate for candidate in candidates if candidate != base_item), candidates[0])
 
 

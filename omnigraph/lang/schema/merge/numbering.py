@@ -1,4 +1,4 @@
-"""Renumber their side's additions: each addition gets the id of the equal addition on our side, or a new id.
+"""Renumber the other side's additions: each addition gets the id of the matching addition on our side, or a new id.
 
 Derived ids identify the same type or property on every branch. Earlier releases assigned ids from a per-branch counter,
 so the same id can belong to different additions on the two sides. This module pairs additions with the same owner and
@@ -35,7 +35,10 @@ def renumber_ir(ir: SchemaIR, new_numbers: Mapping[int, int], next_identity_id: 
 
 @record
 class CommonNumbering:
-    """The base schema and their schema with our ids; `their_numbers` maps each of their ids to its new id."""
+    """The base schema and the other side's schema, both with our ids.
+
+    `their_numbers` maps the other side's original ids to the new ids.
+    """
 
     base: SchemaIR
     theirs: SchemaIR
@@ -43,7 +46,7 @@ class CommonNumbering:
 
 
 def number_like_ours(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> CommonNumbering:
-    """Return the base schema and their schema, both with our ids.
+    """Return the base schema and the other side's schema, both with our ids.
 
     Base ids and derived ids do not change. An addition with a sequential id gets our id if our side added the same kind
     and name. Other additions keep their ids if all of these ids are free, and get new ids otherwise.
@@ -94,7 +97,10 @@ def _pair_identities(
 
 @record
 class SeparatedNumbers:
-    """The new ids, in the merged schema and in their schema, of paired additions that turned out to be different."""
+    """New ids for paired additions that turned out to be different.
+
+    `merged` applies to the merged schema, and `theirs` to the other side's schema.
+    """
 
     merged: Mapping[int, int]
     theirs: Mapping[int, int]

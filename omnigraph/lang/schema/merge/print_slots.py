@@ -1,7 +1,7 @@
 """Print slots as schema text: a header, and one line per member.
 
 The text depends only on the slots and on the names passed in, so declarations with the same meaning have the same
-text. Other modules decide order, comments and layout.
+text. Other modules determine the order, the comments and the layout.
 """
 
 import re
@@ -38,12 +38,12 @@ class PrintedDeclaration:
     members: Mapping[MemberKey, str]
 
     def text(self) -> str:
-        """Return the whole declaration in member order."""
+        """Return the text of the whole declaration, with its members in order."""
         return "\n".join((f"{self.header} {{", *self.members.values(), "}"))
 
 
 def print_declaration(type_slots: TypeSlots, schema: SchemaSlots, column_names: ColumnNames) -> PrintedDeclaration:
-    """Return a type as text; `schema` and `column_names` supply the names of references."""
+    """Return a type as text; `schema` and `column_names` supply the names for references."""
     members: dict[MemberKey, str] = {}
     for property_id, property_slots in sorted(type_slots.properties.items(), key=lambda item: item[1].name):
         inline_names = [
@@ -165,7 +165,7 @@ def _is_bare_word(text: str) -> bool:
 
 
 def quote(text: str) -> str:
-    r"""Return a string literal in the schema language.
+    r"""Return `text` as a string literal of the schema language.
 
     >>> print(quote('say "hi"'))
     "say \"hi\""

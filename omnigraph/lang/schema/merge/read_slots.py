@@ -66,7 +66,7 @@ def declared_body_constraints(declarations: Iterable[model.Declaration]) -> Body
 
 
 def implied_body_constraints(catalog: Catalog) -> BodyConstraints:
-    """Return the constraints that no inline annotation implies, for a catalog that has no source text."""
+    """Return the constraints that no inline annotation implies; used if a catalog has no source text."""
     table_types: tuple[NodeType | EdgeType, ...] = (*catalog.nodes, *catalog.edges)
     return {
         (declared_type.kind, declared_type.name): tuple(
@@ -126,7 +126,7 @@ def constraint_slot(
 
 
 def _exact_bound(bound: int | float | None) -> tuple[str, int | float] | None:
-    """Return a bound with its type, because 1 and 1.0 are different bounds."""
+    """Return a range bound with its type, because 1 and 1.0 are different bounds."""
     return None if bound is None else (type(bound).__name__, bound)
 
 
@@ -147,7 +147,7 @@ def group_annotations(annotations: Iterable[StoredAnnotation]) -> Annotations:
 
 
 class _TypeReader:
-    """Reads one type and resolves names to the ids in its own schema."""
+    """Reads one type, and resolves names to ids in the type's own schema."""
 
     def __init__(self, ir: SchemaIR, declared_type: CatalogType, source_type: CatalogType | None) -> None:
         self._ir = ir

@@ -30,7 +30,7 @@ class SourceItem:
     comment_behind: str = ""
 
     def full_text(self, text: str | None = None) -> str:
-        """Return the item with its comments; `text` replaces the item itself."""
+        """Return the item with its comments; if `text` is given, it replaces the item itself."""
         item_text = self.text if text is None else text
         return "\n".join((*self.comments_above, f"{item_text}  {self.comment_behind}".rstrip()))
 
@@ -59,7 +59,7 @@ class SourceParts:
 
 
 def read_source_parts(source_text: str, declarations: Sequence[model.Declaration]) -> SourceParts:
-    """Split a valid schema file into its parts; `declarations` are its syntax trees in order."""
+    """Split a valid schema file into its parts; `declarations` must be the file's syntax trees, in order."""
     comments = _CommentReader(source_text)
     spans = [declaration.span for declaration in declarations]
     items, closing_spans = comments.attach(spans, Span(0, len(source_text)))
@@ -93,7 +93,7 @@ def declared_members(declaration: model.Declaration) -> tuple[model.DeclarationM
 
 
 def remove_rename_hints(source_text: str) -> str:
-    """Return a valid schema without `@rename_from`, because after a merge the renames have already happened."""
+    """Return a valid schema's text without `@rename_from`, because after a merge the renames have already happened."""
     if "rename_from" not in source_text:
         return source_text
     parsed_schema = parse(SourceText("merged.pg", source_text))

@@ -16,7 +16,7 @@ Describe = Callable[[Value], str | None]
 def merge_slot(
     log: ConflictLog, kind: ConflictKind, subject: str, states: tuple[Value, Value, Value], describe: Describe[Value]
 ) -> Value:
-    """Return the merged value of a slot; `states` contains its values in base, ours and theirs."""
+    """Return the merged value of a slot; `states` contains the slot's values in the base, on our side and on theirs."""
     base, ours, theirs = states
     if theirs in (ours, base):
         return ours

@@ -24,7 +24,7 @@ _VALIDATION_CODES = {"unique": "OG-MF-107", "range": "OG-MF-108", "check": "OG-M
 
 
 def constraint_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Return the steps for body constraints: drops, changed options and additions."""
+    """Yield the steps for body constraints: drops, changed options and additions."""
     if type_pair.has_rows:
         yield from _key_change_steps(type_pair)
     dropped, option_changes, added = _compare_constraints(type_pair)
@@ -58,7 +58,7 @@ def inline_constraint_steps(type_pair: TypePair) -> dict[str, list[MigrationStep
 
 
 def dropped_column_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
-    """Return the drop steps of constraints that use dropped columns, keyed by the first dropped column."""
+    """Return the drop steps for constraints that use dropped columns, keyed by the first dropped column."""
     steps_by_column: dict[str, list[MigrationStep]] = {}
     for constraint in type_pair.old_constraints.values():
         dropped_columns = type_pair.dropped_names.intersection(constraint_columns(constraint))
@@ -68,7 +68,7 @@ def dropped_column_steps(type_pair: TypePair) -> dict[str, list[MigrationStep]]:
 
 
 def restate_steps(type_pair: TypePair, property_name: str) -> Iterator[MigrationStep]:
-    """Return the steps for the constraints of one property that only moved between the property and the body."""
+    """Yield the steps for constraints on one property that only moved between the property and the body."""
     if not type_pair.has_rows:
         return  # an interface has no body constraints
     old_inline = type_pair.surviving_properties[property_name].inline_constraints
@@ -122,7 +122,7 @@ def _compare_constraints(type_pair: TypePair) -> tuple[list[Constraint], _Option
 
 
 def _pair_changed_indexes(dropped: list[Constraint], added: list[Constraint]) -> _OptionChanges:
-    """Return pairs of indexes over the same columns, in order."""
+    """Pair dropped indexes with added indexes over the same columns, in order."""
     option_changes: _OptionChanges = []
     unpaired_indexes = [constraint for constraint in added if isinstance(constraint, Index)]
     for old_index in (constraint for constraint in dropped if isinstance(constraint, Index)):

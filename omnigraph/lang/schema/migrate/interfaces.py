@@ -59,7 +59,7 @@ def origin_steps(
 
 
 def remaining_nodes(old_ir: SchemaIR, new_ir: SchemaIR, interface: InterfaceType) -> tuple[str, ...]:
-    """Return the accepted nodes that implement an interface and are not dropped themselves."""
+    """Return the node types of the old schema that implement an interface and are not dropped."""
     remaining_ids = {identity.type_id for identity in new_ir.type_identities}
     return tuple(
         node_type.name

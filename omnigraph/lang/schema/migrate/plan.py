@@ -16,7 +16,7 @@ PLACEHOLDER_DOMAIN = "0" * 26  # for comparing two schemas outside any graph
 
 @record
 class MigrationPlan:
-    """Ordered steps to a new schema, `ir`, in which all remaining types and properties keep their ids.
+    """A migration plan: ordered steps to the new schema `ir`, in which remaining types and properties keep their ids.
 
     `supported` is false if any step is an `unsupported_change`; in that case, nothing may be applied.
     """

@@ -40,7 +40,7 @@ _WIDER_TYPES = {
 
 
 def property_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Return the steps for all properties: remaining and new properties by name, then dropped properties."""
+    """Yield the steps for all properties: remaining and new properties by name, then dropped properties."""
     inline_steps = inline_constraint_steps(type_pair)
     for definition in type_pair.new_type.properties:
         old_definition = type_pair.surviving_properties.get(definition.name)
@@ -146,7 +146,7 @@ def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: Pro
 
 
 def can_hold_values(new_type: PropertyType, old_type: PropertyType) -> bool:
-    """Return whether values of `old_type` can be stored as `new_type`, which is the same type or a wider number type.
+    """Return whether `new_type` can store all values of `old_type`: it must be the same type or a wider number type.
 
     Nulls and enum values are not considered; they are checked against the data.
     """
@@ -158,7 +158,7 @@ def can_hold_values(new_type: PropertyType, old_type: PropertyType) -> bool:
 
 
 def _changes_key_spelling(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:
-    """Return whether ids would change, because a float32 key is formatted differently from the equal float64 key."""
+    """Return whether ids would change, since a float32 key is formatted differently from an equal float64 key."""
     return old_type.scalar is ScalarType.F32 and new_definition.name in key_columns(type_pair)
 
 

@@ -1,4 +1,4 @@
-"""The steps of a migration: one frozen record per kind, and their JSON form.
+"""The steps of a migration: one frozen record class per kind of step, and the JSON form of steps.
 
 This module contains only the step definitions. The modules `types`, `properties` and `constraints` decide which steps a
 change needs, and `evolve` executes them. Field names of steps are JSON member names.
@@ -29,7 +29,7 @@ class CardinalityBounds:
     high: int | None
 
     def includes(self, other_bounds: "CardinalityBounds") -> bool:
-        """Return whether these bounds admit every count that the other bounds admit."""
+        """Return whether these bounds allow every count that the other bounds allow."""
         fits_above = self.high is None or (other_bounds.high is not None and other_bounds.high <= self.high)
         return self.low <= other_bounds.low and fits_above
 
@@ -96,14 +96,14 @@ class TypeStep(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddType(TypeStep):
-    """A new interface, node or edge type is added; its table is empty."""
+    """An interface, node type or edge type is added; the table of a new node or edge type is empty."""
 
     kind: ClassVar[str] = "add_type"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameType(MigrationStep):
-    """A type gets a new name; its table and history stay the same."""
+    """A type is renamed; its table and history stay the same."""
 
     kind: ClassVar[str] = "rename_type"
     type_kind: TypeKind
@@ -121,7 +121,7 @@ class UpdateTypeMetadata(TypeStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropType(TypeStep):
-    """A type is dropped; if `hard` is true, the versions that time travel could still read are removed as well."""
+    """A type is dropped; if `mode` is `hard`, the versions that time travel could still read are removed as well."""
 
     kind: ClassVar[str] = "drop_type"
     mode: DropMode
@@ -147,7 +147,7 @@ class AddProperty(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameProperty(MigrationStep):
-    """A property gets a new name."""
+    """A property is renamed."""
 
     kind: ClassVar[str] = "rename_property"
     type_kind: TypeKind
@@ -295,7 +295,7 @@ class UnsupportedChange(MigrationStep):
 
 
 def rating_members(code: str | None) -> dict[str, Any]:
-    """Return the step members that follow from the finding's code, or no members if the step has no finding.
+    """Return the step members that a finding's code determines, or no members if the step has no finding.
 
     >>> rating_members("OG-MF-104")
     {'tier': 'validated', 'code': 'OG-MF-104', 'severity': 'warning'}

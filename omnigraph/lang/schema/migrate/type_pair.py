@@ -1,4 +1,4 @@
-"""A type before and after a migration, which is the input of every comparison.
+"""A type before and after a migration; every comparison takes such a pair as its input.
 
 This module translates old names to new names, so a rename never appears as a change to anything else.
 """
@@ -53,11 +53,11 @@ class TypePair:
 
     @property
     def step_members(self) -> dict[str, Any]:
-        """Return the members of a step that identify the type."""
+        """Return the step members that identify the type."""
         return {"type_kind": self.kind, "type_name": self.new_type.name}
 
     def entity_label(self, property_name: str | None = None) -> str:
-        """Return the label of the type or one of its properties for refused changes, such as `node:Paper.title`."""
+        """Return the label of the type or of one of its properties, such as `node:Paper.title`, for use in errors."""
         property_suffix = "" if property_name is None else f".{property_name}"
         return f"{self.kind}:{self.new_type.name}{property_suffix}"
 

@@ -1,4 +1,4 @@
-"""Compare entire types, kind by kind, and order the steps for each.
+"""Compare entire types, kind by kind, and order the steps for each type.
 
 Interfaces come first, then nodes, then edges. Within a kind, types are ordered by their names in the new schema, with
 dropped types last. The order within a type is: rename, interfaces or endpoints, annotations, properties, constraints,
@@ -34,7 +34,7 @@ _DROP_CODES = {"node": "OG-DS-102", "edge": "OG-DS-103"}
 
 
 def all_steps(old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode) -> Iterator[MigrationStep]:
-    """Return every step from one schema to the other; types are matched by id, not by name."""
+    """Yield every step from one schema to the other; types are matched by id, not by name."""
     old_types = {
         old_ir.type_id(declared_type.kind, declared_type.name): declared_type
         for declared_type in catalog_types(old_ir.catalog)
@@ -55,7 +55,7 @@ def all_steps(old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode) -> Iterat
 
 
 def type_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
-    """Return the steps for a type that exists in both schemas."""
+    """Yield the steps for a type that exists in both schemas."""
     for generate_steps in _STEP_GENERATORS:
         yield from generate_steps(type_pair)
 
