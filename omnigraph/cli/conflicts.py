@@ -52,7 +52,8 @@ class TypedCommand:
     def with_options(self, *extra_options: str) -> str:
         """Return the command with more options; a strategy for all conflicts replaces an earlier one."""
         strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
-        command_words = ("omnigraph", *self.words, "--uri", self.uri, *self.options, *strategies, *extra_options)
+        location = ("--uri", self.uri) if self.uri else ()  # otherwise the environment names the graph
+        command_words = ("omnigraph", *self.words, *location, *self.options, *strategies, *extra_options)
         return " ".join(shlex.quote(argument) for argument in command_words)
 
 

@@ -65,6 +65,21 @@ def test_option_overrides_the_environment(omnigraph: Program, graph: str, monkey
     assert omnigraph("branch", "list", "--store", graph).code == 0
 
 
+def test_suggested_commands_can_be_pasted_if_the_environment_names_the_graph(
+    omnigraph: Program, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = library.open(graph)
+    opened.load([{"type": "Person", "data": {"id": "p", "n": 1}}], mode="append")
+    branch = opened.branches.create("b")
+    branch.update("Person", where="id = 'p'", set={"n": 2})
+    opened.update("Person", where="id = 'p'", set={"n": 3})
+    monkeypatch.setenv("OMNIGRAPH_STORE", graph)
+    refused = omnigraph("branch", "merge", "b")
+    (command,) = (line.split("#")[0] for line in refused.err.splitlines() if "--strategy theirs" in line)
+    ended = omnigraph(*shlex.split(command)[1:])
+    assert ended.code == 0, (command, ended.err)
+
+
 def test_command_flag_overrides_the_global_flag(omnigraph: Program, graph: str) -> None:
     made = "branch create b --store g --json".split()
     assert told(omnigraph("--as", "ann", *made))["actor_id"] == "ann"

@@ -169,7 +169,7 @@ def test_the_broken_schema_is_wrong_in_all_the_intended_ways(library: Path) -> N
         ("@range(title", "title"),
         ("@check(doi", "@check"),
         ("    name: String // again", "name"),
-        ("pictures: [Blob]", "[Blob]"),
+        ("pictures: [Blob]", "lists of Blobs"),
         ("-> Book", "Book"),
         ("@card(3..1)", "@card"),
         ("from: Date", "from"),

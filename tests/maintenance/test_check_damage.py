@@ -145,7 +145,7 @@ def test_lost_past_version_is_reported(graph: Graph) -> None:
     old.unlink()
     (found,) = look(graph).findings
     assert (found.severity, found.name) == ("warning", str(old.relative_to(graph.uri)))
-    assert "the history needs it" in found.reason
+    assert "which the history needs" in found.reason
 
 
 def test_files_removed_by_cleanup_are_not_damage(graph: Graph) -> None:
@@ -167,7 +167,7 @@ def test_lost_file_of_the_past_is_a_warning(graph: Graph) -> None:
     found = look(graph)
     assert found
     assert [one.severity for one in found.damage] == ["warning"]
-    assert "the history needs it" in found.damage[0].reason
+    assert "which the history needs" in found.damage[0].reason
     assert found.readable["main"] == graph.head.id
 
 

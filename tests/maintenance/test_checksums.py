@@ -68,7 +68,7 @@ def test_a_sample_verifies_some_files_and_reads_no_rows(graph: Graph) -> None:
     assert some.read["rows"] == 0
     assert graph.maintenance.check(sample=1.0).read["verified"] == every
     for share in (0.0, 1.5):
-        with pytest.raises(InputError, match="fraction"):
+        with pytest.raises(InputError, match="greater than 0 and at most 1"):
             graph.maintenance.check(sample=share)
 
 

@@ -106,7 +106,7 @@ def test_wrong_names_are_refused_and_nothing_is_written(docs: Graph, shell: Prog
     ):
         with pytest.raises(InputError, match=message):
             docs.maintenance.ensure_indices(rebuild=names)
-    with pytest.raises(InputError, match="not a list"):
+    with pytest.raises(InputError, match="must be a list of names"):
         docs.maintenance.ensure_indices(rebuild="Doc.age")
     assert shell("ensure-indices", docs.uri, "--index", "Doc.age").code == 2
     assert again(docs).head.id == head

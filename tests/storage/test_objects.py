@@ -327,7 +327,7 @@ def test_unresponsive_store_times_out(s3: S3) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("AWS_ALLOW_HTTP", "false", "not encrypted"),
+        ("AWS_ALLOW_HTTP", "false", "plain http"),
         ("AWS_ENDPOINT_URL_S3", "localhost:9000", "not an http or https address"),
         ("AWS_ENDPOINT_URL_S3", "::::", "not an http or https address"),
         ("AWS_ENDPOINT_URL_S3", "https://", "not an http or https address"),

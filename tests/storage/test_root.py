@@ -43,7 +43,7 @@ def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     for name, value in ambient.items():
         monkeypatch.setenv(name, value)
     S3Backend.connect(open_store(URI, storage_options=given).root)
-    with pytest.raises(StorageError, match="not encrypted"):
+    with pytest.raises(StorageError, match="plain http"):
         open_store(URI)
 
 

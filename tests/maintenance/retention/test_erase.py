@@ -119,7 +119,7 @@ def test_absence_check_searches_additional_places_and_rejects_missing_ones(graph
     assert graph.maintenance.check_absent("Person", WHO)
     for also in (str(tmp_path / "out"), tmp_path / "out", [tmp_path / "out" / "all.txt"]):
         assert not graph.maintenance.check_absent("Person", WHO, also=also)
-    with pytest.raises(InputError, match="no file or folder"):
+    with pytest.raises(InputError, match="no such file or folder"):
         graph.maintenance.check_absent("Person", WHO, also=[tmp_path / "nowhere"])
 
 
