@@ -19,6 +19,7 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.diff import diff_table, match_rows_by_id
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, recapture_target
+from omnigraph.history.schema_changes import SchemaChange
 from omnigraph.merging import conflicts as found_conflicts
 from omnigraph.merging.discarded_changes import DiscardedChange
 from omnigraph.merging.lost_edges import LostEdge
@@ -87,6 +88,11 @@ class MergeResult(Guarded):
         new_commit_id = self.commit.id if self.commit is not None else self.source
         merge_report = self.merged
         return Diff(LazyTableChanges(lambda: _iter_merge_changes(merge_report)), self.target, new_commit_id)
+
+    @cached_property
+    def schema_change(self) -> SchemaChange | None:
+        """The actual or previewed schema changes on the target, or None if its schema stays the same."""
+        return None if self.merged is None else self.merged.schema_change
 
     @cached_property
     def stats(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from omnigraph.errors import MergeConflict
 
 from . import show
 from .address import actor_option, announce_target, resolve_root, store_option, uri_option
+from .changes import schema_lines
 from .conflicts import (
     TypedCommand,
     build_typed_command,
@@ -86,6 +87,8 @@ def _print_result(
     verb = "would merge" if merge_result.commit is None else "merged"
     commit_note = "" if merge_result.commit is None else f"; commit {merge_result.commit.id}"
     show.result(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}")
+    for line in schema_lines(merge_result.schema_change):
+        show.result(line)
     print_discarded_changes(merge_result, (into, source))
     for edge in merge_result.parallel_edges[:3]:
         type_name = edge.key.type_name
@@ -94,6 +97,8 @@ def _print_result(
 
 
 def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: str | None) -> dict[str, Any]:
+    from omnigraph.api.change_feed.feed import describe_schema_change
+
     from .commit import commit_document
 
     deletion = {"branch_deleted": merge_result.branch_deleted}
@@ -105,6 +110,7 @@ def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: 
         "outcome": merge_result.outcome,
         "actor_id": actor,
         **deletion,
+        **describe_schema_change(merge_result.schema_change),
         "stats": merge_result.stats,
         "merge_conflicts": [conflict.to_json() for conflict in merge_result.conflicts],
         "discarded": discarded_change_documents(merge_result, (into, source)),

@@ -20,7 +20,9 @@ from omnigraph.errors import (
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
 from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, capture_merge_inputs
+from omnigraph.history.schema_changes import SchemaChange, compare_schemas
 from omnigraph.history.schemas import COPY_DATA_HINT
+from omnigraph.lang.schema.migrate.types import all_steps
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import Delta
 
@@ -67,6 +69,18 @@ class MergeReport:
     def parallel_edges(self) -> tuple[ParallelEdgePair, ...]:
         """Pairs of edges that both sides added with the same endpoints and properties."""
         return () if self.plan is None else self.plan.parallel_edges
+
+    @property
+    def schema_change(self) -> SchemaChange | None:
+        """The schema changes that the merge makes on the target, or None if the schema stays the same."""
+        target, source = self.merge_inputs.target_snapshot, self.merge_inputs.source_snapshot
+        if self.outcome == "fast_forward":
+            return compare_schemas(target, source)
+        if self.outcome != "merged" or self.plan is None or self.plan.merged_schema is None:
+            return None
+        steps = tuple(all_steps(target.schema.ir, self.plan.merged_schema.ir, "soft"))
+        commit_id = source.commit_id if self.commit is None else self.commit.id
+        return SchemaChange(commit_id, steps) if steps else None
 
 
 @dataclass(frozen=True, slots=True)

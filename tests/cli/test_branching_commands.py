@@ -360,3 +360,21 @@ def test_branch_that_cannot_be_deleted_is_a_warning(omnigraph: Program, graph: s
     told = json.loads(omnigraph(*merge, "--delete-branch", "--json").out)
     assert (told["outcome"], told["branch_deleted"]) == ("already_up_to_date", False)
     assert "'main' cannot be deleted" in told["branch_delete_error"]
+
+
+def test_merge_shows_the_schema_changes_that_it_brings(omnigraph: Program) -> None:
+    Path("s.pg").write_text("node Person { name: String @key }")
+    assert omnigraph("init", "--schema", "s.pg", "g").code == 0
+    for branch, properties in (("first", "age: I32?"), ("second", "city: String?")):
+        assert omnigraph("branch", "create", branch, "--store", "g").code == 0
+        Path("s.pg").write_text(f"node Person {{ name: String @key  {properties} }}")
+        assert omnigraph("schema", "apply", "g", "--schema", "s.pg", "--branch", branch).code == 0
+    lines = {
+        "first": "* schema: add property node:Person.age: I32?",
+        "second": "* schema: add property node:Person.city",
+    }
+    for branch, line in lines.items():  # a fast-forward, and a merge of two schemas
+        for arguments in (["--dry-run"], []):
+            assert line in omnigraph("branch", "merge", branch, "--store", "g", *arguments).out
+    again = omnigraph("branch", "merge", "second", "--store", "g", "--json")
+    assert "schema_change" not in json.loads(again.out)
