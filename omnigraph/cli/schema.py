@@ -108,7 +108,7 @@ def _describe_file(document: dict[str, Any], diagnostics: tuple[Diagnostic, ...]
 @click.argument("before_path", metavar="BEFORE", type=click.Path(allow_dash=True))
 @click.argument("after_path", metavar="AFTER", type=click.Path(allow_dash=True))
 @click.option("--allow-data-loss", is_flag=True, help="Also delete the history of dropped data")
-@click.option("--safe-only", is_flag=True, help="Exit with code 1 if a step can lose data")
+@click.option("--safe-only", is_flag=True, help="Exit with code 1 if any step could lose data")
 @click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to migrate")
 @shared_options
 @click.pass_context

@@ -65,7 +65,7 @@ def repair_graph(
     If the branch cannot be opened, `branch_state` is None and rows are not adopted.
     """
     if force and not confirm:
-        raise UsageError(reason="force needs confirm: review the preview first")
+        raise UsageError(reason="'force' requires 'confirm'; review the preview first")
     name_repairs = repair_names(store, name_choice or NameChoice(), confirm=confirm, actor=REPAIR_ACTOR)
     version_repairs = repair_manifests(store, confirm=confirm, acknowledged_commit=acknowledged_commit)
     checkup = check_graph(store, quick=True)

@@ -1,4 +1,4 @@
-"""The report of a repair: tables, names, manifest versions, and damage.
+"""The repair report: tables, names, manifest versions, and damage.
 
 This module owns how the report is worded and serialized; it makes no decisions.
 """
@@ -50,7 +50,7 @@ class DatasetRepair:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """The report of a repair: all tables, the damage, and what is still readable."""
+    """A repair report: all tables, the damage, and what is still readable."""
 
     preview: bool
     datasets: tuple[DatasetRepair, ...]

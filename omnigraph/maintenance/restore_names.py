@@ -51,9 +51,9 @@ class NameChoice:
     def check(self) -> None:
         """Reject options that contradict one another."""
         if self.restore is not None and self.drop is not None:
-            raise UsageError(reason="restore and drop are mutually exclusive")
+            raise UsageError(reason="'restore' and 'drop' are mutually exclusive")
         if self.restore is None and (self.name is not None or self.tag):
-            raise UsageError(reason="name and tag require restore")
+            raise UsageError(reason="'name' and 'tag' can be used only with 'restore'")
 
 
 @dataclass(frozen=True, slots=True)

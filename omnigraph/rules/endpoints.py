@@ -111,9 +111,9 @@ def dangling_violation(
 def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
     """Return a hint on how to write an endpoint, or on what to do if the endpoint is already written correctly."""
     node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
-    rule = f"`{field_name}` is the id of a {type_name}"
+    rule = f"`{field_name}` must be the id of a {type_name}"
     if node_type is None or node_type.key is None:
-        return f"{rule}, which has no key: use the id that was given or generated"
+        return f"{rule}; {type_name} has no key, so use the id that was loaded or generated"
     if len(node_type.key) > 1:
         members = ", ".join(node_type.key)
         return f'{rule}: write ({members}) as a string like ["a","b"]'

@@ -1,4 +1,4 @@
-"""Load data on Spark: stage and check all of it, and then publish it once under an intent, or not at all.
+"""Load data with Spark: stage and check everything, then publish it atomically under one intent.
 
 Tasks write fragments that no manifest references yet. The driver checks the rules that involve all records, and passes
 one plan to `publish`. If the driver crashes before the confirmation, only unreferenced files remain, which a cleanup

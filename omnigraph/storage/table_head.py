@@ -56,7 +56,7 @@ def read_attached_versions(
         if version in present_versions:
             yield _read_attached_version(store, location, version)
         else:
-            error = f"version {version} of HEAD no longer exists"
+            error = f"attached version {version} no longer exists"
             yield AttachedVersion(version, "Unknown", "unknown", error)
 
 
@@ -67,9 +67,9 @@ def _read_attached_version(store: Store, location: str, version: int) -> Attache
     except TypeError:  # Lance cannot decode a compaction that remapped an index
         return _classify_by_rows(store, location, version)
     except (OSError, ValueError) as error:
-        return AttachedVersion(version, "Unknown", "unknown", f"version {version} of HEAD: {error}")
+        return AttachedVersion(version, "Unknown", "unknown", f"attached version {version}: {error}")
     if transaction is None:
-        reason = f"version {version} of HEAD does not record its transaction"
+        reason = f"attached version {version} has no recorded transaction"
         return AttachedVersion(version, "Unknown", "unknown", reason)
     operation_name = type(transaction.operation).__name__
     if operation_name in ("Rewrite", "CreateIndex"):
@@ -108,7 +108,7 @@ def _classify_by_rows(store: Store, location: str, version: int) -> AttachedVers
             read_head_rows(store, location, table_version) for table_version in (version - 1, version)
         )
     except (AbsentError, OSError, ValueError) as error:
-        return AttachedVersion(version, "Unknown", "unknown", f"version {version} of HEAD: {error}")
+        return AttachedVersion(version, "Unknown", "unknown", f"attached version {version}: {error}")
     is_unchanged = previous_rows.schema.equals(current_rows.schema) and rows_digest(previous_rows) == rows_digest(
         current_rows
     )

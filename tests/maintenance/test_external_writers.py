@@ -267,7 +267,7 @@ def test_external_table_of_an_older_schema_is_not_adopted(graph: Graph) -> None:
 
 
 def test_force_requires_confirm_and_confirm_requires_a_writable_handle(graph: Graph) -> None:
-    with pytest.raises(UsageError, match="force needs confirm"):
+    with pytest.raises(UsageError, match="'force' requires 'confirm'"):
         graph.maintenance.repair(force=True)
     with pytest.raises(ReadOnlyError):
         graph.at("HEAD").maintenance.repair(confirm=True)

@@ -202,7 +202,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 
     @property
     def at_start(self) -> bool:
-        """Whether no block has been read yet."""
+        """True if no blocks have been read yet."""
         return self._last_commit_id == self.commit_range.after_commit_id
 
     @property

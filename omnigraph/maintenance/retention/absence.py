@@ -173,7 +173,7 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
 
 
 def _rows_contain_id(search: _EntitySearch, file_name: str, type_key: TableKey | None) -> bool:
-    """Return whether the id is a value in a data file or an index file.
+    """Return whether the id occurs as a value in a data file or an index file.
 
     All values of an index are searched, because an index does not record its column. In a table of
     unknown type, all id and endpoint columns are searched.
