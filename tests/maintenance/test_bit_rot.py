@@ -113,7 +113,7 @@ def random_trials(count: int, seed: int) -> list[Trial]:
 @pytest.mark.timeout(600)
 def test_damage_of_every_kind_is_detected(rich: Path, tmp_path: Path) -> None:
     table = [{"kind": kind, "damage": way, "seed": "t"} for kind in KINDS for way in DAMAGES]
-    trials = [*table, *random_trials(100 - len(table), seed=1)]
+    trials = [*table, *random_trials(max(0, 50 - len(table)), seed=1)]
     assert wrong_outcomes(rich, tmp_path, trials) == []
 
 

@@ -1,6 +1,6 @@
 """Random programs of branches and merges end equal on the product and on the model.
 
-`pytest tests/model/test_merge_programs.py` runs two hundred small ones, the full run 600, times the depth. What fails
+`pytest tests/model/test_merge_programs.py` runs 120 small ones, the full run 600, times the depth. What fails
 is made small and printed as a script.
 """
 
@@ -16,7 +16,7 @@ from tests.model.random_programs import Author, Program, script, shrunk
 from tests.rig.case_lists import missing
 from tests.rig.depth import repeats
 
-QUICK, FULL = 200, repeats(600)
+QUICK, FULL = 120, repeats(600)
 EXAMPLES_PER_PROGRAM = 4  # of the hypothesis profile, which decides how many programs of schema changes each part runs
 
 

@@ -174,7 +174,7 @@ def count(hits: Counter[str], text: str) -> None:
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=100, suppress_health_check=QUIET)
+@settings(max_examples=60, suppress_health_check=QUIET)
 @given(number=st.integers(0, 2), seed=SEEDS, form=st.sampled_from(FORMS), mode=st.sampled_from(MODES))
 def test_random_queries_match_the_oracle_in_every_storage_form(
     shelf: Shelf, number: int, seed: int, form: str, mode: str
@@ -185,7 +185,7 @@ def test_random_queries_match_the_oracle_in_every_storage_form(
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=30, suppress_health_check=QUIET)
+@settings(max_examples=20, suppress_health_check=QUIET)
 @given(number=st.integers(0, 2), seed=SEEDS, form=st.sampled_from(FORMS))
 def test_random_paths_match_the_oracle_in_every_storage_form(shelf: Shelf, number: int, seed: int, form: str) -> None:
     query = Writer(Random(seed)).path_query()

@@ -212,7 +212,7 @@ def images(draw: st.DrawFn) -> Image:
     return kept
 
 
-@settings(max_examples=300)
+@settings(max_examples=max(150, settings().max_examples))
 @given(images(), changes())
 def test_evaluator_reports_the_violations_of_the_model(before: Image, change: dict[str, Change]) -> None:
     after = applied(before, change)
