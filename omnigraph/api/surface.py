@@ -148,6 +148,8 @@ class GraphSurface(Protocol):
         *,
         name: str | None = None,
         params: Params = None,
+        branch: str | None = None,
+        at: Revision | None = None,
         analyze: bool = False,
         **values: Any,
     ) -> Any: ...
