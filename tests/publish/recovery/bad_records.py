@@ -160,7 +160,7 @@ def exercise(uri: str, mark: str = "new") -> Graph:
         graph.load({"Person": [{"name": f"{mark}-load"}]}, mode="append")
         graph.maintenance.optimize()
         graph.branches.create(f"{mark}-branch").insert("Person", {"name": f"{mark}-there"})
-        graph.branches.delete(f"{mark}-branch")
+        graph.branches.delete(f"{mark}-branch", force=True)
         graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
         assert graph.maintenance.check(), graph.maintenance.check().findings
         assert graph.maintenance.status().datasets
