@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.result import Result as Result
     from omnigraph.api.results.result import ResultStream as ResultStream
     from omnigraph.api.results.row import Row as Row
+    from omnigraph.api.results.subgraph import Subgraph as Subgraph
     from omnigraph.api.transactions import Transaction as Transaction
     from omnigraph.history.commit import Commit as Commit
     from omnigraph.ingest.csv_options import CsvOptions as CsvOptions
@@ -55,6 +56,7 @@ _EXPORTS = {
     "Result": "api.results.result:Result",
     "ResultStream": "api.results.result:ResultStream",
     "Row": "api.results.row:Row",
+    "Subgraph": "api.results.subgraph:Subgraph",
     "Transaction": "api.transactions:Transaction",
     "aopen": "api.async_graph:open",
     "errors": "errors:",

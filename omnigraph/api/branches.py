@@ -187,7 +187,9 @@ def _require_merged(handle: Handle, name: str) -> str | None:
     unmerged_commits = find_unmerged_commits(handle.store, head, filter(None, (handle.branch_name, parent)))
     if unmerged_commits:
         count = len(unmerged_commits)
-        reason = f"{count} commits are on no other branch or tag" if count > 1 else "1 commit is on no other branch or tag"
+        reason = (
+            f"{count} commits are on no other branch or tag" if count > 1 else "1 commit is on no other branch or tag"
+        )
         hint = "merge the branch first, or delete it with force=True (--force) to discard its commits"
         raise BranchBusy(branch=name, reason=reason, hint=hint)
     return head.commit_id

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.node import Node
     from omnigraph.api.results.receipt import LoadReport, Receipt
     from omnigraph.api.results.result import Result, ResultStream
+    from omnigraph.api.results.subgraph import Subgraph
     from omnigraph.api.transactions import Transaction
     from omnigraph.api.writes import WriteKeywords
     from omnigraph.history.commit import Commit
@@ -153,6 +154,19 @@ class GraphSurface(Protocol):
         analyze: bool = False,
         **values: Any,
     ) -> Any: ...
+
+    def subgraph(
+        self,
+        source: QuerySource | Result,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Revision | None = None,
+        timeout: float | None = None,
+        **values: Any,
+    ) -> Subgraph: ...
 
     def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared: ...
 

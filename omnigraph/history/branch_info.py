@@ -54,9 +54,7 @@ def describe_branch(store: Store, ref: Ref) -> BranchInfo:
     parent_head = _branch_head(store, ref.parent) if ref.parent else None
     ahead, behind = count_divergence(head, parent_head) if parent_head else (None, None)
     created_by = origin.actor if origin else None
-    return BranchInfo(
-        ref.name, ref.ulid, head.commit, ref.parent, ref.fork_commit, created, created_by, ahead, behind
-    )
+    return BranchInfo(ref.name, ref.ulid, head.commit, ref.parent, ref.fork_commit, created, created_by, ahead, behind)
 
 
 def count_divergence(head: Snapshot, other_head: Snapshot) -> tuple[int, int]:
