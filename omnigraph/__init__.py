@@ -85,6 +85,7 @@ __all__ = [
     "Result",
     "ResultStream",
     "Row",
+    "Subgraph",
     "Transaction",
     "__version__",
     "aopen",

@@ -62,11 +62,8 @@ def test_igraph_gets_the_same_graph(graph: Graph) -> None:
 
 
 def test_paths_bring_their_nodes_and_edges(graph: Graph) -> None:
-    subgraph = graph.subgraph(
-        "match { $p: Person { name: 'a' }  $path = any shortest $p knows{1,3} $q  $q.name = 'b' } return { $path }".replace(
-            "'", '"'
-        )
-    )
+    path = "$path = any shortest $p knows{1,3} $q"
+    subgraph = graph.subgraph(f'match {{ $p: Person {{ name: "a" }}  {path}  $q.name = "b" }} return {{ $path }}')
     assert set(subgraph.nodes) == {("Person", "a"), ("Person", "b")}
     assert len(subgraph.edges) == 1
 
