@@ -82,10 +82,10 @@ def measure_rounds(arguments: Mapping[str, Sequence[str]]) -> dict[str, float]:
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def measure_parts(arguments: Sequence[str]) -> dict[str, float]:
+def measure_parts(arguments: Sequence[str], rounds: int = 5) -> dict[str, float]:
     """The median time of each part of a command."""
     runs = []
-    for _ in range(max(3, ROUNDS // 3)):
+    for _ in range(rounds):
         program = (sys.executable, str(PARTS_PROGRAM), *numbered(arguments))
         finished = subprocess.run(program, check=True, capture_output=True, text=True, env=ENVIRONMENT)
         runs.append(json.loads(finished.stderr.splitlines()[-1]))

@@ -33,12 +33,13 @@ class _SavedTableParser(LALR_Parser):
     """Lark's parser, restored from the compact form of its states."""
 
     @classmethod
-    def deserialize(cls, data: Any, memo: Any, callbacks: Any, debug: bool = False) -> Any:
+    def deserialize(cls, data: Any, memo: Any, callbacks: Any = None, debug: bool = False) -> Any:
         """Restore a parser; lark calls this method with the saved data of the parser."""
-        parse_table: Any = IntParseTable(_unpack_states(data, memo), data["start_states"], data["end_states"])
+        new_table: Any = IntParseTable
+        parse_table = new_table(_unpack_states(data, memo), data["start_states"], data["end_states"])
         restored: Any = cls.__new__(cls)
         restored._parse_table = parse_table
-        restored.parser = _Parser(parse_table, callbacks, debug)  # type: ignore[no-untyped-call]
+        restored.parser = _Parser(parse_table, callbacks, debug)
         return restored
 
 
