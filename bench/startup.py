@@ -24,7 +24,7 @@ QUESTION = "match { $p: Paper $p.year > 2000 } return { count($p) as n }"
 
 PASS = (sys.executable, "-c", "pass")
 IMPORT_LANCE = (sys.executable, "-c", "import lance")
-OMNIGRAPH = (sys.executable, "-m", "omnigraph.cli.main")
+OMNIGRAPH = (sys.executable, "-m", "omnigraph")
 # Byte code must be cached, as in an installed package.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 

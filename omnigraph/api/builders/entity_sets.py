@@ -5,7 +5,7 @@ every value is passed as a parameter. Sets are immutable; each call returns a ne
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from omnigraph.api.builders.predicates import parameter_declaration, property_in_queries, translate_predicate
@@ -16,7 +16,6 @@ from omnigraph.errors import InputError, UsageError
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.lang.schema.type_names import resolve_type
-from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 
 QueryRunner = Callable[[str, Mapping[str, Any]], Result]
@@ -25,7 +24,7 @@ _STRING_TYPE = PropertyType(ScalarType.STRING)
 _COUNT_TYPE = PropertyType(ScalarType.I64)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class QueryParameter:
     """A parameter of the query being built: its declared type and its value."""
 
@@ -33,7 +32,7 @@ class QueryParameter:
     value: Any
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EntitySet(LazyResult):
     """Base class of node and edge sets. It holds the clauses, parameters, columns and sort order collected so far.
 
@@ -257,7 +256,7 @@ class EntitySet(LazyResult):
         return property_name
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class NodeSet(EntitySet):
     """Nodes of one type or interface.
 
@@ -307,7 +306,7 @@ class NodeSet(EntitySet):
         )
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EdgeSet(EntitySet):
     """Edges of one type, with their ids, endpoints and properties."""
 
