@@ -11,7 +11,7 @@ import time
 STARTED = time.perf_counter()
 
 import importlib._bootstrap as bootstrap  # noqa: E402 - the clock starts first
-from collections import Counter  # noqa: E402
+from collections import defaultdict  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -27,7 +27,7 @@ PHASES = {
     "omnigraph.api.results.result": ("Result.render", "render"),
 }
 
-parts: Counter[str] = Counter()
+parts: defaultdict[str, float] = defaultdict(float)
 _nested = [0.0]  # the time of finished parts within the running part
 _load: Callable[..., Any] = bootstrap._find_and_load_unlocked  # type: ignore[attr-defined]
 

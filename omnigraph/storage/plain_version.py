@@ -6,7 +6,9 @@ caller uses Lance, which also reports damage. The rows are not verified here: ca
 """
 
 import os
+import re
 import struct
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,9 +23,12 @@ _MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this minus the ver
 _STEM_LENGTH = 20
 _FOOTER = struct.Struct("<QHH4s")  # position of the manifest, format version, magic
 _FOOTER_END = (0, 2, b"LANC")
-# The members of a Lance manifest that this package writes: fields, fragments, version, metadata, times and names.
-_MANIFEST_MEMBERS = {1, 2, 3, 5, 7, 9, 10, 11, 12, 13, 14, 15, 21, 23}
+# The members of the records that Lance 14 writes for a manifest cell.
+_MANIFEST_MEMBERS = {1, 2, 3, 5, 7, 9, 10, 11, 12, 13, 14, 15, 23}
 _FRAGMENT_MEMBERS, _DATA_FILE_MEMBERS = {1, 2, 4, 5, 7, 9}, {1, 2, 3, 4, 5, 6}
+_FIELD_CHECKSUMS = {0x5DDB8750, 0xEDAD1FC8}  # of the records of all columns, now and before `metadata` was uncompressed
+_TRANSACTION_NAME = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
+_WRITER = re.compile(rb"\n\x05lance\x12[\x05-\x10][0-9]+\.[0-9]+\.[0-9]+")
 _STABLE_ROW_IDS = 2  # the only feature flag of a cell
 _DATA_FORMAT = b"\n\x05lance\x12\x032.2"
 _TEXT, _NUMBER = b"string", b"uint64"
@@ -65,12 +70,12 @@ def _find_newest_version(cell_directory: str) -> int:
 def _read_version(cell_directory: str, version: int, column_names: Sequence[str]) -> PlainVersion | None:
     file_bytes = _read_file(f"{cell_directory}/_versions/{_MAX_VERSION - version:020}.manifest")
     manifest = parse_record(extract_manifest(file_bytes))
-    if _FOOTER.unpack(file_bytes[-16:])[1:] != _FOOTER_END or not _is_plain_manifest(manifest, version):
+    if _FOOTER.unpack(file_bytes[-16:])[1:] != _FOOTER_END or not _is_plain_manifest(manifest, version, file_bytes):
         return None
     fragment = parse_record(get_bytes(manifest, 2))
     data_file = parse_record(get_bytes(fragment, 2))
     data_path = get_bytes(data_file, 1).decode()
-    if not _is_plain_fragment(fragment, data_file) or "/" in data_path:
+    if not _is_plain_fragment(fragment, data_file, version) or "/" in data_path:
         return None
     data_bytes = _read_file(f"{cell_directory}/data/{data_path}")
     if len(data_bytes) != get_number(data_file, 6):
@@ -82,23 +87,52 @@ def _read_version(cell_directory: str, version: int, column_names: Sequence[str]
     return PlainVersion(version, _read_stamp(manifest), data_path, columns)
 
 
-def _is_plain_manifest(manifest: Members, version: int) -> bool:
-    flags = manifest.get(9), manifest.get(10)
+def _is_plain_manifest(manifest: Members, version: int, file_bytes: bytes) -> bool:
+    """Return whether a version file is complete and has no part that this module does not expect."""
+    transaction_size, manifest_start = *struct.unpack_from("<I", file_bytes), _FOOTER.unpack(file_bytes[-16:])[0]
     return (
-        manifest.keys() <= _MANIFEST_MEMBERS
+        manifest.keys() == _MANIFEST_MEMBERS
         and manifest[3] == [version]
-        and flags == ([_STABLE_ROW_IDS], [_STABLE_ROW_IDS])
+        and (manifest[9], manifest[10]) == ([_STABLE_ROW_IDS], [_STABLE_ROW_IDS])
         and manifest[15] == [_DATA_FORMAT]
+        and zlib.crc32(b"".join(manifest[1])) in _FIELD_CHECKSUMS  # type: ignore[arg-type]
+        and all(len(manifest[number]) == 1 and isinstance(manifest[number][0], int) for number in (11, 14))
+        and parse_record(get_bytes(manifest, 7)).keys() <= {1, 2}
+        and _TRANSACTION_NAME.fullmatch(get_bytes(manifest, 12)) is not None
+        and _WRITER.fullmatch(get_bytes(manifest, 13)) is not None
+        # The transaction precedes the manifest; nothing is between them.
+        and manifest[23] == [0]
+        and transaction_size + 4 == manifest_start
     )
 
 
-def _is_plain_fragment(fragment: Members, data_file: Members) -> bool:
+def _is_plain_fragment(fragment: Members, data_file: Members, version: int) -> bool:
     """Return whether a fragment has no deleted rows, no overlays and no file outside of the cell."""
+    row_count = get_number(fragment, 4)
+    id_range = _parse_nested(get_bytes(fragment, 5), 2)
+    created, updated = (_parse_nested(get_bytes(fragment, number), 1) for number in (7, 9))
     return (
         fragment.keys() <= _FRAGMENT_MEMBERS
-        and data_file.keys() <= _DATA_FILE_MEMBERS
+        and data_file.keys() == _DATA_FILE_MEMBERS
         and (data_file[4], data_file[5]) == ([2], [2])
+        and id_range.keys() <= {1, 2}
+        and get_number(id_range, 2) - get_number(id_range, 1) == row_count
+        # All rows were created by this version.
+        and created == updated
+        and created.keys() == {1, 2}
+        and _parse_nested(get_bytes(created, 1), 1) == {2: [row_count]}
+        and get_number(created, 2) == version
     )
+
+
+def _parse_nested(record_bytes: bytes, depth: int) -> Members:
+    """Return a record that is nested in others, each of which contains nothing else."""
+    members = parse_record(record_bytes)
+    for _ in range(depth):
+        if members.keys() != {1}:
+            raise ValueError("the record contains other members")
+        members = parse_record(get_bytes(members, 1))
+    return members
 
 
 def _find_columns(manifest: Members, data_file: Members, column_names: Sequence[str]) -> tuple[list[int], set[int]]:
@@ -119,7 +153,7 @@ def _find_columns(manifest: Members, data_file: Members, column_names: Sequence[
 
 def _read_stamp(manifest: Members) -> str:
     metadata = parse_record(get_bytes(manifest, 5))  # only the stamp
-    if get_bytes(metadata, 1) != STAMP_KEY.encode():
+    if metadata.keys() != {1, 2} or get_bytes(metadata, 1) != STAMP_KEY.encode():
         raise ValueError("the metadata contains other members")
     return get_bytes(metadata, 2).decode()
 
