@@ -1,131 +1,139 @@
-"""How long `omnigraph lint` and a cold `omnigraph query` take, as multiples of Python's own start.
+"""How long commands take in a new process, as multiples of `python -c pass` and of `import lance`.
 
-Prints the multiples, where the time goes, and the third-party packages that were loaded. Fails only
-when a package is loaded that the command does not need: time depends on the machine, imports do
-not.
+Prints the parts of each command's time, beside the recorded figures of the reference. Fails only when a library is
+loaded that a command does not need: time depends on the machine, imports do not.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 LIBRARY = Path(__file__).parent.parent / "examples" / "library"
 SCHEMA, QUERIES = LIBRARY / "schema.pg", LIBRARY / "queries.gq"
-LINT = ("lint", "--schema", str(SCHEMA), "--query", str(QUERIES))
+PARTS_PROGRAM = Path(__file__).parent / "startup_parts.py"
 ROUNDS = 15
-TOO_HEAVY = {"lance", "pyarrow", "pyspark", "pandas", "polars", "numpy"}
+TABLE_LIBRARIES = frozenset({"lance", "pyarrow", "numpy"})
+NEVER_NEEDED = frozenset({"pyspark", "pandas", "polars", "obstore"})
+QUESTION = "match { $p: Paper $p.year > 2000 } return { count($p) as n }"
 
-PYTHON = (sys.executable, "-c", "pass")
-COMMAND = (sys.executable, "-m", "omnigraph.cli.main", *LINT)
+PASS = (sys.executable, "-c", "pass")
+IMPORT_LANCE = (sys.executable, "-c", "import lance")
+OMNIGRAPH = (sys.executable, "-m", "omnigraph")
+# Byte code must be cached, as in an installed package.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
-# Each runs in a process of its own, so that nothing is loaded before its turn.
-PARTS = """
-import json, sys, time
-from pathlib import Path
-schema, queries = Path(sys.argv[1]), Path(sys.argv[2])
-parts, start = {}, time.perf_counter()
-def lap(name):
-    global start
-    parts[name] = time.perf_counter() - start
-    start = time.perf_counter()
-import click
-lap("import click")
-import lark
-lap("import lark")
-from omnigraph.lang.saved_parsers import load_parser
-load_parser("schema"), load_parser("query")
-lap("load the parser tables")
-from omnigraph.errors.diagnostics import SourceText
-from omnigraph.lang.schema.check import check
-from omnigraph.lang.schema.parse import parse
-from omnigraph.lang.query.compile import diagnose_query
-from omnigraph.lang.query.parse import read_queries
-lap("import the languages")
-schema_tree = parse(SourceText(schema.name, schema.read_text()))
-source = SourceText(queries.name, queries.read_text())
-query_tree, _ = read_queries(source)
-lap("parse")
-catalog, _ = check(schema_tree)
-for query in query_tree.queries:
-    diagnose_query(query, catalog, source)
-lap("check")
-print(json.dumps(parts))
-"""
-
-LOADED = """
-import sys, sysconfig
-before = set(sys.modules)
-from omnigraph.cli.main import run
-run(sys.argv[1:])
-libraries = sysconfig.get_paths()["purelib"]
-after = {name: sys.modules[name] for name in set(sys.modules) - before}
-files = {name: getattr(module, "__file__", None) or "" for name, module in after.items()}
-print(*sorted({n.split(".")[0] for n, file in files.items() if file.startswith(libraries)}),
-      file=sys.stderr)
-"""
+# Milliseconds of the reference, a compiled program, recorded once on the same machine under load (not run here).
+REFERENCE = {"query": "40 to 60", "insert": "66 to 96"}
 
 
-def seconds(command: Sequence[str]) -> float:
+def commands(root: str) -> dict[str, tuple[str, ...]]:
+    """The measured commands, on a graph that the example was loaded into."""
+    insert = 'insert Institution { code: "s%d", name: "Start-up %d", kind: "company", country: "NO" }'
+    return {
+        "query": ("query", "--store", root, "-e", QUESTION),
+        "insert": ("mutate", "--store", root, "-e", insert),
+        "branch list": ("branch", "list", root),
+        "log": ("log", root),
+        "tag list": ("tag", "list", root),
+        "commit list": ("commit", "list", root),
+        "commit show": ("commit", "show", "HEAD", "--uri", root),
+        "schema show": ("schema", "show", root),
+        "snapshot": ("snapshot", root),
+        "lint": ("lint", "--schema", str(SCHEMA), "--query", str(QUERIES)),
+        "version": ("version",),
+        "--help": ("--help",),
+    }
+
+
+NEEDS_TABLES = ("query", "insert")
+_insert_number = 0
+
+
+def numbered(arguments: Sequence[str]) -> list[str]:
+    """Give each insert a key of its own."""
+    global _insert_number  # noqa: PLW0603
+    _insert_number += 1
+    return [argument.replace("%d", str(_insert_number)) for argument in arguments]
+
+
+def measure_seconds(command: Sequence[str]) -> float:
     """The wall-clock time of one run."""
     start = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, capture_output=True, env=ENVIRONMENT)
     return time.perf_counter() - start
 
 
-def compare(command: Sequence[str]) -> tuple[float, float]:
-    """The medians of Python alone and of a command, in turns so that both meet the same load."""
-    seconds(command)  # the first run also writes byte code
-    rounds = [(seconds(PYTHON), seconds(command)) for _ in range(ROUNDS)]
-    alone, whole = zip(*rounds, strict=True)
-    return statistics.median(alone), statistics.median(whole)
+def measure_rounds(arguments: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """The median time of each command and of the two yardsticks, in turns so that all meet the same load."""
+    seconds: dict[str, list[float]] = {name: [] for name in ("pass", "import lance", *arguments)}
+    for round_number in range(ROUNDS + 1):
+        for name, times in seconds.items():
+            yardstick = {"pass": PASS, "import lance": IMPORT_LANCE}.get(name)
+            command = yardstick or (*OMNIGRAPH, *numbered(arguments[name]))
+            elapsed = measure_seconds(command)
+            if round_number:  # the first round also writes byte code
+                times.append(elapsed)
+    return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def measure_parts() -> dict[str, float]:
-    """The median time of each part of the command, in a process without the others' help."""
-    command = (sys.executable, "-c", PARTS, str(SCHEMA), str(QUERIES))
-    runs = [json.loads(subprocess.check_output(command)) for _ in range(ROUNDS)]
-    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+def measure_parts(arguments: Sequence[str], rounds: int = 5) -> dict[str, float]:
+    """The median time of each part of a command."""
+    runs = []
+    for _ in range(rounds):
+        program = (sys.executable, str(PARTS_PROGRAM), *numbered(arguments))
+        finished = subprocess.run(program, check=True, capture_output=True, text=True, env=ENVIRONMENT)
+        runs.append(json.loads(finished.stderr.splitlines()[-1]))
+    return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in runs[0]}
 
 
-def query_command(folder: str) -> tuple[str, ...]:
-    """A query of the example in a process of its own, on a graph made for it."""
-    run = (sys.executable, "-m", "omnigraph.cli.main")
+def build_graph(folder: str) -> str:
+    """Create a graph with the example's data and return its location."""
+    root = f"{folder}/g"
     data = ("--data", str(LIBRARY / "data"), "--mode", "append", "--engine", "local")
-    subprocess.run((*run, "--quiet", "init", folder, "--schema", str(SCHEMA)), check=True)
-    subprocess.run((*run, "--quiet", "load", folder, *data), check=True)
-    asked = "match { $p: Paper $p.year > 2000 } return { count($p) as n }"
-    return (*run, "query", "--store", folder, "-e", asked)
+    for arguments in (("init", root, "--schema", str(SCHEMA)), ("load", root, *data)):
+        subprocess.run((*OMNIGRAPH, "--quiet", *arguments), check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+    return root
 
 
-def loaded_packages() -> list[str]:
-    """The third-party packages in memory after the command has run."""
-    command = (sys.executable, "-c", LOADED, *LINT)
-    return subprocess.run(command, check=True, capture_output=True, text=True).stderr.split()
+def print_command(name: str, medians: Mapping[str, float], parts: Mapping[str, float]) -> None:
+    """Print one command: its time, its multiples of the yardsticks, and its parts."""
+    seconds = medians[name]
+    multiples = f"{seconds / medians['pass']:5.1f} x pass, {seconds / medians['import lance']:4.2f} x import lance"
+    reference = f"; reference {REFERENCE[name]} ms (recorded)" if name in REFERENCE else ""
+    print(f"omnigraph {name}: {seconds * 1e3:.0f} ms, {multiples}{reference}")
+    print(f"  {medians['pass'] * 1e3:6.1f} ms interpreter")
+    for part, part_seconds in sorted(parts.items(), key=lambda item: -item[1]):
+        if part_seconds >= 0.0005:
+            print(f"  {part_seconds * 1e3:6.1f} ms {part}")
+
+
+def unneeded_libraries(name: str, parts: Mapping[str, float]) -> list[str]:
+    """The libraries that a command loaded although it needs no table."""
+    loaded = {part.removeprefix("import ") for part in parts if part.startswith("import ")}
+    unneeded = NEVER_NEEDED if name in NEEDS_TABLES else NEVER_NEEDED | TABLE_LIBRARIES
+    return sorted(loaded & unneeded)
 
 
 def main() -> int:
-    """Print the report; gives 1 when something heavy was loaded."""
+    """Print the report; return 1 if a command loaded a library that it does not need."""
     with tempfile.TemporaryDirectory() as folder:
-        alone, whole = compare(query_command(f"{folder}/g"))
-    print(f"omnigraph query: {whole / alone:.1f} times the start of Python")
-    print(f"  {whole * 1e3:6.1f} ms in all, median of {ROUNDS} runs")
-    alone, whole = compare(COMMAND)
-    print(f"omnigraph lint: {whole / alone:.1f} times the start of Python")
-    print(f"  {whole * 1e3:6.1f} ms in all, median of {ROUNDS} runs")
-    print(f"  {alone * 1e3:6.1f} ms python -c pass")
-    for name, part in measure_parts().items():
-        print(f"  {part * 1e3:6.1f} ms {name}")
-    packages = loaded_packages()
-    print(f"third-party packages loaded: {', '.join(packages) or 'none'}")
-    heavy = sorted(TOO_HEAVY & set(packages))
-    if heavy:
-        print(f"not needed for this command: {', '.join(heavy)}", file=sys.stderr)
-    return 1 if heavy else 0
+        measured = commands(build_graph(folder))
+        medians = measure_rounds(measured)
+        parts = {name: measure_parts(arguments) for name, arguments in measured.items()}
+    print(f"medians of {ROUNDS} runs; python -c pass {medians['pass'] * 1e3:.1f} ms,", end=" ")
+    print(f"python -c 'import lance' {medians['import lance'] * 1e3:.0f} ms")
+    for name in measured:
+        print_command(name, medians, parts[name])
+    problems = {name: found for name in measured if (found := unneeded_libraries(name, parts[name]))}
+    for name, found in problems.items():
+        print(f"omnigraph {name} loads libraries that it does not need: {', '.join(found)}", file=sys.stderr)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

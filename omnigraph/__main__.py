@@ -1,5 +1,16 @@
-"""Entry point for `python -m omnigraph`, which runs the command-line interface."""
+"""Entry point for `python -m omnigraph` and for the program `omnigraph`, which run the command-line interface."""
 
-from omnigraph.cli.main import main
+import gc
 
-main()
+
+def main() -> None:
+    """Run the program and exit."""
+    gc.disable()  # importing creates many objects but no garbage
+    from omnigraph.cli.main import main as run_program
+
+    gc.enable()
+    run_program()
+
+
+if __name__ == "__main__":
+    main()

@@ -220,7 +220,9 @@ def _members(cls: type) -> Iterator[tuple[str, Any]]:
     for base in cls.__mro__:
         if not base.__module__.startswith("omnigraph.") or base.__name__ == "Guarded":
             continue
-        for name, member in vars(base).items():
+        for name in list(vars(base)):
+            getattr(base, name, None)  # a delegated method is loaded on first access
+            member = vars(base)[name]
             documented = isinstance(member, property | cached_property) or _function(member)
             if name not in seen and documented and _is_public(name, member):
                 seen.add(name)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
-from omnigraph.api.merge_sessions import MergeResult, MergeSession
-from omnigraph.api.merges import open_session, reset_branch
 from omnigraph.errors import BranchBusy, BranchNotFound, InputError, OmnigraphError
 from omnigraph.history import branches
 from omnigraph.history.branch_info import BranchInfo, describe_branch, find_unmerged_commits
@@ -19,15 +17,13 @@ from omnigraph.history.refs import find_ref
 from omnigraph.history.revisions import Revision, check_revision_type, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import find_branch_with_commit
-from omnigraph.merging.merge import MergeRequest
-from omnigraph.merging.table_merge import Granularity
-from omnigraph.publish import branch_lifecycle
-from omnigraph.publish.rename import rename_branch
 from omnigraph.storage import layout
 from omnigraph.values.name_rules import strip_name
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
+    from omnigraph.api.merge_sessions import MergeResult, MergeSession
+    from omnigraph.merging.table_merge import Granularity
 
 
 class Branches(Facet):
@@ -89,6 +85,8 @@ class Branches(Facet):
 
     def rename(self, name: str, new: str) -> "Graph":
         """Rename a branch and return a graph on it; other handles on the branch remain valid."""
+        from omnigraph.publish.rename import rename_branch
+
         handle = self._handle
         handle.require_writable("renaming a branch")
         renamed = rename_branch(handle.store, name, new, actor=handle.actor)
@@ -113,6 +111,8 @@ class Branches(Facet):
 
         Raises `BranchBusy` for a branch with unmerged commits, and for the branch of this handle.
         """
+        from omnigraph.publish import branch_lifecycle
+
         handle = self._handle
         handle.require_writable("deleting a branch")
         expected_head = None if force else _require_merged(handle, strip_name(name))
@@ -129,7 +129,7 @@ class Branches(Facet):
         actor: str | None = None,
         if_commit: str | None = None,
         dry_run: bool = False,
-    ) -> MergeResult:
+    ) -> "MergeResult":
         """Reset a branch to the state of a revision, in a new commit; the old commits stay in the branch's log.
 
         `to` is a commit, a tag, a branch, a point in time, or `HEAD~3`, where `HEAD` is the head of the branch being
@@ -148,6 +148,9 @@ class Branches(Facet):
         a cleanup has removed its state, `ReadSetConflict` if the branch has moved in the meantime,
         `PreconditionFailed`, and `ReadOnlyError`.
         """
+        from omnigraph.api.merges import reset_branch
+        from omnigraph.merging.merge import MergeRequest
+
         request = MergeRequest(if_commit=if_commit, dry_run=dry_run)
         return reset_branch(self._handle, name, to, request, (message, actor))
 
@@ -156,17 +159,19 @@ class Branches(Facet):
         source: str | None = None,
         into: str | None = None,
         *,
-        granularity: Granularity = "property",
+        granularity: "Granularity" = "property",
         collapse_edges: bool = False,
         message: str | None = None,
         actor: str | None = None,
         engine: Literal["auto", "spark", "local"] = "auto",
         spark: Any = None,
-    ) -> MergeSession:
+    ) -> "MergeSession":
         """Open a merge session, in which conflicts are inspected and resolved before the merge is committed.
 
         The source and the target are chosen as in `graph.merge`.
         """
+        from omnigraph.api.merges import open_session
+
         return open_session(
             self._handle,
             (source, into),
@@ -207,6 +212,8 @@ def open_or_fork_branch(
 
 def fork_branch(handle: Handle, name: str, from_: Revision | None = None, commit: Revision | None = None) -> Handle:
     """Create a branch and return a handle on it."""
+    from omnigraph.publish import branch_lifecycle
+
     handle.require_writable("creating a branch")
     source, commit_id = _find_fork_point(handle, from_, commit)
     created = branch_lifecycle.create_branch(handle.store, name, source, commit_id=commit_id, actor=handle.actor)

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from omnigraph.history.commit import Commit
+from omnigraph.records.frozen import record
 
 _ASCII_TRANSLATION = str.maketrans("●│├─╯╮┼┴┤", "*||-'.+'|")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PositionedCommit:
     """A commit and its lane.
 

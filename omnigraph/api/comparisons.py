@@ -2,31 +2,30 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from omnigraph.api.handle import Handle
 from omnigraph.api.results.commit_log import CommitLog
-from omnigraph.api.results.diff import Diff, DiffFilterNames, compare_snapshots
 from omnigraph.errors import BranchNotFound
 from omnigraph.history.branches import list_branches, open_branch
 from omnigraph.history.commit import Commit
 from omnigraph.history.commit_log import sort_newest_first
-from omnigraph.history.merge_bases import find_common_base
 from omnigraph.history.revisions import resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import list_tags
+from omnigraph.records.frozen import record
 from omnigraph.values.name_rules import require_text
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
+    from omnigraph.api.results.diff import Diff, DiffFilterNames
 
 State = str | int | datetime | timedelta | Snapshot | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogFilter:
     """The criteria that select the commits in a log."""
 
@@ -69,10 +68,10 @@ def diff(
     a: "State | Graph",
     b: "State | Graph" = None,
     *,
-    types: DiffFilterNames = None,
-    kinds: DiffFilterNames = None,
-    ops: DiffFilterNames = None,
-) -> Diff:
+    types: "DiffFilterNames" = None,
+    kinds: "DiffFilterNames" = None,
+    ops: "DiffFilterNames" = None,
+) -> "Diff":
     """Return the changes from `a` to `b`, entity by entity; `b` defaults to the state that this graph shows.
 
     `a` and `b` are each a branch, a commit id, a version, a point in time, a revision such as
@@ -84,6 +83,8 @@ def diff(
     Raises `ChangeSchemaBoundary` if a value does not fit the schema of `b`, and `HistoryReclaimed` if a
     cleanup has removed one of the states.
     """
+    from omnigraph.api.results.diff import compare_snapshots
+
     handle.require_open()
     old_snapshot, new_snapshot = _find_pair(handle, a, b)
     return compare_snapshots(old_snapshot, new_snapshot, types, kinds, ops)
@@ -100,6 +101,8 @@ def read_log(
 
 def _find_pair(handle: Handle, old: "State | Graph", new: "State | Graph") -> tuple[Snapshot, Snapshot]:
     if isinstance(old, str) and ".." in old and new is None:
+        from omnigraph.history.merge_bases import find_common_base
+
         first, dots, second = old.partition("..." if "..." in old else "..")
         old_snapshot, new_snapshot = (_find_state(handle, first or None), _find_state(handle, second or None))
         return (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from omnigraph.api.error_boundary import Guarded
+from omnigraph.api.error_boundary import Guarded, guarded
 
 if TYPE_CHECKING:
     from omnigraph.api.handle import Handle
@@ -14,14 +14,35 @@ Params = ParamSpec("Params")
 Answer = TypeVar("Answer")
 
 
-def delegate(function: "Callable[Concatenate[Handle, Params], Answer]") -> Callable[Concatenate[Any, Params], Answer]:
-    """Create a method that passes its object's handle to a function.
+def delegate(
+    load: "Callable[[], Callable[Concatenate[Handle, Params], Answer]]",
+) -> Callable[Concatenate[Any, Params], Answer]:
+    """Create a method that passes its object's handle to a function, which `load` returns on first use.
 
     The method takes its parameters, types and docstring from the function, so they are written only once.
     """
+    deferred_method: Any = _DeferredMethod(load)
+    return deferred_method  # type: ignore[no-any-return]
 
+
+class _DeferredMethod:
+    """A method whose function is loaded on first access; the finished method then replaces it in its class."""
+
+    def __init__(self, load: Callable[[], Callable[..., Any]]) -> None:
+        self._load = load
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        method: Any = guarded(_make_method(self._load()))
+        setattr(self._owner, self._name, method)
+        return method.__get__(instance, owner)
+
+
+def _make_method(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
-    def method(self: Any, /, *args: Params.args, **options: Params.kwargs) -> Answer:
+    def method(self: Any, /, *args: Any, **options: Any) -> Any:
         return function(self._handle, *args, **options)
 
     return method

@@ -11,42 +11,57 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-from omnigraph.api import (
-    blob_writes,
-    blobs,
-    comparisons,
-    duckdb_views,
-    loads,
-    merges,
-    polars_scan,
-    queries,
-    subgraphs,
-    writes,
-)
-from omnigraph.api.branch_blocks import branch_block
-from omnigraph.api.branches import Branches
-from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
-from omnigraph.api.changes import Changes
+from omnigraph.api.deferred import defer_imports
 from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.facet import delegate
 from omnigraph.api.handle import Handle
-from omnigraph.api.maintenance import Maintenance
-from omnigraph.api.queries import Params, QueryCall, combine_arguments
-from omnigraph.api.results.node import Node
-from omnigraph.api.results.result import Result, ResultStream
-from omnigraph.api.revisions import Revisions
-from omnigraph.api.schema import Schema
-from omnigraph.api.spark import Spark
-from omnigraph.api.tags import Tags
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.history.tags import Tag
 from omnigraph.storage.store import Store
 
 if TYPE_CHECKING:
+    from omnigraph.api import (  # noqa: TC004
+        blob_writes,
+        blobs,
+        comparisons,
+        duckdb_views,
+        loads,
+        merges,
+        polars_scan,
+        queries,
+        subgraphs,
+        writes,
+    )
+    from omnigraph.api.branches import Branches
+    from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
+    from omnigraph.api.changes import Changes
+    from omnigraph.api.maintenance import Maintenance
+    from omnigraph.api.queries import Params
+    from omnigraph.api.results.node import Node
+    from omnigraph.api.results.result import Result, ResultStream
+    from omnigraph.api.revisions import Revisions
+    from omnigraph.api.schema import Schema
+    from omnigraph.api.spark import Spark
     from omnigraph.api.surface import GraphSurface
+    from omnigraph.api.tags import Tags
+    from omnigraph.history.tags import Tag
     from omnigraph.maintenance.health_thresholds import LimitWarning
+else:
+    defer_imports(
+        globals(),
+        "omnigraph.api",
+        "blob_writes",
+        "blobs",
+        "comparisons",
+        "duckdb_views",
+        "loads",
+        "merges",
+        "polars_scan",
+        "queries",
+        "subgraphs",
+        "writes",
+    )
 
 Answer = TypeVar("Answer")
 Path = str | PathLike[str]
@@ -145,83 +160,97 @@ class Graph(Guarded):
     # Facets -------------------------------------------------------------------------------------
 
     @property
-    def branches(self) -> Branches:
+    def branches(self) -> "Branches":
         """Facet for listing, creating, renaming and deleting branches, and for merge sessions."""
+        from omnigraph.api.branches import Branches
+
         return Branches(self._handle, type(self))
 
     @property
-    def tags(self) -> Tags:
+    def tags(self) -> "Tags":
         """Facet for listing, creating and deleting tags."""
+        from omnigraph.api.tags import Tags
+
         return Tags(self._handle)
 
     @property
-    def revisions(self) -> Revisions:
+    def revisions(self) -> "Revisions":
         """Facet for commits and the history of entities, including revert and cherry-pick."""
+        from omnigraph.api.revisions import Revisions
+
         return Revisions(self._handle, type(self))
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> "Schema":
         """The schema of the commit that this graph shows; `.source` is its text."""
+        from omnigraph.api.schema import Schema
+
         self._handle.require_open()
         return Schema(self._handle, self._handle.snapshot)
 
     @property
-    def changes(self) -> Changes:
+    def changes(self) -> "Changes":
         """The change feed."""
+        from omnigraph.api.changes import Changes
+
         return Changes(self._handle)
 
     @property
-    def maintenance(self) -> Maintenance:
+    def maintenance(self) -> "Maintenance":
         """Facet for compaction, indexes, cleanup, checks, repairs and copies."""
+        from omnigraph.api.maintenance import Maintenance
+
         return Maintenance(self._handle, type(self))
 
     @property
-    def spark(self) -> Spark:
+    def spark(self) -> "Spark":
         """Facet for Spark DataFrames and for loads from Spark streams."""
+        from omnigraph.api.spark import Spark
+
         return Spark(self._handle)
 
     # Reads --------------------------------------------------------------------------------------
 
-    stream = delegate(queries.stream)
-    explain = delegate(queries.explain)
-    nodes = delegate(queries.nodes)
-    edges = delegate(queries.edges)
-    node = delegate(queries.node)
-    table = delegate(queries.table)
-    subgraph = delegate(subgraphs.subgraph)
-    scan = delegate(polars_scan.scan)
-    duckdb = delegate(duckdb_views.duckdb)
-    blob = delegate(blobs.blob)
+    stream = delegate(lambda: queries.stream)
+    explain = delegate(lambda: queries.explain)
+    nodes = delegate(lambda: queries.nodes)
+    edges = delegate(lambda: queries.edges)
+    node = delegate(lambda: queries.node)
+    table = delegate(lambda: queries.table)
+    subgraph = delegate(lambda: subgraphs.subgraph)
+    scan = delegate(lambda: polars_scan.scan)
+    duckdb = delegate(lambda: duckdb_views.duckdb)
+    blob = delegate(lambda: blobs.blob)
 
     @overload
-    def query(self, source: QuerySource, /, *, lazy: Literal[True], **options: Any) -> ResultStream: ...
+    def query(self, source: "QuerySource", /, *, lazy: Literal[True], **options: Any) -> "ResultStream": ...
     @overload
     def query(
         self,
-        source: QuerySource,
+        source: "QuerySource",
         /,
         *,
         name: str | None = None,
-        params: Params = None,
+        params: "Params" = None,
         branch: str | None = None,
         at: Revision | None = None,
         timeout: float | None = None,
         lazy: Literal[False] = False,
         **values: Any,
-    ) -> Result: ...
+    ) -> "Result": ...
     def query(  # noqa: PLR0913 - all but the first are keywords
         self,
-        source: QuerySource,
+        source: "QuerySource",
         /,
         *,
         name: str | None = None,
-        params: Params = None,
+        params: "Params" = None,
         branch: str | None = None,
         at: Revision | None = None,
         timeout: float | None = None,
         lazy: bool = False,
         **values: Any,
-    ) -> Result | ResultStream:
+    ) -> "Result | ResultStream":
         """Run a query on the newest commit, or on a different branch or revision.
 
         `source` is query text, a path, or a bare `match { … } return { … }`; `name` selects one of
@@ -231,11 +260,11 @@ class Graph(Guarded):
         Raises the language errors (`ParseError`, `TypeCheckError`, `ParameterError`),
         `QueryTimeout`, `ResourceLimitExceeded`, and `NotFound` for an unknown branch or revision.
         """
-        call = QueryCall(source, name, combine_arguments(params, values), timeout)
+        call = queries.QueryCall(source, name, queries.combine_arguments(params, values), timeout)
         run = queries.stream_query if lazy else queries.run_query
         return run(self._handle.for_read(branch, at), call)
 
-    def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared:
+    def prepare(self, source: "QuerySource", /, *, name: str | None = None) -> "Prepared":
         """Compile and check a query now, and return a function that runs it later.
 
         Raises a language error if the query is invalid. The query is checked against the schema of
@@ -243,7 +272,7 @@ class Graph(Guarded):
         """
         return queries.prepare_query(self, self._handle, source, name)
 
-    def __getitem__(self, wanted: tuple[str, Any]) -> Node:
+    def __getitem__(self, wanted: tuple[str, Any]) -> "Node":
         """Return a node by its key, as in `graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
         return queries.require_node(self._handle, *wanted)
 
@@ -292,16 +321,16 @@ class Graph(Guarded):
 
     # Writes -------------------------------------------------------------------------------------
 
-    mutate = delegate(writes.mutate)
-    insert = delegate(writes.insert)
-    upsert = delegate(writes.upsert)
-    patch = delegate(writes.patch)
-    connect_nodes = delegate(writes.connect_nodes)
-    update = delegate(writes.update)
-    delete = delegate(writes.delete)
-    put_blob = delegate(blob_writes.put_blob)
-    transaction = delegate(writes.transaction)
-    load = delegate(loads.load)
+    mutate = delegate(lambda: writes.mutate)
+    insert = delegate(lambda: writes.insert)
+    upsert = delegate(lambda: writes.upsert)
+    patch = delegate(lambda: writes.patch)
+    connect_nodes = delegate(lambda: writes.connect_nodes)
+    update = delegate(lambda: writes.update)
+    delete = delegate(lambda: writes.delete)
+    put_blob = delegate(lambda: blob_writes.put_blob)
+    transaction = delegate(lambda: writes.transaction)
+    load = delegate(lambda: loads.load)
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer:
         """Call `fn(graph)`, and call it again after each conflict that a refresh may resolve.
@@ -312,9 +341,9 @@ class Graph(Guarded):
 
     # Branches and revisions ---------------------------------------------------------------------
 
-    merge = delegate(merges.merge)
-    diff = delegate(comparisons.diff)
-    log = delegate(comparisons.log)
+    merge = delegate(lambda: merges.merge)
+    diff = delegate(lambda: comparisons.diff)
+    log = delegate(lambda: comparisons.log)
 
     def checkout(self, branch: str) -> "Graph":
         """Return a graph on the newest commit of a branch; raises `BranchNotFound` if the branch does not exist."""
@@ -339,6 +368,8 @@ class Graph(Guarded):
         ...     graph.refresh().nodes("Person").ids(), list(graph.branches)
         (['ada'], ['main'])
         """
+        from omnigraph.api.branch_blocks import branch_block
+
         with branch_block(self._handle, name, from_=from_, exist_ok=exist_ok, delete=delete) as branch_handle:
             yield type(self)(branch_handle)
 
@@ -352,7 +383,7 @@ class Graph(Guarded):
         """
         return type(self)(self._handle.at(point))
 
-    def tag(self, name: str, point: Revision | None = None, *, message: str | None = None) -> Tag:
+    def tag(self, name: str, point: Revision | None = None, *, message: str | None = None) -> "Tag":
         """Tag a commit, by default the one that this graph shows; see `graph.tags` for other operations."""
         return self.tags.create(name, point, message=message)
 

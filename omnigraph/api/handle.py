@@ -6,32 +6,33 @@ can be pickled (secrets are left out), and it raises an error if used after a fo
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.api.write_options import WriteOptions, resolve_actor
+from omnigraph.api.actors import resolve_actor
 from omnigraph.errors import GraphClosed, ReadOnlyError, ReadSetConflict, UsageError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
-from omnigraph.history.commit import Commit
+from omnigraph.history.commit import Commit, TableEntry
 from omnigraph.history.refs import name_not_found_error
 from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
-from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.publish.read_set import ReadSet, UnchangedReads
-from omnigraph.publish.recover import install_recovery_hook
-from omnigraph.publish.unread_changes import RowFilter
-from omnigraph.storage.external_blobs import BlobLocation
-from omnigraph.storage.pending_blobs import PendingBlobs, pending_blobs
 from omnigraph.storage.store import Store
 from omnigraph.values.name_rules import strip_name
 from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
+    from omnigraph.api.write_options import WriteOptions
     from omnigraph.history.manifest import LoadedManifest
+    from omnigraph.lang.query.compile import CompiledQuery
     from omnigraph.maintenance.health_thresholds import LimitWarning
+    from omnigraph.publish.read_set import ReadSet, UnchangedReads
+    from omnigraph.publish.unread_changes import RowFilter
+    from omnigraph.storage.external_blobs import BlobLocation
+    from omnigraph.storage.pending_blobs import PendingBlobs
 
 _SECRET_WORDS = ("secret", "token", "password", "access_key", "credential")
 
@@ -62,7 +63,7 @@ class Handle:
         read_only: bool = False,
         actor: str | None = None,
         pinned: Snapshot | None = None,
-        external_blobs: tuple[BlobLocation, ...] = (),
+        external_blobs: "tuple[BlobLocation, ...]" = (),
     ) -> None:
         self.store = store
         self.branch_state = branch_state
@@ -74,11 +75,16 @@ class Handle:
         self.warnings: list[LimitWarning] = []
         self._process_id = os.getpid()
         if not self.read_only:
+            from omnigraph.publish.recover import install_recovery_hook
+
             install_recovery_hook(branch_state)
         manifest = branch_state.last_known()
         self._latest: tuple[LoadedManifest, Snapshot] = (manifest, manifest_snapshot(store, branch_state, manifest))
         self.snapshot = pinned or self._latest[1]
-        self._read_set = ReadSet(self.snapshot.tables)
+        # The read set is created by the first write, from the tables that were read until then.
+        self._tables_read = dict(self.snapshot.tables)
+        self._read_set: ReadSet | None = None
+        self._read_set_lock = threading.Lock()
 
     @property
     def uri(self) -> str:
@@ -161,22 +167,37 @@ class Handle:
 
     def refresh(self) -> None:
         """Move to the newest snapshot, and treat all of it as read by the caller."""
-        self._read_set.record_read(self.latest_snapshot().tables)
+        self._record_tables_read(self.latest_snapshot().tables)
 
-    def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
+    def record_read(self, snapshot: Snapshot, query: "CompiledQuery") -> None:
         """Add the tables read by a query to the read set."""
         keys = (TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
-        self._read_set.record_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
+        self._record_tables_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
 
-    def require_unchanged(self, keys: Iterable[TableKey] | Mapping[TableKey, RowFilter | None]) -> UnchangedReads:
+    def _record_tables_read(self, tables: Mapping[TableKey, TableEntry]) -> None:
+        with self._read_set_lock:
+            if self._read_set is None:
+                self._tables_read.update(tables)
+            else:
+                self._read_set.record_read(tables)
+
+    def _open_read_set(self) -> "ReadSet":
+        from omnigraph.publish.read_set import ReadSet
+
+        with self._read_set_lock:
+            if self._read_set is None:
+                self._read_set = ReadSet(self._tables_read)
+            return self._read_set
+
+    def require_unchanged(self, keys: "Iterable[TableKey] | Mapping[TableKey, RowFilter | None]") -> "UnchangedReads":
         """Return the requirement that the tables, or the given rows, have not changed since the caller read them."""
-        return self._read_set.require_unchanged(keys)
+        return self._open_read_set().require_unchanged(keys)
 
-    def record_write(self, commit: Commit | None, requirement: UnchangedReads) -> Commit | None:
+    def record_write(self, commit: Commit | None, requirement: "UnchangedReads") -> Commit | None:
         """Move to a commit that this handle published, and return the commit; if the commit is None, do nothing."""
         if commit is None:
             return None
-        self._read_set.record_write(commit, requirement)
+        self._open_read_set().record_write(commit, requirement)
         manifest = self.branch_state.last_known()
         self._latest = (manifest, manifest_snapshot(self.store, self.branch_state, manifest))
         self.snapshot = self._latest[1]
@@ -185,20 +206,24 @@ class Handle:
 
     def record_table_read(self, snapshot: Snapshot, table_key: TableKey) -> None:
         """Add one table to the read set."""
-        self._read_set.record_read({table_key: snapshot.tables[table_key]})
+        self._record_tables_read({table_key: snapshot.tables[table_key]})
 
-    def with_actor(self, options: WriteOptions) -> WriteOptions:
+    def with_actor(self, options: "WriteOptions") -> "WriteOptions":
         """Return the options of a write, with this handle's actor if no actor is given."""
         return replace(options, actor=resolve_actor(options.actor) if options.actor else self.actor)
 
     def accept_blobs(self) -> AbstractContextManager[None]:
         """Return a context in which a write accepts files and allowed external blobs as values."""
+        from omnigraph.storage.pending_blobs import pending_blobs
+
         return pending_blobs(self.external_blobs, self.store.root.options)
 
     def new_pending_blobs(
         self, report: Callable[[int, int], None] | None = None, *, copies_files: bool = False
-    ) -> PendingBlobs:
+    ) -> "PendingBlobs":
         """Return a collection for the blobs of a multi-step write; the caller must close the collection."""
+        from omnigraph.storage.pending_blobs import PendingBlobs
+
         return PendingBlobs(self.external_blobs, self.store.root.options, report, copies_files=copies_files)
 
     def _warn_about_size(self, manifest: "LoadedManifest", commit: Commit) -> None:

@@ -9,11 +9,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph.api.actors import resolve_actor
 from omnigraph.api.engine_choice import EngineChoice, choose_cleanup_executor, choose_optimize_executor
 from omnigraph.api.handle import Handle, report_missing_branch
 from omnigraph.api.log_events import OperationEvent, log_operation
 from omnigraph.api.results.receipt import Receipt
-from omnigraph.api.write_options import WriteOptions, resolve_actor
+from omnigraph.api.write_options import WriteOptions
 from omnigraph.errors import InputError
 from omnigraph.maintenance.copy import CopyProgress, CopySummary, copy_graph
 from omnigraph.maintenance.retention import collect_garbage

@@ -7,26 +7,25 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from omnigraph.api.actors import resolve_actor
 from omnigraph.api.error_boundary import guarded
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
-from omnigraph.api.schema import SchemaText, read_schema_text
-from omnigraph.api.write_options import resolve_actor
 from omnigraph.errors import AlreadyExists, BranchNotFound, SchemaUnsupported
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
-from omnigraph.history.checksum_verification import FirstUseVerifier
 from omnigraph.history.manifest import manifest_exists
 from omnigraph.history.missing_manifest import absent_manifest_error
-from omnigraph.history.schemas import StoredSchema
-from omnigraph.publish.recover import recover_when_due
 from omnigraph.storage.effects import Effects
-from omnigraph.storage.external_blobs import BlobLocation, parse_allowed_bases
 from omnigraph.storage.layout import MAIN
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.values import clock_and_ids
+
+if TYPE_CHECKING:
+    from omnigraph.api.schema import SchemaText
+    from omnigraph.storage.external_blobs import BlobLocation
 
 Location = str | PathLike[str]
 StorageOptions = Mapping[str, object]
@@ -36,7 +35,7 @@ ExternalBlobs = Iterable[str] | None
 @guarded
 def init(  # noqa: PLR0913 - all but two are keywords
     uri: Location,
-    schema: SchemaText,
+    schema: "SchemaText",
     *,
     force: bool = False,
     exist_ok: bool = False,
@@ -51,6 +50,8 @@ def init(  # noqa: PLR0913 - all but two are keywords
     to `schema`. `force` takes over the location from an interrupted `init`, but never replaces an existing graph.
     `storage_options` configure an object store; they override the `AWS_*` variables. For `external_blobs`, see `open`.
     """
+    from omnigraph.api.schema import read_schema_text
+    from omnigraph.history.schemas import StoredSchema
     from omnigraph.lang.schema import compile_schema
     from omnigraph.lang.schema.assign_identity import new_identity
     from omnigraph.publish.init import init_graph
@@ -124,16 +125,24 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     effects, location = Effects(read_only=read_only), os.fspath(uri)
     store = open_store(location, effects=effects, durability=durability, storage_options=storage_options)
     if verify if verify is not None else os.environ.get("OMNIGRAPH_VERIFY", "0") not in ("", "0"):
+        from omnigraph.history.checksum_verification import FirstUseVerifier
+
         store = replace(store, table_verifier=FirstUseVerifier())
     branch_state = _open_branch(store, branch)
     if not read_only:
+        from omnigraph.publish.recover import recover_when_due
+
         recover_when_due(store, interval=0)
     return Handle(store, branch_state, read_only=read_only, actor=actor, external_blobs=allowed_bases)
 
 
-def _resolve_external_blobs(external_blobs: ExternalBlobs) -> tuple[BlobLocation, ...]:
+def _resolve_external_blobs(external_blobs: ExternalBlobs) -> "tuple[BlobLocation, ...]":
     if external_blobs is None:
         external_blobs = os.environ.get("OMNIGRAPH_EXTERNAL_BLOBS", "").split()
+        if not external_blobs:
+            return ()
+    from omnigraph.storage.external_blobs import parse_allowed_bases
+
     return parse_allowed_bases(external_blobs)
 
 

@@ -11,8 +11,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
-from omnigraph.api.builders.mutation_text import resolve_node_id
 from omnigraph.api.builders.prepared_queries import (
     COMPILED_QUERIES,
     Prepared,
@@ -24,8 +22,6 @@ from omnigraph.api.builders.prepared_queries import (
 from omnigraph.api.error_boundary import guarded
 from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import OperationEvent, log_operation
-from omnigraph.api.output_files import write_lines
-from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.engine.query_limits import QueryLimits
 from omnigraph.errors import EntityNotFound, InputError
@@ -34,11 +30,12 @@ from omnigraph.history.missing_files import explain_missing_batches, explain_mis
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.lang.schema.type_names import resolve_type
 from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
+    from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
     from omnigraph.api.graph import Graph
+    from omnigraph.api.results.node import Node
 
 Params = Mapping[str, Any] | None
 
@@ -113,23 +110,30 @@ def explain(  # noqa: PLR0913 - all but the first are keywords
     return explain_plan(snapshot, query, arguments, analyze=analyze)
 
 
-def nodes(handle: Handle, type_name: str, /) -> NodeSet:
+def nodes(handle: Handle, type_name: str, /) -> "NodeSet":
     """Return the nodes of a type or interface, as a set that can be filtered, traversed and read."""
+    from omnigraph.api.builders.entity_sets import node_set
+
     catalog = handle.latest_snapshot().schema.ir.catalog
     return node_set(partial(_run_text, handle), catalog, type_name)
 
 
-def edges(handle: Handle, type_name: str, /) -> EdgeSet:
+def edges(handle: Handle, type_name: str, /) -> "EdgeSet":
     """Return the edges of a type, with their ids, endpoints and properties."""
+    from omnigraph.api.builders.entity_sets import edge_set
+
     catalog = handle.latest_snapshot().schema.ir.catalog
     return edge_set(partial(_run_text, handle), catalog, type_name)
 
 
-def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
+def node(handle: Handle, type_name: str, key: Any, /) -> "Node | None":
     """Return a node by its key, or by its id if the type has no key; return None if there is no such node.
 
     Pass a composite key as a mapping, or as a tuple in declaration order.
     """
+    from omnigraph.api.builders.mutation_text import resolve_node_id
+    from omnigraph.api.results.node import Node
+
     candidates = nodes(handle, type_name)
     key_id = resolve_node_id(handle.latest_snapshot().schema.ir, type_name, key)
     row = candidates.where(id=key_id).result().one_or_none()
@@ -141,6 +145,8 @@ def node(handle: Handle, type_name: str, key: Any, /) -> Node | None:
 
 def table(handle: Handle, name: str, *, kind: str | None = None) -> Any:
     """Return the pinned Lance dataset of a type; a node type takes precedence over an edge type of the same name."""
+    from omnigraph.lang.schema.type_names import resolve_type
+
     handle.require_open()
     snapshot = handle.snapshot
     entity_type = resolve_type(snapshot.schema.ir.catalog, name, kind)
@@ -205,7 +211,7 @@ def prepare_query(graph: "Graph", handle: Handle, source: QuerySource, name: str
     return Prepared(query_name, query.kind, types, query.description, call, explain)
 
 
-def require_node(handle: Handle, type_name: str, key: Any) -> Node:
+def require_node(handle: Handle, type_name: str, key: Any) -> "Node":
     """Return a node by its key; raise `EntityNotFound`, which is a `KeyError`, if the node does not exist."""
     existing = node(handle, type_name, key)
     if existing is None:
@@ -225,6 +231,8 @@ def export_graph(
     lines = protect_while_reading(handle.branch_state, snapshot, batches)
     if path is None:
         return lines
+    from omnigraph.api.output_files import write_lines
+
     with log_operation("export", handle.branch_name) as event:
         event.rows = count = write_lines(Path(path), lines)
     return count

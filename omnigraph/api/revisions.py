@@ -7,26 +7,21 @@ common methods.
 
 from typing import TYPE_CHECKING, Any
 
-from omnigraph.api.builders.mutation_text import resolve_edge_id, resolve_node_id
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
-from omnigraph.api.merge_sessions import MergeResult
-from omnigraph.api.merges import Replay, check_granularity, replay_commit
 from omnigraph.history.commit import Commit
-from omnigraph.history.entity_history import Blamed, EntityHistory, EntityTracer
 from omnigraph.history.revisions import Revision, resolve_commit
-from omnigraph.lang.schema.catalog import EdgeType
-from omnigraph.lang.schema.type_names import resolve_type
-from omnigraph.merging.merge import MergeRequest
-from omnigraph.merging.planner import MergeOptions
-from omnigraph.merging.strategy import Strategy
-from omnigraph.merging.table_merge import Granularity
 from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from omnigraph.api.graph import Graph
+    from omnigraph.api.merge_sessions import MergeResult
+    from omnigraph.history.entity_history import Blamed, EntityHistory, EntityTracer
+    from omnigraph.merging.merge import MergeRequest
+    from omnigraph.merging.strategy import Strategy
+    from omnigraph.merging.table_merge import Granularity
 
 
 class Revisions(Facet):
@@ -58,7 +53,7 @@ class Revisions(Facet):
 
     def history(
         self, type_name: str, key: Any, /, *, kind: str | None = None, limit: int | None = None
-    ) -> EntityHistory:
+    ) -> "EntityHistory":
         """Return every version of an entity, newest first, each with its commit and values.
 
         An entity is identified by its key, or by its id if its type has no key. Versions from merged branches are
@@ -68,7 +63,7 @@ class Revisions(Facet):
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
 
-    def blame(self, type_name: str, key: Any, /, *, kind: str | None = None) -> dict[str, Blamed]:
+    def blame(self, type_name: str, key: Any, /, *, kind: str | None = None) -> "dict[str, Blamed]":
         """Return the commit and the actor that last set each property of an entity."""
         return _trace_entity(self._handle, type_name, key, kind).blame()
 
@@ -81,10 +76,10 @@ class Revisions(Facet):
         message: str | None = None,
         actor: str | None = None,
         if_commit: str | None = None,
-        strategy: Strategy = None,
-        granularity: Granularity = "property",
+        strategy: "Strategy" = None,
+        granularity: "Granularity" = "property",
         dry_run: bool = False,
-    ) -> MergeResult:
+    ) -> "MergeResult":
         """Undo the changes of a commit, or of a range, in a new commit; later changes are kept.
 
         For a range `A..B`, the net effect of the commits after A, up to and including B, is undone; B defaults to the
@@ -104,7 +99,9 @@ class Revisions(Facet):
         Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime,
         `SchemaMismatch`, `HistoryReclaimed` and `ReadOnlyError`.
         """
-        request = MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)
+        from omnigraph.api.merges import Replay, replay_commit
+
+        request = _make_request(granularity, strategy, if_commit, dry_run=dry_run)
         replay = Replay("revert", commit, branch, mainline)
         return replay_commit(self._handle, replay, request, (message, actor))
 
@@ -117,10 +114,10 @@ class Revisions(Facet):
         message: str | None = None,
         actor: str | None = None,
         if_commit: str | None = None,
-        strategy: Strategy = None,
-        granularity: Granularity = "property",
+        strategy: "Strategy" = None,
+        granularity: "Granularity" = "property",
         dry_run: bool = False,
-    ) -> MergeResult:
+    ) -> "MergeResult":
         """Apply the changes of one commit to a branch, by default this branch.
 
         Conflicts are handled as in a merge, where `ours` is the branch and `theirs` is the commit.
@@ -128,12 +125,29 @@ class Revisions(Facet):
         Raises `MergeConflict`, `ReadSetConflict` if the branch has moved in the meantime, and
         `ReadOnlyError`.
         """
-        request = MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)
+        from omnigraph.api.merges import Replay, replay_commit
+
+        request = _make_request(granularity, strategy, if_commit, dry_run=dry_run)
         replay = Replay("cherry_pick", commit, into, mainline)
         return replay_commit(self._handle, replay, request, (message, actor))
 
 
-def _trace_entity(handle: Handle, type_name: str, key: Any, kind: str | None) -> EntityTracer:
+def _make_request(
+    granularity: "Granularity", strategy: "Strategy", if_commit: str | None, *, dry_run: bool
+) -> "MergeRequest":
+    from omnigraph.api.merges import check_granularity
+    from omnigraph.merging.merge import MergeRequest
+    from omnigraph.merging.planner import MergeOptions
+
+    return MergeRequest(MergeOptions(check_granularity(granularity)), strategy, if_commit, dry_run)
+
+
+def _trace_entity(handle: Handle, type_name: str, key: Any, kind: str | None) -> "EntityTracer":
+    from omnigraph.api.builders.mutation_text import resolve_edge_id, resolve_node_id
+    from omnigraph.history.entity_history import EntityTracer
+    from omnigraph.lang.schema.catalog import EdgeType
+    from omnigraph.lang.schema.type_names import resolve_type
+
     snapshot = handle.latest_snapshot()
     entity_type = resolve_type(snapshot.schema.ir.catalog, type_name, kind)
     if isinstance(entity_type, EdgeType):

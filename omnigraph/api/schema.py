@@ -5,19 +5,19 @@
 
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle, report_missing_branch
-from omnigraph.api.log_events import log_operation
-from omnigraph.api.write_options import AttemptCounter, WriteOptions
 from omnigraph.errors import InputError, UsageError
 from omnigraph.errors.diagnostics import SourceText
-from omnigraph.evolve.apply import apply_plan, check_plan
-from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan, propose_schema
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.snapshot import Snapshot
-from omnigraph.lang.parsing import decode_source
 from omnigraph.lang.schema.ir import SchemaIR
+
+if TYPE_CHECKING:
+    from omnigraph.api.write_options import WriteOptions
+    from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
 
 SchemaText = str | PathLike[str] | SourceText
 
@@ -75,7 +75,7 @@ class Schema(Facet):
         """The names of the edge types."""
         return tuple(edge.name for edge in self.ir.catalog.edges)
 
-    def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> SchemaPlan:
+    def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> "SchemaPlan":
         """Plan the steps from the branch's schema to a new schema, without reading data.
 
         `new` is `.pg` text, or the path of a `.pg` file. With `allow_data_loss`, planned drops also delete the history
@@ -85,7 +85,7 @@ class Schema(Facet):
 
     def apply(  # noqa: PLR0913 - all but the first are keywords
         self,
-        new: SchemaText | SchemaPlan,
+        new: "SchemaText | SchemaPlan",
         *,
         allow_data_loss: bool = False,
         branch: str | None = None,
@@ -93,7 +93,7 @@ class Schema(Facet):
         message: str | None = None,
         actor: str | None = None,
         dry_run: bool = False,
-    ) -> SchemaApplied:
+    ) -> "SchemaApplied":
         """Change the schema of the branch in one commit; other branches keep their schemas.
 
         `new` is `.pg` text, a path, or a plan; a plan can be applied only to the schema that it was made for. Steps
@@ -103,6 +103,9 @@ class Schema(Facet):
         Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,
         `PreconditionFailed`, `ReadOnlyError`, and a language error if the schema is invalid.
         """
+        from omnigraph.api.write_options import WriteOptions
+        from omnigraph.evolve.proposal import SchemaPlan
+
         handle = self._handle.for_branch(branch)
         handle.require_branch("a schema change")
         if not dry_run:
@@ -128,20 +131,29 @@ def read_schema_text(schema: SchemaText) -> tuple[str, str]:
     except TypeError as error:
         kind = type(schema).__name__
         raise UsageError(reason=f"a schema must be a string, a path or a plan, not {kind}") from error
+    from omnigraph.lang.parsing import decode_source
+
     try:
         return decode_source(path.read_bytes(), str(path)).text, str(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
 
 
-def _plan(handle: Handle, new: SchemaText, *, allow_data_loss: bool) -> SchemaPlan:
+def _plan(handle: Handle, new: SchemaText, *, allow_data_loss: bool) -> "SchemaPlan":
+    from omnigraph.evolve.proposal import propose_schema
+
     snapshot = handle.latest_snapshot()
     text, name = read_schema_text(new)
     row, contract = snapshot.schema_row, snapshot.schema
     return propose_schema(row, contract, text, name, allow_data_loss=allow_data_loss)
 
 
-def _apply(handle: Handle, plan: SchemaPlan, options: WriteOptions, *, dry_run: bool) -> SchemaApplied:
+def _apply(handle: Handle, plan: "SchemaPlan", options: "WriteOptions", *, dry_run: bool) -> "SchemaApplied":
+    from omnigraph.api.log_events import log_operation
+    from omnigraph.api.write_options import AttemptCounter
+    from omnigraph.evolve.apply import apply_plan, check_plan
+    from omnigraph.evolve.proposal import SchemaApplied
+
     branch, commit = handle.branch_name, None
     with log_operation("apply_schema", branch) as event, report_missing_branch(handle.branch_state):
         if dry_run:

@@ -7,7 +7,6 @@ from omnigraph.errors import NotFound
 from omnigraph.history import tags
 from omnigraph.history.revisions import Revision
 from omnigraph.history.tags import Tag
-from omnigraph.publish import tag_lifecycle
 
 
 class Tags(Facet):
@@ -58,6 +57,8 @@ class Tags(Facet):
         `point` is any revision that `graph.at` accepts. The commit stays readable as long as the
         tag exists, even if its branch is deleted.
         """
+        from omnigraph.publish import tag_lifecycle
+
         handle = self._handle
         if not handle.pinned:
             handle.require_writable("a tag")
@@ -70,5 +71,7 @@ class Tags(Facet):
 
     def delete(self, name: str) -> None:
         """Delete a tag; its commit is kept as long as a branch or another tag needs it."""
+        from omnigraph.publish import tag_lifecycle
+
         self._handle.require_writable("taking a tag away")
         tag_lifecycle.delete_tag(self._handle.store, name)

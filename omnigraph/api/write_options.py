@@ -4,7 +4,6 @@ This module converts a caller's options to the commit metadata and to the requir
 write protocol checks on every attempt. This module never writes anything itself.
 """
 
-import os
 import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -20,7 +19,6 @@ from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.pending_blobs import content_digest
 
-_RESERVED_PREFIX = "omnigraph:"
 _PLAIN_TYPES = (str, bytes, int, float, date)
 _MAX_TEXT_LENGTH = 4096  # maximum number of characters in a message, an actor or a key
 
@@ -79,15 +77,6 @@ class AttemptCounter:
     def retries(self) -> int:
         """The number of times that the write was repeated after a conflict."""
         return max(0, self.count - 1)
-
-
-def resolve_actor(explicit_actor: str | None) -> str | None:
-    """Return the explicit actor, the value of `OMNIGRAPH_ACTOR`, or None; reject names reserved for the system."""
-    actor = explicit_actor or os.environ.get("OMNIGRAPH_ACTOR") or None
-    if actor is not None and actor.startswith(_RESERVED_PREFIX):
-        message = f"'{actor}' cannot be an actor: the prefix '{_RESERVED_PREFIX}' is reserved"
-        raise InputError(message, reason="reserved actor")
-    return actor
 
 
 def describe_load_request(mode: str, source: object) -> object:

@@ -60,7 +60,7 @@ _COMMANDS = {
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
 }
 # Start-up creates many objects but no garbage, so garbage collection would waste a tenth of the start-up time.
-_GC_THRESHOLD = 100_000
+_GC_THRESHOLD = 300_000
 _EPILOG = """
 A graph is a path or s3://bucket/prefix; S3 access is configured with the AWS_* variables.
 lint, fmt, describe, completion, version, schema check and schema diff work without a graph.

@@ -16,6 +16,7 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.type_names import type_for_key
+from omnigraph.records.frozen import record
 from omnigraph.storage.table import Table
 from omnigraph.values.table_key import TableKey
 
@@ -34,7 +35,7 @@ class OperatorStats:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ScannedRows:
     """Rows that a scan has already read in full and that need not be fetched again."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from omnigraph.errors import ConfigError, QueryTimeout, ResourceLimitExceeded
+from omnigraph.records.frozen import record
 
 _DEFAULT_MEMORY_BYTES = 4 << 30
 _HEAVY_BYTES = 8 << 20  # number of bytes above which a query counts as heavy
@@ -20,7 +21,7 @@ _GATE_POLL_SECONDS = 0.05  # seconds between checks of the timeout (and of Ctrl-
 _heavy_query_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueryLimits:
     """The time in seconds and the memory in bytes that a query may use; a `timeout` of None means no time limit."""
 

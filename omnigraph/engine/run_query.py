@@ -5,7 +5,7 @@ query and schema, so each call only has to execute it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +17,7 @@ from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.parameters import bind_parameters
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 from omnigraph.values.coerce import ParameterMode
 
@@ -38,7 +39,7 @@ AnyReadPlan = plan.ReadPlan | plan.UnionPlan
 _MAX_REWRITTEN_PLANS = 512
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadStats:
     """Statistics about the cost of a read."""
 
@@ -51,7 +52,7 @@ class ReadStats:
         return {"rows": self.rows, "milliseconds": self.milliseconds, "peak_bytes": self.peak_bytes}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadOutput:
     """The result of a read: a table with the plan's columns, and the cost of the read."""
 

@@ -8,7 +8,6 @@ deleting branches is part of `publish`.
 from dataclasses import replace
 
 from omnigraph.errors import GraphNotInitialized
-from omnigraph.history.torn_manifests import set_aside_torn_versions
 from omnigraph.storage.store import Store
 from omnigraph.storage.torn_versions import TornVersionError
 
@@ -62,6 +61,8 @@ def _load_newest(branch_state: BranchState) -> LoadedManifest:
     except TornVersionError:
         if branch_state.store.effects.read_only:
             raise
+        from .torn_manifests import set_aside_torn_versions
+
         set_aside_torn_versions(branch_state.store, branch_state.name, branch_state.ulid)
         return branch_state.reload()
 

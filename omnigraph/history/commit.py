@@ -6,14 +6,15 @@ made on.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
+from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TableEntry:
     """A table's entry in a branch state.
 
@@ -53,7 +54,7 @@ class TableEntry:
 TableMap = Mapping[TableKey, TableEntry]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SchemaRow:
     """The schema with which a state is read."""
 
@@ -61,7 +62,7 @@ class SchemaRow:
     location: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Commit:
     """The record of one publish. `tables` holds the changed tables; None marks a dropped table.
 

@@ -8,12 +8,10 @@ import io
 import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from hashlib import sha256
-
-import pyarrow as pa
+from dataclasses import replace
 
 from omnigraph.errors import CommitNotFound, HistoryReclaimed, StorageError
+from omnigraph.records.frozen import record
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
@@ -28,7 +26,7 @@ MERGE_FAN_IN = 8  # number of chunks of one level that are merged into one chunk
 MAX_CHUNK_COMMITS = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChunkEndState:
     """The tables and the schema at a chunk's last commit. A walk through the history may stop at this commit."""
 
@@ -233,6 +231,8 @@ def _size_level(commit_count: int) -> int:
 
 def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndState) -> LogChunk:
     """Seal commits in a separate object, which always gets a new name, even if the content is not new."""
+    import pyarrow as pa
+
     commit_table = commit_rows(commits)
     anchor_facts = {
         "end": end_state.commit_id,
@@ -282,10 +282,14 @@ def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
 
 def _chunk_digest(body: bytes) -> str:
     """Return the content hash that is part of a chunk's name and is used to verify the chunk."""
+    from hashlib import sha256  # imported late because it loads OpenSSL
+
     return sha256(body).hexdigest()[:24]
 
 
 def _parse_chunk(body: bytes) -> tuple[list[Commit], ChunkEndState]:
+    import pyarrow as pa
+
     commit_table = pa.ipc.open_file(io.BytesIO(body)).read_all()
     anchor_facts = json.loads(commit_table.schema.metadata[b"anchor"])
     tables = {

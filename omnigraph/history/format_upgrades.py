@@ -6,16 +6,16 @@ may still be active.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.records.frozen import record
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 
 ManifestRows = list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FormatUpgrade:
     """An upgrade step from one format to the next; `convert_rows` converts all rows of one manifest version.
 

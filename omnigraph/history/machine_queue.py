@@ -6,12 +6,11 @@ the system releases them when a process ends, and nothing in the root changes. O
 turns, never correctness, so a process that has waited long enough writes without a turn.
 """
 
-import hashlib
 import os
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from omnigraph.values import clock_and_ids
@@ -40,10 +39,20 @@ class MachineQueue:
     """
 
     def __init__(self, root_identity: str, branch_ulid: str) -> None:
-        digest = hashlib.sha256(f"{root_identity}\0{branch_ulid}".encode()).digest()
-        self._next_offset = int.from_bytes(digest[:6], "big") * 2
-        self._turn_offset = self._next_offset + 1
+        self._queue_name = f"{root_identity}\0{branch_ulid}"
         self._skip_until = 0.0
+
+    @cached_property
+    def _next_offset(self) -> int:
+        """The byte whose lock makes a process the next in line."""
+        from hashlib import sha256  # imported late because it loads OpenSSL
+
+        return int.from_bytes(sha256(self._queue_name.encode()).digest()[:6], "big") * 2
+
+    @property
+    def _turn_offset(self) -> int:
+        """The byte whose lock is the turn."""
+        return self._next_offset + 1
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
@@ -76,6 +85,8 @@ def _open_lock_file() -> int | None:
         return None
     with _open_guard, suppress(OSError):
         if _lock_file is None or _lock_file[0] != os.getpid():
+            import tempfile
+
             path = Path(tempfile.gettempdir(), f"omnigraph-{os.getuid()}.lock")
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             _lock_file = (os.getpid(), os.open(path, flags, 0o600))

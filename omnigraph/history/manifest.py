@@ -4,22 +4,22 @@ This module checks the format stamp and verifies a swap before it is acknowledge
 `publish` decides when to swap a manifest, and with which state.
 """
 
-from dataclasses import dataclass
-
 from omnigraph.errors import InputError, InternalError, StorageError
+from omnigraph.records.frozen import record
 from omnigraph.storage import layout
 from omnigraph.storage import manifest_cell as cells
 from omnigraph.storage.failures import DamagedError, panics_as_errors, to_storage_error
 from omnigraph.storage.manifest_cell import ManifestCell
+from omnigraph.storage.plain_version import read_plain_version
 from omnigraph.storage.store import Store, version_file_names
 from omnigraph.storage.torn_versions import TornVersionError, find_torn_version
 
 from .format_upgrades import find_upgrades
 from .missing_manifest import absent_manifest_error
-from .state import READ_COLUMNS, GraphState, from_rows, to_rows
+from .state import READ_COLUMNS, GraphState, from_rows, has_checksum, to_rows
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoadedManifest:
     """A state and the manifest version it was read from."""
 
@@ -51,6 +51,9 @@ def read_manifest(
     `unreadable_version` is a version that failed to load before; if it is still the newest, an error is raised.
     """
     location = layout.manifest_directory(branch_ulid)
+    plain_manifest = _read_without_lance(store, location, version)
+    if plain_manifest is not None:
+        return plain_manifest
     try:
         cell = cells.open_cell(store, location, version, reused=branch_ulid == layout.MAIN)
     except FileNotFoundError:
@@ -70,6 +73,24 @@ def read_manifest(
         store_failed = isinstance(error, OSError) and not store.root.is_local
         failure = to_storage_error(error, effect="none")
         raise _unreadable_rows_error(store, cell, failure, store_failed=store_failed) from error
+
+
+def _read_without_lance(store: Store, location: str, version: int | None) -> LoadedManifest | None:
+    """Load a state of a read-only store without Lance, which takes long to import.
+
+    Return None if the store is not on a disk, or if anything about the state is unusual.
+    """
+    if not store.root.is_local or not store.effects.read_only:
+        return None
+    plain_version = read_plain_version(store.root.uri_of(location), version, READ_COLUMNS)
+    if plain_version is None or plain_version.stamp != str(layout.STAMP):
+        return None
+    cell = ManifestCell(store, location, plain_version, etag=None if location == layout.MANIFEST else "")
+    rows = cell.read_rows(READ_COLUMNS)
+    try:
+        return LoadedManifest(from_rows(rows, cell.version), cell) if has_checksum(rows) else None
+    except (ValueError, LookupError, TypeError, InternalError):
+        return None
 
 
 def _unreadable_error(store: Store, location: str, version: int | None, error: StorageError | None) -> StorageError:

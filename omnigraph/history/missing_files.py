@@ -14,7 +14,6 @@ from omnigraph.errors import OmnigraphError, StorageError
 from omnigraph.storage.failures import panics_as_errors, to_storage_error
 from omnigraph.storage.store import version_file_names
 
-from .delete_queue import reclaimed_error
 from .missing_table_files import first_missing_files_error
 from .snapshot import Snapshot
 
@@ -52,6 +51,8 @@ def _find_missing_error(snapshot: Snapshot, error: Exception) -> OmnigraphError 
     if isinstance(error, StorageError) and error.kind == "transient":
         return None
     if lacks_table_version(snapshot) and snapshot.is_superseded():
+        from .delete_queue import reclaimed_error
+
         return reclaimed_error(snapshot.commit_id)
     return first_missing_files_error(snapshot.store, snapshot.tables)
 

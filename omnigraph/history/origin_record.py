@@ -5,15 +5,16 @@ that created the branch or tag. While the ref object exists, the record is not u
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
+from omnigraph.records.frozen import record
 from omnigraph.storage import layout
 
 RefKind = Literal["branch", "tag"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Origin:
     """A record of how a branch or tag was created.
 

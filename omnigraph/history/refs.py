@@ -7,11 +7,11 @@ itself is its manifest, which is identified by a ULID.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import AlreadyExists, BranchNotFound, NotFound, StorageError
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.records.frozen import record
 from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
@@ -21,7 +21,7 @@ from omnigraph.values.name_rules import quote_name
 from .origin_record import RefKind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ref:
     """The name of an existing branch or tag, and what it was created from.
 

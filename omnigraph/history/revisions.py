@@ -20,7 +20,6 @@ from . import refs
 from .branch_state import BranchState
 from .branches import open_ref
 from .commit import Commit
-from .diff import snapshot_at
 from .snapshot import REVISION_HINT, Snapshot, find_commit, load_snapshot, manifest_snapshot
 from .tags import list_tags, open_tag, tag_snapshot
 
@@ -108,6 +107,8 @@ def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: st
             with suppress(NotFound):  # deleted since it was listed
                 tagged = open_tag(store, tag.name)
                 if tagged.log.find(commit_id) is not None:
+                    from .diff import snapshot_at
+
                     return snapshot_at(tagged, tagged.log, commit_id)
         raise
 

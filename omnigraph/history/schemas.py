@@ -6,10 +6,10 @@ past commit is read with the schema that it was written with.
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from omnigraph.errors import HistoryReclaimed, LanguageError, StorageError, StorageKind
 from omnigraph.lang.schema.ir import SchemaIR, assigned_ids, hash_ir
+from omnigraph.records.frozen import record
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
@@ -24,7 +24,7 @@ _CACHE_SIZE = 64
 _SHOWN_TYPES = 10  # types shown in the repr of a schema
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredSchema:
     """A schema as a graph stores it: the user's source text and its compiled form.
 

@@ -4,14 +4,13 @@ This module selects commits by id, version or time. A snapshot never changes and
 follows its branch. The state of a past commit is read from the log, with that commit's schema.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, InputError, OmnigraphError, SnapshotNotFound
-from omnigraph.lang.schema.type_names import unknown_type_error
+from omnigraph.records.frozen import record
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
-from omnigraph.storage.table import Table, open_table
 from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.table_key import TableKey
 
@@ -21,7 +20,11 @@ from .commit import Commit, SchemaRow, TableEntry
 from .commit_log import HistoryLog
 from .manifest import LoadedManifest
 from .missing_table_files import missing_files_error
-from .schemas import StoredSchema, dropped_history_error, read_erased_directories, read_schema
+
+if TYPE_CHECKING:
+    from omnigraph.storage.table import Table
+
+    from .schemas import StoredSchema
 
 REVISION_HINT = (
     "use a commit id, a tag, a branch, a version number, a timestamp such as"
@@ -29,7 +32,7 @@ REVISION_HINT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Snapshot:
     """The graph at one commit of one branch."""
 
@@ -49,27 +52,35 @@ class Snapshot:
         return self.log.get(self.commit_id)
 
     @property
-    def schema(self) -> StoredSchema:
+    def schema(self) -> "StoredSchema":
         """The schema that this state was written with."""
+        from .schemas import read_schema
+
         return read_schema(self.store, self.schema_row)
 
     def table_entry(self, table_key: TableKey) -> TableEntry:
         """Return a table's entry; raise `InputError` if the snapshot has no such type."""
         entry = self.tables.get(table_key)
         if entry is None:
+            from omnigraph.lang.schema.type_names import unknown_type_error
+
             kind = table_key.kind
             known_names = [key.type_name for key in self.tables if key.kind == kind]
             raise unknown_type_error(table_key.type_name, known_names, kind)
         return entry
 
-    def table(self, table_key: TableKey) -> Table:
+    def table(self, table_key: TableKey) -> "Table":
         """Open a table at its pinned version.
 
         Raises `HistoryReclaimed` if a cleanup removed the version. A cleanup never removes what the newest state
         references, so if files of that state are missing, they were lost, and `DamagedError` is raised.
         """
+        from omnigraph.storage.table import open_table
+
         entry = self.table_entry(table_key)
         if entry.location in self.erased_directories:
+            from .schemas import dropped_history_error
+
             raise dropped_history_error(table_key, self.commit_id)
         try:
             return open_table(self.store, entry.location, entry.lance_version)
@@ -161,6 +172,8 @@ def manifest_snapshot(store: Store, branch_state: BranchState, manifest: LoadedM
 
 
 def _commit_snapshot(store: Store, branch_state: BranchState, log: HistoryLog, commit: Commit) -> Snapshot:
+    from .schemas import read_erased_directories
+
     table_entries, schema_row = log.tables_and_schema_at(commit.id)
     manifest_version, erased_directories = (
         commit.manifest_version,

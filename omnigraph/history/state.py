@@ -10,33 +10,30 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-import pyarrow as pa
+from dataclasses import field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InternalError
+from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
 from .commit import Commit, SchemaRow, TableEntry
 from .origin_record import Origin
 
-# Lance trains a compressor on strings above 32 KiB, which takes longer than writing them.
-_NO_COMPRESSION = {"lance-encoding:compression": "none"}
-MANIFEST_SCHEMA = pa.schema(
-    [
-        pa.field("object_id", pa.string(), nullable=False),
-        pa.field("object_type", pa.string(), nullable=False),
-        pa.field("location", pa.string()),
-        pa.field("metadata", pa.string(), metadata=_NO_COMPRESSION),
-        pa.field("base_objects", pa.list_(pa.string())),
-        pa.field("table_key", pa.string(), nullable=False),
-        pa.field("table_version", pa.uint64()),
-        pa.field("table_branch", pa.string()),
-        pa.field("row_count", pa.uint64()),
-    ]
-)
-READ_COLUMNS = [name for name in MANIFEST_SCHEMA.names if name != "base_objects"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+READ_COLUMNS = [
+    "object_id",
+    "object_type",
+    "location",
+    "metadata",
+    "table_key",
+    "table_version",
+    "table_branch",
+    "row_count",
+]
 _CHECKSUM_TYPE = "checksum"
 _ROW_END = "\x1e"
 
@@ -45,7 +42,7 @@ class StateMismatch(ValueError):  # noqa: N818 - callers convert it into a typed
     """The rows of a manifest version were written for a different version."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BranchHead:
     """The head commit of a branch, and the commit that the branch was forked from.
 
@@ -61,7 +58,7 @@ class BranchHead:
     fork: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LogChunk:
     """A sealed log chunk, with its commit count and its last commit on the first-parent chain."""
 
@@ -70,7 +67,7 @@ class LogChunk:
     last_commit_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraphState:
     """All rows of a manifest. `tail` is in log order, from the oldest commit to the head commit.
 
@@ -90,8 +87,32 @@ class GraphState:
         return replace(self, head=replace(self.head, closed=True, nonce=nonce))
 
 
-def to_rows(state: GraphState, manifest_version: int) -> pa.Table:
+@cache
+def manifest_schema() -> "pa.Schema":
+    """Return the Arrow schema of the rows, with the columns of `READ_COLUMNS` and the unused column `base_objects`."""
+    import pyarrow as pa
+
+    # Lance trains a compressor on strings above 32 KiB, which takes longer than writing them.
+    no_compression = {"lance-encoding:compression": "none"}
+    return pa.schema(
+        [
+            pa.field("object_id", pa.string(), nullable=False),
+            pa.field("object_type", pa.string(), nullable=False),
+            pa.field("location", pa.string()),
+            pa.field("metadata", pa.string(), metadata=no_compression),
+            pa.field("base_objects", pa.list_(pa.string())),
+            pa.field("table_key", pa.string(), nullable=False),
+            pa.field("table_version", pa.uint64()),
+            pa.field("table_branch", pa.string()),
+            pa.field("row_count", pa.uint64()),
+        ]
+    )
+
+
+def to_rows(state: GraphState, manifest_version: int) -> "pa.Table":
     """Encode a state as the rows of one manifest version."""
+    import pyarrow as pa
+
     first_rows = [_build_head_row(state.head), _build_schema_row(state.schema)]
     first_rows += [_build_table_row(entry) for _, entry in sorted(state.tables.items())]
     tail_rows = [_cached_commit_row(commit) for commit in state.tail]
@@ -105,7 +126,7 @@ def to_rows(state: GraphState, manifest_version: int) -> pa.Table:
     ]
     checksum_row = _build_row(_CHECKSUM_TYPE, _CHECKSUM_TYPE, {"crc32": _checksum_rows(encoded_rows, manifest_version)})
     return pa.Table.from_pylist(
-        [*first_rows, *(row for row, _ in tail_rows), *last_rows, checksum_row], schema=MANIFEST_SCHEMA
+        [*first_rows, *(row for row, _ in tail_rows), *last_rows, checksum_row], schema=manifest_schema()
     )
 
 
@@ -147,6 +168,11 @@ def without_checksum(manifest_rows: Sequence[Mapping[str, Any]], manifest_versio
     return covered_rows
 
 
+def has_checksum(manifest_rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether rows include their checksum, which only old manifests lack."""
+    return any(row["object_type"] == _CHECKSUM_TYPE for row in manifest_rows)
+
+
 def _encode_for_checksum(row: Mapping[str, Any]) -> str:
     """Return the string that represents a row in the checksum."""
     return "\x1f".join([str(row.get(column_name)) for column_name in READ_COLUMNS])
@@ -174,9 +200,11 @@ def _cached_commit_row(commit: Commit) -> tuple[dict[str, Any], str]:
     return cached[1], cached[2]
 
 
-def commit_rows(commits: Iterable[Commit]) -> pa.Table:
+def commit_rows(commits: Iterable[Commit]) -> "pa.Table":
     """Encode commits in the manifest columns, for use in a log chunk."""
-    return pa.Table.from_pylist([_build_commit_row(commit) for commit in commits], schema=MANIFEST_SCHEMA)
+    import pyarrow as pa
+
+    return pa.Table.from_pylist([_build_commit_row(commit) for commit in commits], schema=manifest_schema())
 
 
 def parse_commit_row(row: Mapping[str, Any]) -> Commit:

@@ -4,11 +4,10 @@ A tag is stored like a branch, as a manifest behind a numbered name, but nothing
 after its creation. Creating and deleting tags is part of `publish`.
 """
 
-import logging
 from contextlib import suppress
-from dataclasses import dataclass
 
 from omnigraph.errors import GraphNotInitialized, NotFound, SnapshotNotFound
+from omnigraph.records.frozen import record
 from omnigraph.storage import layout
 from omnigraph.storage.failures import DamagedError
 from omnigraph.storage.store import Store
@@ -21,10 +20,8 @@ from .missing_table_files import missing_manifest_error
 from .refs import Ref
 from .snapshot import Snapshot, find_commit
 
-_log = logging.getLogger("omnigraph")
 
-
-@dataclass(frozen=True, slots=True)
+@record
 class Tag:
     """A tag: a named commit, its branch, and the tag's creator, creation time and message."""
 
@@ -66,7 +63,9 @@ def _read_tag_unless_damaged(store: Store, tag_name: str, number: int) -> Tag | 
     try:
         return _read_tag(store, tag_name, number)
     except DamagedError as error:
-        _log.warning("tag '%s' was skipped: %s", tag_name, error.message)
+        import logging
+
+        logging.getLogger("omnigraph").warning("tag '%s' was skipped: %s", tag_name, error.message)
         return None
 
 

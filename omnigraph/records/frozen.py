@@ -1,9 +1,9 @@
 """Frozen dataclasses that are fast to define.
 
 The language packages define about 150 small classes. `dataclasses` compiles six functions for each
-of them, which used to take a quarter of a command's start-up time. `record` compiles all functions
-of a class at once. The result behaves like a frozen dataclass for `fields`, `replace`, `match` and
-type checkers.
+of them, which used to take a quarter of a command's start-up time. `record` compiles the functions
+of a class together, when one of them is first used. The result behaves like a frozen dataclass for
+`fields`, `replace`, `match` and type checkers.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,12 @@ RecordClass = TypeVar("RecordClass", bound=type)
 @overload
 def record(cls: RecordClass, /) -> RecordClass: ...
 @overload
-def record(*, slots: bool = True) -> Callable[[RecordClass], RecordClass]: ...
+def record(*, slots: bool = True, eq: bool = True) -> Callable[[RecordClass], RecordClass]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def record(cls: Any = None, /, *, slots: bool = True) -> Any:
+def record(cls: Any = None, /, *, slots: bool = True, eq: bool = True) -> Any:
     """Turn a class into a frozen dataclass. Pass `slots=False` to allow cached properties.
+
+    Pass `eq=False` to compare objects by identity.
 
     >>> @record
     ... class Point:
@@ -32,31 +34,46 @@ def record(cls: Any = None, /, *, slots: bool = True) -> Any:
     dataclasses.FrozenInstanceError: cannot assign to field 'x'
     """
     return (
-        _build_record_class(cls, slots)
+        _build_record_class(cls, slots, eq)
         if cls is not None
-        else lambda decorated_class: _build_record_class(decorated_class, slots)
+        else lambda decorated_class: _build_record_class(decorated_class, slots, eq)
     )
 
 
-def _build_record_class(cls: Any, slots: bool) -> Any:
+def _build_record_class(cls: Any, slots: bool, eq: bool) -> Any:
     record_class = dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
-    for method_name, method in _compile_methods(fields(record_class), hasattr(record_class, "__post_init__")).items():
-        if method_name not in cls.__dict__:
+    own_methods = cls.__dict__
+    for method_name, method in _SHARED_METHODS.items():
+        if method_name not in own_methods:
             setattr(record_class, method_name, method)
+    method_names = _COMPILED_METHODS if eq else ("__init__",)
+    compiled_names = [method_name for method_name in method_names if method_name not in own_methods]
+    for method_name in compiled_names:
+        setattr(record_class, method_name, _UncompiledMethod(record_class, method_name, compiled_names))
     return record_class
+
+
+class _UncompiledMethod:
+    """A method of a record class that is compiled on first access, together with the class's other methods."""
+
+    __slots__ = ("_compiled_names", "_method_name", "_record_class")
+
+    def __init__(self, record_class: Any, method_name: str, compiled_names: list[str]) -> None:
+        self._record_class, self._method_name, self._compiled_names = record_class, method_name, compiled_names
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        record_class = self._record_class
+        if record_class.__dict__.get(self._method_name) is self:  # otherwise, another thread has compiled it
+            methods = _compile_methods(fields(record_class), hasattr(record_class, "__post_init__"))
+            for method_name in self._compiled_names:
+                setattr(record_class, method_name, methods[method_name])
+        return record_class.__dict__[self._method_name].__get__(instance, owner)
 
 
 def _compile_methods(record_fields: tuple[Field[Any], ...], has_post_init: bool) -> dict[str, Any]:
     namespace: dict[str, Any] = {"put": object.__setattr__}
     exec(_method_source(record_fields, namespace, has_post_init), namespace)  # noqa: S102 - the text is built here from field names
-    compiled_methods = {method_name: namespace[method_name] for method_name in ("__init__", "__eq__", "__hash__")}
-    return compiled_methods | {
-        "__repr__": _repr_record,
-        "__setattr__": _refuse_assignment,
-        "__delattr__": _refuse_deletion,
-        "__getstate__": _get_state,
-        "__setstate__": _set_state,
-    }
+    return {method_name: namespace[method_name] for method_name in _COMPILED_METHODS}
 
 
 def _method_source(record_fields: tuple[Field[Any], ...], namespace: dict[str, Any], has_post_init: bool) -> str:
@@ -137,3 +154,13 @@ def _get_state(self: Any) -> list[Any]:
 def _set_state(self: Any, field_values: list[Any]) -> None:
     for record_field, value in zip(fields(self), field_values, strict=True):
         object.__setattr__(self, record_field.name, value)
+
+
+_COMPILED_METHODS = ("__init__", "__eq__", "__hash__")
+_SHARED_METHODS: dict[str, Any] = {
+    "__repr__": _repr_record,
+    "__setattr__": _refuse_assignment,
+    "__delattr__": _refuse_deletion,
+    "__getstate__": _get_state,
+    "__setstate__": _set_state,
+}

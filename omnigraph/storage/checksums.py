@@ -9,10 +9,9 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from omnigraph.records.frozen import record
 
 from .failures import DamagedError
 
@@ -24,7 +23,7 @@ CHECKSUM_MEMBER = "crc32"  # the member of a control object that holds its own c
 MISSING_FILE = "the file is missing"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FileChecksum:
     """The size of a file in bytes, and the CRC-32 of its content.
 
@@ -117,6 +116,8 @@ def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
     Lance serializes maps in arbitrary order, so the bytes in memory and in the store may be ordered differently. Even
     so, every flipped bit changes two of the counts.
     """
+    import numpy as np
+
     byte_counts = np.bincount(np.frombuffer(manifest_bytes, np.uint8), minlength=256).astype("<u4")
     return FileChecksum(len(manifest_bytes), zlib.crc32(byte_counts.tobytes()), manifest_only=True)
 

@@ -9,13 +9,15 @@ coverage.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
 from lance import LanceOperation
 from lance.dataset import Index
+
+from omnigraph.records.frozen import record
 
 from .fragments import list_fragment_ids
 from .store import Store
@@ -92,7 +94,7 @@ def _index_kind(index: Any) -> str:
     return metric_match[1].upper() if metric_match else ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SegmentBuild:
     """One segment to build: its index, and the fragments that it will cover."""
 
@@ -102,7 +104,7 @@ class SegmentBuild:
     fragment_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexPlan:
     """All segments to build for a table, and the segments that they replace, by index key.
 

@@ -8,7 +8,7 @@ as Lance would need, and the checksums stay valid when the root moves to a disk.
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance import FragmentMetadata, LanceOperation
 from lance.fragment import write_fragments
 
+from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 
 from .checksums import CHECKSUM_BLOCK_BYTES, FileChecksum, checksum_manifest
@@ -30,7 +31,7 @@ from .store import Store
 LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WrittenFragments:
     """Fragments that no version references yet, with the checksums of their files, as far as they are known."""
 

@@ -9,10 +9,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeVar
 
 from omnigraph.errors import ReadOnlyError
+from omnigraph.records.frozen import record
 
 ActionResult = TypeVar("ActionResult")
 EffectKind = Literal[
@@ -34,7 +35,7 @@ _DATASET_DIRECTORIES = frozenset({"nodes", "edges", "__branches"})
 FaultMode = Literal["before", "after", "exit"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DurableEffect:
     """One durable write: its kind and the root-relative name of its target."""
 
@@ -42,7 +43,7 @@ class DurableEffect:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fault:
     """A failure to inject at the k-th effect, counted from 1: an error before or after it, or a process exit."""
 

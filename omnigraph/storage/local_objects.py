@@ -9,12 +9,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from heapq import nsmallest
 from pathlib import Path
 from typing import BinaryIO
 
+from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 
 from .failures import as_storage_errors
@@ -26,7 +27,7 @@ _SCRATCH_NAME = re.compile(r"[^#]+#[0-9]+")
 _MAX_TIME_GRANULARITY = 1_000_000_000  # nanoseconds; coarser than the timestamps of any file system
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LocalBackend:
     """Objects stored as files below a directory.
 

@@ -9,14 +9,7 @@ deleted and recreated with the same numbers, and a cleanup frees the numbers of 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import lance
-import pyarrow as pa
-from lance import LanceOperation
-from lance.commit import CommitConflictError
-from lance.dataset import Transaction
-from lance.fragment import write_fragments
+from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.errors import InternalError, StorageError
 from omnigraph.values import clock_and_ids
@@ -24,7 +17,12 @@ from omnigraph.values import clock_and_ids
 from .failures import AbsentError, DamagedError, to_storage_error
 from .layout import STAMP, STAMP_KEY
 from .object_backend import ListedObject
-from .store import Store
+from .plain_version import PlainVersion
+from .store import Store, load_lance
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance.dataset import Transaction
 
 _LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 _MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this minus the version, so the newest sorts first
@@ -63,7 +61,7 @@ class ManifestCell:
 
     store: Store
     location: str
-    dataset: Any
+    dataset: Any  # a Lance dataset, or a `PlainVersion` in a read-only store
     base: "ManifestCell | None" = None
     etag: str | None = ""
 
@@ -75,16 +73,20 @@ class ManifestCell:
     @property
     def stamp(self) -> str | None:
         """The format stamp stored in the schema metadata, or None if there is none."""
+        if isinstance(self.dataset, PlainVersion):
+            return self.dataset.stamp
         stamp_bytes = (self.dataset.schema.metadata or {}).get(STAMP_KEY.encode())
         return None if stamp_bytes is None else stamp_bytes.decode(errors="replace")
 
     def read_rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
         """Return all rows in the order in which they were written."""
+        if isinstance(self.dataset, PlainVersion):
+            return self.dataset.read_rows(columns)
         cell_rows: list[dict[str, Any]] = self.dataset.to_table(columns=list(columns)).to_pylist()
         return cell_rows
 
 
-def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
+def create_cell(store: Store, location: str, rows: "pa.Table") -> ManifestCell:
     """Create a cell with its first rows and the format stamp, in one commit.
 
     If several processes create the same cell, exactly one succeeds. The other processes get a Lance exception that does
@@ -97,7 +99,10 @@ def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
     return cell
 
 
-def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
+def _create_dataset(store: Store, location: str, rows: "pa.Table") -> Any:
+    from lance import LanceOperation
+    from lance.fragment import write_fragments
+
     fragments: list[Any] = write_fragments(
         rows,
         store.root.uri_of(location),
@@ -111,7 +116,7 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
     store.sync_to_disk(*(f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files))
     # Do not use `write_dataset` in mode `create`: it checks first and then overwrites, so it could destroy a cell that
     # another process created in the meantime. A commit on version 0 fails instead of overwriting the cell.
-    return lance.LanceDataset.commit(
+    return load_lance().LanceDataset.commit(
         store.root.uri_of(location),
         LanceOperation.Overwrite(rows.schema, fragments),
         read_version=0,
@@ -155,7 +160,7 @@ def _reopen_newest(store: Store, location: str, dataset: Any) -> Any:
     raise DamagedError(f"{successor_name} is damaged: it contains version {dataset.version}")
 
 
-def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = None) -> ManifestCell:
+def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None = None) -> ManifestCell:
     """Replace all rows if and only if `cell` is still the newest version.
 
     If `stamp` is given, as in an upgrade, the format stamp and the columns are replaced as well. A successful swap must
@@ -166,6 +171,10 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = N
     Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
     not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
     """
+    from lance import LanceOperation
+    from lance.commit import CommitConflictError
+    from lance.dataset import Transaction
+
     # 1. Write and sync the data file. No version references the file yet, so a crash at this point changes nothing. If
     #    the version were created first, a power loss could leave a visible version without its data.
     rows = rows if stamp is None else rows.replace_schema_metadata({STAMP_KEY: str(stamp)})
@@ -336,6 +345,8 @@ def _is_cell_object(cell: ManifestCell, object_name: str) -> bool:
 
 
 def _fragment_paths(cell: ManifestCell) -> list[str]:
+    if isinstance(cell.dataset, PlainVersion):
+        return [cell.dataset.data_path]
     fragment_metadata = [fragment.metadata for fragment in cell.dataset.get_fragments()]
     return [str(data_file.path) for metadata in fragment_metadata for data_file in metadata.files]
 
@@ -355,8 +366,10 @@ def _version_file(location: str, version: int) -> str:
 
 
 def _write_fragments(
-    store: Store, cell: ManifestCell, rows: pa.Table, mode: Literal["append", "overwrite"]
+    store: Store, cell: ManifestCell, rows: "pa.Table", mode: Literal["append", "overwrite"]
 ) -> list[Any]:
+    from lance.fragment import write_fragments
+
     fragments: list[Any] = write_fragments(
         rows,
         cell.dataset,
@@ -368,10 +381,10 @@ def _write_fragments(
     return fragments
 
 
-def _commit_strictly(store: Store, cell: ManifestCell, transaction: Transaction) -> Any:
+def _commit_strictly(store: Store, cell: ManifestCell, transaction: "Transaction") -> Any:
     # Only Overwrite without retries is strict, because Lance rebases every other operation on a newer version. With
     # retries, Overwrite would replace what another writer has just published.
-    return lance.LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
+    return load_lance().LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
 
 
 def _transaction_uuid() -> str:

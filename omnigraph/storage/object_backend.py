@@ -1,14 +1,15 @@
 """The interface that each kind of store implements for control objects."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+
+from omnigraph.records.frozen import record
 
 TRANSFER_BLOCK_BYTES = 8 << 20  # bytes of a large object held in memory at a time
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListedObject:
     """An object in a listing, with its root-relative name, its size, and its modification time by the store's clock.
 

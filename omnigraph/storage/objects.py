@@ -7,11 +7,11 @@ existing.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import StorageError
+from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 
 from .checksums import CHECKSUM_MEMBER, matches_own_checksum, with_own_checksum
@@ -21,7 +21,7 @@ from .object_backend import ListedObject, ObjectBackend
 from .root import GraphRoot
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ControlObjects:
     """The control objects of a root, as JSON or bytes."""
 

@@ -6,12 +6,13 @@ writers can be moved or copied. Secrets never appear in `repr` or in errors.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import InputError
 from omnigraph.errors.redact import redact_uri
+from omnigraph.records.frozen import record
 
 # The options that callers may pass, and Lance's names for them.
 _LANCE_OPTION_NAMES = {
@@ -39,7 +40,7 @@ _LANCE_OPTION_NAMES = {
 _DEFAULT_TIMEOUTS = {"timeout": "30s", "connect_timeout": "5s", "client_max_retries": "3"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraphRoot:
     """The location of one graph. `path` is a directory, or `bucket/prefix`."""
 

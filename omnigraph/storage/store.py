@@ -11,17 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import lance
+from omnigraph.records.frozen import record
 
 from .checksums import FileChecksum
 from .effects import Effects
 from .failures import AbsentError, panics_as_errors, to_storage_error
 from .objects import ControlObjects, open_objects
 from .root import GraphRoot, parse_root
-from .substrait import patch_lance_filters
 from .written_files import checksum_and_sync
-
-patch_lance_filters()
 
 Durability = Literal["fsync", "os"]
 _MAX_OPEN_DATASETS = 512
@@ -35,9 +32,35 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
 
     The limit matters because each table version adds cache entries and a process may write for weeks.
     """
-    untyped_lance: Any = lance
     metadata_bytes = min(max_cache_bytes, _METADATA_CACHE_BYTES)
-    return untyped_lance.Session(index_cache_size_bytes=max_cache_bytes, metadata_cache_size_bytes=metadata_bytes)
+    return load_lance().Session(index_cache_size_bytes=max_cache_bytes, metadata_cache_size_bytes=metadata_bytes)
+
+
+def load_lance() -> Any:
+    """Import Lance, with its filters patched, on first use: importing it takes longer than reading a branch's state."""
+    import lance
+
+    from . import substrait  # noqa: F401 - importing it patches the filters
+
+    return lance
+
+
+class SessionSlot:
+    """The Lance session of a store, which is created when the first table is opened."""
+
+    __slots__ = ("_lock", "_session")
+
+    def __init__(self) -> None:
+        self._session: Any = None
+        self._lock = threading.Lock()
+
+    def get(self) -> Any:
+        """Return the session."""
+        if self._session is None:
+            with self._lock:
+                if self._session is None:
+                    self._session = new_lance_session()
+        return self._session
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +140,7 @@ class ObjectCache:
                 self._total_weight -= self._entries.popitem(last=False)[1][0]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Store:
     """An open root, which storage functions take as their context."""
 
@@ -127,7 +150,7 @@ class Store:
     durability: Durability = "fsync"
     dataset_cache: DatasetCache = field(default_factory=DatasetCache)
     object_cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
-    lance_session: Any = field(default_factory=new_lance_session)
+    session_slot: SessionSlot = field(default_factory=SessionSlot, compare=False, repr=False)
     table_verifier: Any = field(default=None, compare=False, repr=False)  # called when a table is first used
     _synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
@@ -135,6 +158,11 @@ class Store:
     def options(self) -> dict[str, str] | None:
         """The storage options to pass to Lance."""
         return dict(self.root.options) or None
+
+    @property
+    def lance_session(self) -> Any:
+        """The Lance session that all tables of this store share."""
+        return self.session_slot.get()
 
     def open_dataset(self, location: str, version: int | None = None) -> Any:
         """Open a Lance dataset at a root-relative location.
@@ -153,7 +181,7 @@ class Store:
         return dataset
 
     def _load_dataset(self, location: str, **open_options: Any) -> Any:
-        newest_seen: str | None = None
+        lance, newest_seen = load_lance(), ""
         while True:
             try:
                 with panics_as_errors():

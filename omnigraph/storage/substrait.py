@@ -52,3 +52,6 @@ def patch_lance_filters() -> None:
     """Patch Lance's filter serialization so that it omits lists of unsigned integers and widens unsigned types."""
     _lance_dataset_module._needs_substrait_placeholder = _needs_placeholder
     _lance_dataset_module._serialize_expression = _serialize_filter
+
+
+patch_lance_filters()

@@ -6,7 +6,7 @@ exact version that a manifest references. Neither this module nor Lance enforces
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import lance
@@ -14,13 +14,15 @@ import pyarrow as pa
 from lance import LanceOperation
 from lance.dataset import Index
 
+from omnigraph.records.frozen import record
+
 from .checksums import FileChecksums
 from .data_writer import LANCE_FILE_VERSION, manifest_checksum
 from .deletions import check_deletion_files, deletion_files
 from .store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """A table at one version. `version` is Lance's version number, which exceeds 2^63 for detached versions.
 
@@ -54,7 +56,7 @@ class Table:
         return highest
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FragmentFingerprint:
     """The state of a fragment when an operation was planned: id, files and deletion file."""
 
@@ -63,7 +65,7 @@ class FragmentFingerprint:
     deletion_entry: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StagedChange:
     """A change to one table that has been written but is not part of any version yet.
 

@@ -11,15 +11,13 @@ from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
-import lance
-
 from omnigraph.errors import StorageError
 from omnigraph.values import clock_and_ids
 
-from .failures import as_storage_errors
+from .failures import as_storage_errors, panics_as_errors
 from .layout import ASIDE, fnv1a64
 from .local_objects import sync_directory
-from .store import Store
+from .store import Store, load_lance
 
 _MAX_VERSION = (1 << 64) - 1
 _FILE_END_MAGIC = b"LANC"  # the last bytes of every Lance version file
@@ -126,7 +124,8 @@ def _are_files_readable(store: Store, location: str, versions: Iterable[int]) ->
 def _can_open(store: Store, location: str, version: int) -> bool:
     try:
         # Lance reads a file of zeros as an empty dataset at version 0.
-        opened_version: int = lance.dataset(store.root.uri_of(location), version=version).version
+        with panics_as_errors():
+            opened_version: int = load_lance().dataset(store.root.uri_of(location), version=version).version
     except (OSError, ValueError):
         return False
     return opened_version == version

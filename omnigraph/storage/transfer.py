@@ -6,10 +6,10 @@ error. The caller decides whether the object is needed.
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 
 from omnigraph.errors import StorageError
+from omnigraph.records.frozen import record
 
 from .checksums import FileChecksum, FileChecksums, verified_blocks
 from .deletions import deletion_files
@@ -62,7 +62,7 @@ def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileC
     target.objects.backend.write_blocks(object_name, verified_blocks(object_name, blocks, expected))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VersionFiles:
     """The files of a version: data files, deletion files and index directories.
 

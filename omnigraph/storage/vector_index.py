@@ -7,12 +7,13 @@ returns a bound on the error of these distances. Callers compute the exact dista
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from omnigraph.records.frozen import record
 
 from .index_fallback import query_index
 from .scan import RowIdArray, row_id_array
@@ -32,7 +33,7 @@ _BATCH_ROWS = 8192
 NOT_INDEXABLE = "the magnitude of some vectors is too large or too small to index; searches scan their fragments"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexableVectors:
     """The fragments that an index can cover, and the number of vectors in them."""
 

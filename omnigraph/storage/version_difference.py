@@ -6,12 +6,13 @@ row ids and values and do not count as changed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from omnigraph.records.frozen import record
 
 from .failures import to_storage_error
 from .fragment_rows import StoredRowIds, fragment_row_ids, read_fragments
@@ -20,7 +21,7 @@ from .table import Table
 from .value_equality import same_rows
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FragmentPair:
     """A fragment that has the same data files in both versions, but different deletions."""
 
@@ -28,7 +29,7 @@ class FragmentPair:
     new_fragment: Any
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FragmentDifference:
     """The fragments in which two versions of a table differ.
 

@@ -174,7 +174,7 @@ def test_handle_in_a_long_race_stays_precise(graph: Graph, other: Graph) -> None
     for number in range(12):
         other.update("Person", where=BOB, set={"age": number})
         graph.update("Person", where=ANN, set={"age": number})
-    reads = graph._handle._read_set._tables
+    reads = graph._handle._open_read_set()._tables
     assert max(len(table.unread) for table in reads.values()) == 1  # neighbouring steps are joined
     with pytest.raises(VersionConflict):
         graph.update("Person", where=BOB, set={"age": 0})
@@ -239,7 +239,7 @@ def test_every_row_is_in_doubt_if_the_shown_version_was_cleaned_up(graph: Graph,
     other.maintenance.optimize()
     other.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
     reopened = omnigraph.open(graph.uri, durability="fsync")
-    reopened._handle._read_set = graph._handle._read_set  # what a handle has shown, without its open files
+    reopened._handle._read_set = graph._handle._open_read_set()  # what a handle has shown, without its open files
     with pytest.raises(VersionConflict) as conflict:
         reopened.update("Person", where=ANN, set={"age": 2})
     assert conflict.value.changed_ids == ()

@@ -23,10 +23,11 @@ def test_the_demo_shows_everything_and_is_plain_off_a_terminal(checkout: Path, e
     assert "\x1b" not in shown.stdout
 
 
-def test_linting_loads_no_data_library() -> None:
-    packages = startup.loaded_packages()
-    assert "lark" in packages
-    assert set(packages) & startup.TOO_HEAVY == set()
+def test_start_up_bench_shows_the_imports_of_a_command() -> None:
+    parts = startup.measure_parts(startup.commands("")["lint"], rounds=1)
+    assert {"import lark", "parse and check"} <= parts.keys()
+    assert startup.unneeded_libraries("lint", parts) == []
+    assert startup.unneeded_libraries("log", parts | {"import lance": 0.2}) == ["lance"]
 
 
 def test_help_lists_every_target(checkout: Path) -> None:

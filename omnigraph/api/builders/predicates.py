@@ -7,12 +7,12 @@ everything else.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.api.builders.prepared_queries import infer_type_name
 from omnigraph.errors import InputError, UsageError
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
 _TOKEN_PATTERN = re.compile(
@@ -31,7 +31,7 @@ _RESERVED_NAME = re.compile(r"[nep][0-9]+")
 PredicateToken = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TranslatedPredicate:
     """A predicate in the query language, and the declared type of each of its parameters."""
 

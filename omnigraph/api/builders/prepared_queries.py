@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from enum import Enum
 from os import PathLike
@@ -23,6 +23,7 @@ from omnigraph.errors.from_diagnostics import language_error
 from omnigraph.lang.query.compile import CompiledQuery, compile_queries, diagnose_each_query
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.records.frozen import record
 from omnigraph.values.name_rules import quote_name, require_text
 
 QuerySource = str | PathLike[str] | SourceText
@@ -34,7 +35,7 @@ _PATH_LIKE_TEXT = re.compile(r"[^\s{}()\"$]+\.[A-Za-z]+|[^\s{}()\"$]*/[^\s{}()\"
 _VARIABLE_OR_IGNORED_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|\$([a-z_][A-Za-z0-9_]*)', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QueryText:
     """Query text to compile; its first `prefix_length` characters are not part of the caller's text."""
 
@@ -258,7 +259,7 @@ def _add_value_hint(diagnostic: Diagnostic) -> str | None:
     return parameter_hint if diagnostic.hint is None else f"{diagnostic.hint}; {parameter_hint}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prepared:
     """A query that is checked once and called like a function.
 

@@ -7,13 +7,14 @@ a log is drawn.
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from html import escape
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.commit_lanes import PositionedCommit, assign_lanes, draw_rows
 from omnigraph.api.optional_imports import import_optional
 from omnigraph.history.commit import Commit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RefNamesLoader = Callable[[], Mapping[str, tuple[str, ...]]]  # branch and tag names by commit id
 MAX_DRAWN_COMMITS = 50  # maximum number of commits in a drawing
@@ -37,7 +38,7 @@ class CommitLog(list[Commit]):
         """Draw the graph of the newest commits; `str()` returns it as text, and a notebook shows it as a picture."""
         return LogDrawing(self if limit is None else self[:limit], self._load_ref_names(), len(self))
 
-    def to_arrow(self) -> pa.Table:
+    def to_arrow(self) -> "pa.Table":
         """Return an Arrow table with one row per commit."""
         commit_rows = [
             {
@@ -51,7 +52,9 @@ class CommitLog(list[Commit]):
             }
             for commit in self
         ]
-        return pa.Table.from_pylist(commit_rows, schema=_LOG_SCHEMA)
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(commit_rows, schema=_log_schema())
 
     def to_pandas(self) -> Any:
         """Return the commits as a pandas DataFrame."""
@@ -203,14 +206,17 @@ def _svg_edge_path(child_position: tuple[int, int], edge_lane: int, parent_posit
     return "".join([*path_commands, f"L{_lane_x(parent_lane)} {_row_y(parent_row)}"])
 
 
-_LOG_SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("parents", pa.list_(pa.string())),
-        ("branch", pa.string()),
-        ("operation", pa.string()),
-        ("actor", pa.string()),
-        ("published", pa.timestamp("us", "UTC")),
-        ("message", pa.string()),
-    ]
-)
+def _log_schema() -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("id", pa.string()),
+            ("parents", pa.list_(pa.string())),
+            ("branch", pa.string()),
+            ("operation", pa.string()),
+            ("actor", pa.string()),
+            ("published", pa.timestamp("us", "UTC")),
+            ("message", pa.string()),
+        ]
+    )

@@ -8,7 +8,7 @@ passed through.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from omnigraph.api.results.json_encoding import iter_json_rows
 from omnigraph.errors.diagnostics import character_width
+from omnigraph.records.frozen import record
 
 ResultFormat = Literal["table", "kv", "csv", "jsonl", "json", "md"]
 CellLayout = Literal["truncate", "wrap"]
@@ -28,7 +29,7 @@ _INVISIBLE_PARTS = re.compile(
 _NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PrintableResult:
     """Rows to print, with the query, branch and commit that they come from."""
 
@@ -59,7 +60,7 @@ class PrintableResult:
         return f"{rows} from {target_kind} {target_name} via {self.query_name}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextStyle:
     """Formatting options: the maximum column width, the cell layout, and the representation of null in CSV."""
 

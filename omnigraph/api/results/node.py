@@ -1,11 +1,12 @@
 """A node as users see it: its id, its type and its properties."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from omnigraph.records.frozen import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Node:
     """A node: its id, its type and its properties.
 

@@ -7,7 +7,7 @@ memory.
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from os import PathLike
 from typing import Any, Literal, overload
 
@@ -20,12 +20,13 @@ from omnigraph.api.results.formats import PrintableResult, ResultFormat, TextSty
 from omnigraph.api.results.json_encoding import iter_json_rows
 from omnigraph.api.results.row import Row
 from omnigraph.errors import InputError, UsageError
+from omnigraph.records.frozen import record
 
 FilePath = str | PathLike[str]
 _REPR_ROWS = 10
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Result:
     """The rows that one query returned at one commit.
 

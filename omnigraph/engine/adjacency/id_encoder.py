@@ -5,7 +5,6 @@ cost time but never changes a result.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.engine.operators.rows import NULL_ROW, IntArray
+from omnigraph.records.frozen import record
 
 WordArray = npt.NDArray[np.uint64]
 _MAX_ID_BYTES = 64  # longer ids use Arrow's hash table, which is slower per id
@@ -24,7 +24,7 @@ _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _PackedStrings:
     """Strings as zero-padded eight-byte words, and the lengths of the strings."""
 
@@ -42,7 +42,7 @@ class _PackedStrings:
         return hashes * _HASH_MULTIPLIER
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _HashTable:
     """A hash table with at most one id position per slot; -1 marks an empty slot."""
 

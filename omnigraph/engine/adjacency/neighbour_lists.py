@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.engine.operators.rows import IntArray, Mask
+from omnigraph.records.frozen import record
 
 IndexArray = npt.NDArray[Any]
 _BLOCK_PAIRS = 1 << 17  # number of pairs built at a time
@@ -26,7 +27,7 @@ class ProbeStats:
     sketch: "PairSketch | None" = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NeighbourLists:
     """Sorted neighbour lists of rows 0, 1, 2, ...: list `i` is `values[starts[i]:starts[i + 1]]`.
 

@@ -6,12 +6,12 @@ missing endpoint is omitted from the lists and counted.
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.records.frozen import record
 from omnigraph.storage.scan import row_id_array, scan
 from omnigraph.storage.table import Table
 
@@ -22,7 +22,7 @@ _INT32_LIMIT = 1 << 31
 _ENCODE_CHUNK_ROWS = 1 << 17  # number of edges encoded at a time
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EdgeTables:
     """An edge table and its endpoint tables, each at one version."""
 
@@ -31,7 +31,7 @@ class EdgeTables:
     target: Table
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Topology:
     """An edge type's neighbour lists, by source and by target.
 
@@ -50,7 +50,7 @@ class Topology:
         return self.by_source.nbytes + self.by_target.nbytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EdgeEndpoints:
     """Edges as pairs of endpoint row ids; `edge_ids` holds the edges' own row ids, if requested."""
 

@@ -8,11 +8,11 @@ the same edge table, and only if little has changed.
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.engine.query_caches import QueryCaches, root_identity
 from omnigraph.errors import StorageError
+from omnigraph.records.frozen import record
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import open_table
 
@@ -29,7 +29,7 @@ _REPEAT_ARRAYS = ("owners", "values", "counts")
 TableVersions = tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TopologyKey:
     """An edge type's tables at the versions of one snapshot, and the kind of lists to build."""
 

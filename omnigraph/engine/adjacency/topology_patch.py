@@ -5,14 +5,13 @@ join the same pair of rows in both. If correctness cannot be shown cheaply, the 
 the lists are rebuilt.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.operators.rows import IntArray
+from omnigraph.records.frozen import record
 from omnigraph.storage.scan import ROW_ID, row_id_array, scan
 from omnigraph.storage.table import Table
 from omnigraph.storage.version_difference import compare_versions, read_changes
@@ -25,7 +24,7 @@ _MIN_EDGES_PER_CHANGE = 10  # at most one in this many edges may differ
 _ALWAYS_ALLOWED_CHANGES = 1_000  # up to this many changed edges are always allowed
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _EdgeRows:
     """Edges as pairs of endpoint row ids, with the edges' own row ids."""
 
@@ -161,7 +160,7 @@ def _patch_bag(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _Ed
     return None if present.any() else _edit_lists(without_removed, added_entries, entry_positions, present, ~present)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _RepeatedPairs:
     """The sorted pairs that are joined by several edges, with the number of edges of each pair."""
 

@@ -5,7 +5,6 @@ the comparison exactly (`normalize_comparison`); only such comparisons may be pu
 """
 
 import math
-from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Literal
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang.query.plan import CompareOperator
+from omnigraph.records.frozen import record
 from omnigraph.values.canonical_form import narrow_to_f32
 
 ConstantOutcome = Literal["always", "never"]  # the result for every non-null value
@@ -38,7 +38,7 @@ _SWAPPED_OPERATORS: dict[CompareOperator, CompareOperator] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ColumnComparison:
     """The comparison `column operator constant`, where the constant has the column's type."""
 

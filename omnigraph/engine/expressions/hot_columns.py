@@ -5,7 +5,6 @@ would. Columns belong to one table version. The correctness of a result must nev
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.operators.rows import NULL_ROW, IntArray
 from omnigraph.engine.query_caches import caches_of
+from omnigraph.records.frozen import record
 from omnigraph.storage.scan import row_id_array, scan
 from omnigraph.values.table_key import TableKey
 
@@ -32,7 +32,7 @@ _MAX_SAMPLE_STEP = 200  # samples include at least one in this many rows, so tha
 _NEVER_COST = 1 << 60  # ensures that a column that proved unsuitable is never tried again
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class HotColumn:
     """One column of a table version, addressed by row id.
 
@@ -78,7 +78,7 @@ class HotColumn:
         return int(self.values.nbytes) + (self.codes.nbytes if self.codes is not None else 0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class IdOrder:
     """A table version's ids in sorted order, the row of each id, and the rank of each row."""
 

@@ -3,7 +3,6 @@
 A property is read once per entity, regardless of how many rows contain the entity.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from omnigraph.engine.operators.fetch import RowSource
 from omnigraph.engine.operators.rows import IntArray, Mask, Rows
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_of
+from omnigraph.records.frozen import record
 
 from . import evaluate
 from .hot_columns import hot_columns
@@ -23,7 +23,7 @@ from .value_codes import Codes, Numbers, dense_codes, entity_codes, order_codes,
 _MARKS_PER_VALUE = 16  # a mark array is faster than sorting up to this multiple of the input size
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class RowValues:
     """`values[value_index[i]]` is the value of row i; without an index it is `values[i]`."""
 

@@ -4,13 +4,14 @@ Comparing machine words is several times faster than comparing strings, and UTF-
 code point order. Only strings that are still tied are compared further.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from omnigraph.records.frozen import record
 
 _Int64Array = npt.NDArray[np.int64]
 _WORD_BYTES = 8
@@ -67,7 +68,7 @@ def _rank_by_comparison(strings: pa.Array) -> npt.NDArray[np.uint64]:
     return string_rank
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _StringWords:
     """The bytes of strings, readable one word at a time."""
 

@@ -5,7 +5,6 @@ depend on row order.
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from omnigraph.engine.expressions.arithmetic import expression_error
 from omnigraph.engine.expressions.row_values import RowValues
 from omnigraph.engine.expressions.value_codes import Codes, Numbers, dense_codes, dense_ranks, pair_codes
 from omnigraph.lang.query import plan
+from omnigraph.records.frozen import record
 
 from .rows import IntArray
 
@@ -28,7 +28,7 @@ _SIGN_WORD_SHIFT = 48
 _MIN_REPETITION = 4  # equal rows are merged if there are at least this many times more rows than pairs
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class RowGroups:
     """The group number of each row, and the number of groups."""
 

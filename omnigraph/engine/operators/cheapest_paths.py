@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.records.frozen import record
+
 from .path_layers import EdgeLayer, PathLayers
 from .path_search import PathSearch, WantedEnds
 from .rows import IntArray
@@ -18,7 +20,7 @@ from .rows import IntArray
 Costs = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class CheapestPaths:
     """The edges of the cheapest paths from the given starts, grouped by layer, and the costs of the paths."""
 

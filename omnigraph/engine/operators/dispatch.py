@@ -5,6 +5,7 @@ rewrites in `passes` have already chosen the operators.
 """
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from time import perf_counter
 from typing import Any
 
@@ -22,11 +23,7 @@ from omnigraph.errors import InternalError
 from omnigraph.lang.query import plan
 
 from .distinct_value_scan import scan_distinct_values
-from .expand import expand
-from .expand_shortcuts import filter_linked, filter_unconnected, reachable_nodes, weight_by_degree
 from .filter import filter_rows
-from .find_paths import find_paths
-from .join import anti_join, keep_rows_with_same_entity, left_join
 from .rows import Rows
 from .scan import key_scan, node_scan
 
@@ -44,9 +41,7 @@ def run_operators(context: ExecutionContext, rows: Rows, operators: Sequence[Any
 
 def run_operator(context: ExecutionContext, rows: Rows, operator: Any) -> Rows:
     """Apply one operator and return the resulting rows."""
-    operator_function = _FUNCTION_BY_OPERATOR.get(type(operator))
-    if operator_function is None:
-        raise InternalError(reason=f"no function for operator {type(operator).__name__}")
+    operator_function = _FUNCTION_BY_OPERATOR.get(type(operator)) or _load_function(type(operator))
     context.meter.check_timeout()
     started_at = perf_counter()
     output_rows = operator_function(context, rows, operator)
@@ -54,15 +49,30 @@ def run_operator(context: ExecutionContext, rows: Rows, operator: Any) -> Rows:
     return output_rows
 
 
+def _load_function(operator_type: type) -> OperatorFunction:
+    """Import the function of an operator that many queries do not use, and keep it for the next call."""
+    location = _LOCATION_BY_OPERATOR.get(operator_type)
+    if location is None:
+        raise InternalError(reason=f"no function for operator {operator_type.__name__}")
+    module_name, _, function_name = location.partition(":")
+    loaded_function: OperatorFunction = getattr(import_module(f".{module_name}", __package__), function_name)
+    _FUNCTION_BY_OPERATOR[operator_type] = loaded_function
+    return loaded_function
+
+
 def _apply_filter(context: ExecutionContext, rows: Rows, operator: plan.Filter) -> Rows:
     return filter_rows(context, rows, (operator.predicate,))
 
 
 def _anti_join(context: ExecutionContext, rows: Rows, operator: plan.AntiJoin) -> Rows:
+    from .join import anti_join
+
     return anti_join(context, rows, operator, run_operators)
 
 
 def _left_join(context: ExecutionContext, rows: Rows, operator: plan.LeftJoin) -> Rows:
+    from .join import left_join
+
     return left_join(context, rows, operator, run_operators)
 
 
@@ -73,16 +83,18 @@ def _drop_variables(context: ExecutionContext, rows: Rows, operator: DropVariabl
 _FUNCTION_BY_OPERATOR: dict[type, OperatorFunction] = {
     plan.NodeScan: node_scan,
     KeyScan: key_scan,
-    plan.Expand: expand,
-    plan.FindPaths: find_paths,
-    plan.CloseCycle: keep_rows_with_same_entity,
     plan.Filter: _apply_filter,
     plan.AntiJoin: _anti_join,
     plan.LeftJoin: _left_join,
-    EdgeExists: filter_linked,
-    NoNeighbour: filter_unconnected,
-    WeightByDegree: weight_by_degree,
     DistinctValueScan: scan_distinct_values,
     DropVariables: _drop_variables,
-    DistinctExpand: reachable_nodes,
+}
+_LOCATION_BY_OPERATOR: dict[type, str] = {
+    plan.Expand: "expand:expand",
+    plan.FindPaths: "find_paths:find_paths",
+    plan.CloseCycle: "join:keep_rows_with_same_entity",
+    EdgeExists: "expand_shortcuts:filter_linked",
+    NoNeighbour: "expand_shortcuts:filter_unconnected",
+    WeightByDegree: "expand_shortcuts:weight_by_degree",
+    DistinctExpand: "expand_shortcuts:reachable_nodes",
 }

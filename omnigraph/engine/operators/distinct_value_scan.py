@@ -5,7 +5,6 @@ plan may use this scan only if it does not matter which of these nodes the row i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.hot_columns import HotColumn, hot_columns, hot_derivation, hot_rows
 from omnigraph.engine.physical_operators import DistinctValueScan
+from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
 from .filter import filter_rows
@@ -22,7 +22,7 @@ from .scan import SCAN_COST_RATIO, node_scan
 _MIN_NODES_PER_GROUP = 8  # minimum number of nodes per combination for grouping to pay off
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ValueGroups:
     """A sample node for each combination of values, and the number of nodes that share the combination."""
 

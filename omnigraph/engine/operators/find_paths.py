@@ -5,7 +5,7 @@ resulting rows. Paths are searched once for each distinct start, regardless of h
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from omnigraph.engine.adjacency.adjacency import Adjacency
 from omnigraph.engine.adjacency.neighbour_lists import expand_ranges
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.lang.query import plan
+from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
 from .breadth_first import row_id_bound
@@ -36,7 +37,7 @@ _MAX_WANTED_PLACES = 1 << 20
 _UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unknown, so starts are searched one by one
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _SearchedRows:
     """The rows that have a start node: their positions, the distinct starts, and each row's start and end.
 
@@ -50,7 +51,7 @@ class _SearchedRows:
     ends: IntArray | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _FoundPaths:
     """Paths and, for each path, the index of its start among the distinct starts, its last node, and its cost."""
 

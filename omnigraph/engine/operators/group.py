@@ -6,7 +6,6 @@ added exactly, and floats with a single rounding.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from omnigraph.engine.expressions.value_codes import (
 from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_values import result_values
 from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect
+from omnigraph.records.frozen import record
 
 from .aggregate import RowGroups, aggregate
 from .fetch import RowSource
@@ -86,7 +86,7 @@ def _has_collect(read_plan: plan.ReadPlan) -> bool:
     return any(map(contains_collect, result_values(read_plan)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _GroupSource:
     """The columns of groups: group keys, taken from the first row of each group, and aggregates."""
 
@@ -115,7 +115,7 @@ class _GroupSource:
         return self.grouped_rows.group_values(value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _GroupedRows:
     """Rows with their group numbers; `first_rows` holds one row per group."""
 

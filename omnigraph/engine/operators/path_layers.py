@@ -6,7 +6,6 @@ row ids; a place is a number that encodes a (start, node) pair.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from omnigraph.engine.adjacency.adjacency import Adjacency
 from omnigraph.engine.adjacency.neighbour_lists import expand_ranges, run_starts
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.value_codes import Codes, dense_ranks
+from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
 from .order import id_order
@@ -26,7 +26,7 @@ BYTES_PER_EDGE = 48  # peak bytes per followed edge: positions, neighbours, edge
 _BYTES_PER_MEMBER = 24  # bytes per node of an enumerated path, with its edge and type
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class EdgeLayer:
     """Edges as parallel arrays: source and target (as encoded (start, node) pairs), row id, and edge type index."""
 
@@ -46,7 +46,7 @@ class EdgeLayer:
         return EdgeLayer(self.targets, self.sources, self.edges, self.edge_types)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class PathLayers:
     """The layers from the given starts; `ends[h]` holds the ends of the paths with `h` edges."""
 
@@ -55,7 +55,7 @@ class PathLayers:
     ends: list[IntArray]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PathTables:
     """The tables of a path's nodes and edges, and whether the search runs backward from the last node of a path.
 
@@ -170,7 +170,7 @@ def _trace_paths(level_places: list[IntArray], chosen_edges: list[EdgeLayer], en
     return PathBlock(nodes, edges, edge_types)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _IdRanking:
     """Ranks of nodes and edges by id; if no choice depends on ids, no ids are read and all ranks are equal."""
 

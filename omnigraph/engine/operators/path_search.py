@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from omnigraph.engine.adjacency.adjacency import Adjacency
 from omnigraph.engine.execution_context import ExecutionContext
+from omnigraph.records.frozen import record
 
 from .path_layers import EdgeLayer, follow_edges
 from .rows import IntArray, Mask
@@ -19,7 +20,7 @@ from .rows import IntArray, Mask
 _MIN_LEVEL_ROWS = 1 << 10
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class WantedEnds:
     """The allowed ends of paths, as (start, node) pairs or, if there are too many pairs, as nodes."""
 
@@ -33,7 +34,7 @@ class WantedEnds:
         return np.isin(places % stride, self.nodes) if self.nodes is not None else np.ones(len(places), np.bool_)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class PathSearch:
     """The edges in both directions, the bounds on the path length, and the number of row ids per start.
 

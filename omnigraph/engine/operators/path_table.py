@@ -5,18 +5,18 @@ and repeated without copying paths. Other modules read ids and properties.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
 _Ids = npt.NDArray[np.int64]
 _TypeIndexes = npt.NDArray[np.int16]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class PathTable:
     """Flat path arrays: path `i` has edges `starts[i]:starts[i + 1]` and one more node, starting at `starts[i] + i`.
 
@@ -47,7 +47,7 @@ class PathTable:
         return self.starts.nbytes + self.nodes.nbytes + self.edges.nbytes + self.edge_types.nbytes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class PathBlock:
     """Paths of one length: a row per path, with one column per node or edge."""
 

@@ -4,11 +4,12 @@ Rows never hold property values. These are fetched later, and only for the rows 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.records.frozen import record
 from omnigraph.values.table_key import TableKey
 
 from .path_table import PathTable
@@ -19,7 +20,7 @@ Mask = npt.NDArray[np.bool_]
 NULL_ROW = -1  # the row id of a variable that an `optional` left unbound
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VariableBinding:
     """The row ids that one variable is bound to, one per row.
 
@@ -56,7 +57,7 @@ class VariableBinding:
         return VariableBinding(table_keys, self.row_ids, new_indexes[old_indexes] if len(table_keys) > 1 else None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rows:
     """A sequence of `count` rows. Every binding holds `count` ids; `bindings` may be empty.
 

@@ -3,7 +3,7 @@
 All matching rows are ranked, and the limit is applied afterwards.
 """
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,24 +13,27 @@ from omnigraph.engine.expressions.value_codes import Codes
 from omnigraph.engine.operators.order import SortKeyFunction
 from omnigraph.engine.operators.rows import IntArray, Rows
 from omnigraph.lang.query import plan
+from omnigraph.records.frozen import record
 
-from .fuse import arm_ranks
-from .nearest import narrow_to_nearest
-from .scoring import Scores, ascending_from_best, compute_scores, score_column
+if TYPE_CHECKING:
+    from .scoring import Scores
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ScoredRows:
     """Rows, and the scores that each of the query's rankings assigns to them."""
 
     context: ExecutionContext
     rows: Rows
-    scores: dict[plan.Ranking, Scores]
+    scores: "dict[plan.Ranking, Scores]"
 
     def sort_keys(self, ranking: plan.Ranking | None) -> list[SortKeyFunction]:
         """Return the sort keys of the ranking that orders the rows."""
         if ranking is None:
             return []
+        from .fuse import arm_ranks
+        from .scoring import ascending_from_best
+
         keys = [_sort_by_number(ascending_from_best(ranking, self.scores[ranking]))]
         if isinstance(ranking, plan.Fuse):  # ties are broken by the first arm, then by the second
             keys += [_sort_by_number(arm_rank) for arm_rank in arm_ranks(self.context, self.rows, ranking)]
@@ -38,6 +41,8 @@ class ScoredRows:
 
     def score_columns(self, positions: IntArray) -> dict[plan.Ranking, pa.Array]:
         """Return the scores of the given rows as result columns."""
+        from .scoring import score_column
+
         return {ranking: score_column(ranking_scores[positions]) for ranking, ranking_scores in self.scores.items()}
 
 
@@ -48,6 +53,9 @@ def has_scores(read_plan: plan.ReadPlan) -> bool:
 
 def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None) -> ScoredRows:
     """Return the rows that the ranking keeps, with all scores. The caller needs only the best `limit` rows."""
+    from .nearest import narrow_to_nearest
+    from .scoring import compute_scores
+
     if isinstance(read_plan.ranking, plan.Nearest) and limit is not None and not _returns_fused_score(read_plan):
         rows = narrow_to_nearest(context, rows, read_plan.ranking, limit)
     rankings = [column.value.ranking for column in read_plan.columns if isinstance(column.value, plan.Score)]
@@ -66,7 +74,7 @@ def _returns_fused_score(read_plan: plan.ReadPlan) -> bool:
     return any(isinstance(score_value.ranking, plan.Fuse) for score_value in score_values)
 
 
-def _sort_by_number(numbers: Scores | IntArray) -> SortKeyFunction:
+def _sort_by_number(numbers: "Scores | IntArray") -> SortKeyFunction:
     def number_order(positions: IntArray, limit: int | None) -> Codes:
         return np.unique(numbers[positions], return_inverse=True)[1].astype(np.int64)
 

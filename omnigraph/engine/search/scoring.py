@@ -6,7 +6,6 @@ the query.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from omnigraph.engine.query_caches import caches_of, root_identity
 from omnigraph.errors import EmbeddingError, QueryExecutionError
 from omnigraph.lang.query import plan
 from omnigraph.lang.schema.catalog import Index
+from omnigraph.records.frozen import record
 from omnigraph.storage import scan as storage
 from omnigraph.values.table_key import TableKey
 
@@ -98,7 +98,7 @@ def bm25(context: ExecutionContext, binding: VariableBinding, property_name: str
     return row_scores
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _Corpus:
     """The tokens of all strings of a property, and the row id of each string, in order."""
 

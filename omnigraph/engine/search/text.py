@@ -8,7 +8,6 @@ stop words below are removed, and the remaining words are stemmed (`stem.py`).
 
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.operators.rows import IntArray
 from omnigraph.errors import QueryExecutionError
+from omnigraph.records.frozen import record
 from omnigraph.storage.text.ascii_tokens import tokenize_ascii
 
 from .stem import stem
@@ -31,7 +31,7 @@ _STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 DEFAULT_MAX_EDITS = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Tokens:
     """The tokens of several strings; the token `vocabulary[codes[i]]` occurs in string `text_indexes[i]`."""
 

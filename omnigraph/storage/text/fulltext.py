@@ -7,7 +7,6 @@ they include all rows that contain a token, and possibly other rows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import Index
 
+from omnigraph.records.frozen import record
 from omnigraph.storage.data_writer import LANCE_FILE_VERSION
 from omnigraph.storage.failures import panics_as_errors
 from omnigraph.storage.fragments import read_fragments
@@ -45,7 +45,7 @@ _TOKENIZER_OPTIONS: dict[str, Any] = {
 _MAX_PENDING_TOKENS = 1 << 20  # tokens collected before equal ones are merged
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TextSegment:
     """A segment of a full-text index, and the fragments that it covers."""
 

@@ -10,12 +10,10 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.records.frozen import record
 
 from .checked import CheckedBody
-from .mutations import check_write
 from .parameters import CheckedParameter, check_parameters
 from .reads import check_read
 from .report import CheckReport
 from .scope import Scope
-from .unions import check_union
 
 __all__ = ["CheckedParameter", "CheckedQuery", "check_query"]
 
@@ -52,6 +50,10 @@ def _check_body(scope: Scope, query: m.Query) -> CheckedBody | None:
         case m.ReadBody():
             return check_read(scope, query.body)
         case m.UnionBody():
+            from .unions import check_union
+
             return check_union(scope, query.body)
         case m.WriteBody():
+            from .mutations import check_write
+
             return check_write(scope, query.body)

@@ -1,0 +1,16 @@
+"""The actor of a handle or a write: given explicitly, or by the environment variable `OMNIGRAPH_ACTOR`."""
+
+import os
+
+from omnigraph.errors import InputError
+
+_RESERVED_PREFIX = "omnigraph:"
+
+
+def resolve_actor(explicit_actor: str | None) -> str | None:
+    """Return the explicit actor, the value of `OMNIGRAPH_ACTOR`, or None; reject names reserved for the system."""
+    actor = explicit_actor or os.environ.get("OMNIGRAPH_ACTOR") or None
+    if actor is not None and actor.startswith(_RESERVED_PREFIX):
+        message = f"'{actor}' cannot be an actor: the prefix '{_RESERVED_PREFIX}' is reserved"
+        raise InputError(message, reason="reserved actor")
+    return actor

@@ -1,0 +1,167 @@
+"""Read the columns of a small Lance data file without Lance, whose import takes longer than most commands.
+
+This module decodes only the encodings that Lance 14 chooses for manifests: strings and unsigned numbers in one page
+per column, plain, run-length encoded, bit-packed, constant, or with a small dictionary. Everything else raises an
+exception, so that the caller reads the file with Lance. A caller must verify the decoded values by a checksum.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .plain_encodings import (
+    VARIABLE,
+    UnsupportedEncodingError,
+    decode_dictionary,
+    decode_levels,
+    decode_values,
+    parse_text_scalar,
+)
+from .protobuf import get_bytes, get_number, parse_packed_numbers, parse_record
+
+Value = str | int | None
+_FOOTER = struct.Struct("<QQQIIHH4s")  # ends with: number of columns, file format version, magic
+_FILE_VERSION, _MAGIC = (2, 2), b"LANC"
+_MINI_BLOCK, _CONSTANT, _FULL_ZIP = 1, 2, 3  # page layouts
+_ALL_VALID, _NULLABLE = b"\x01", b"\x03"
+_ALIGNMENT = 8  # bytes
+_MAX_VALUES = 100_000  # a damaged count must not exhaust the memory
+
+
+def read_columns(file_bytes: bytes, column_indexes: Sequence[int], string_columns: set[int]) -> list[list[Value]]:
+    """Return the values of some columns: strings for `string_columns`, unsigned numbers for the others.
+
+    Raises `ValueError`, `LookupError`, `TypeError` or `struct.error` if the file is damaged or not supported.
+    """
+    _, offset_table, _, _, column_count, *version, magic = _FOOTER.unpack_from(file_bytes, len(file_bytes) - 40)
+    if tuple(version) != _FILE_VERSION or magic != _MAGIC or max(column_indexes) >= column_count:
+        raise UnsupportedEncodingError
+    columns = []
+    for column_index in column_indexes:
+        start, size = struct.unpack_from("<QQ", file_bytes, offset_table + 16 * column_index)
+        columns.append(_Page(file_bytes, file_bytes[start : start + size]).read(is_text=column_index in string_columns))
+    return columns
+
+
+class _Page:
+    """The only page of a column."""
+
+    def __init__(self, file_bytes: bytes, column_record: bytes) -> None:
+        page = parse_record(get_bytes(parse_record(column_record), 2))
+        # A page whose values are all null has no buffers.
+        offsets, sizes = (parse_packed_numbers(get_bytes(page, member)) if member in page else [] for member in (1, 2))
+        self._buffers = [file_bytes[start : start + size] for start, size in zip(offsets, sizes, strict=True)]
+        if any(len(buffer) != size for buffer, size in zip(self._buffers, sizes, strict=True)):
+            raise UnsupportedEncodingError
+        self._value_count = get_number(page, 3)
+        if self._value_count > _MAX_VALUES:
+            raise UnsupportedEncodingError
+        # A page names its encoding in an `Encoding` with a `DirectEncoding` with an `Any`.
+        encoding = parse_record(get_bytes(parse_record(get_bytes(parse_record(get_bytes(page, 4)), 2)), 1))
+        layouts = parse_record(get_bytes(encoding, 2))
+        (self._layout,) = layouts
+        self._members = parse_record(get_bytes(layouts, self._layout))
+
+    def read(self, *, is_text: bool) -> list[Value]:
+        """Return the values of the page."""
+        readers = {_MINI_BLOCK: self._read_mini_blocks, _CONSTANT: self._read_constant, _FULL_ZIP: self._read_full_zip}
+        values, levels = readers[self._layout](is_text)
+        if len(values) != self._value_count or (levels and len(levels) != self._value_count):
+            raise UnsupportedEncodingError
+        decoded: list[Value] = [value.decode() if isinstance(value, bytes) else value for value in values]
+        return [None if level else value for value, level in zip(decoded, levels, strict=True)] if levels else decoded
+
+    def _is_nullable(self, layers_member: int) -> bool:
+        layers = get_bytes(self._members, layers_member)
+        if layers not in (_ALL_VALID, _NULLABLE):
+            raise UnsupportedEncodingError
+        return layers == _NULLABLE
+
+    # Mini-blocks --------------------------------------------------------------------------------
+
+    def _read_mini_blocks(self, is_text: bool) -> tuple[Sequence[bytes | int], list[int]]:
+        if not set(self._members) <= {2, 3, 4, 5, 6, 7, 9, 10} or get_number(self._members, 10) != 1:
+            raise UnsupportedEncodingError  # repetition levels, or chunk sizes in two bytes
+        if self._is_nullable(6) != (2 in self._members):
+            raise UnsupportedEncodingError
+        values: list[Any] = []
+        levels: list[int] = []
+        for chunk, count in self._iter_chunks():
+            buffers, chunk_levels = self._split_chunk(chunk)
+            values += self._decode_chunk(buffers, count, is_text)
+            levels += chunk_levels
+        if 4 not in self._members:
+            return values, levels
+        dictionary = decode_dictionary(
+            get_bytes(self._members, 4), self._buffers[2], get_number(self._members, 5), is_text
+        )
+        return [dictionary[index] for index in values], levels
+
+    def _iter_chunks(self) -> Iterator[tuple[bytes, int]]:
+        """Yield each chunk with its number of values."""
+        size_words, position, remaining_count = self._buffers[0], 0, self._value_count
+        for (size_word,) in struct.iter_unpack("<I", size_words):
+            end = position + ((size_word >> 4) + 1) * _ALIGNMENT
+            count = 1 << (size_word & 15) if size_word & 15 else remaining_count
+            yield self._buffers[1][position:end], count
+            position, remaining_count = end, remaining_count - count
+        if position != len(self._buffers[1]) or remaining_count:
+            raise UnsupportedEncodingError
+
+    def _decode_chunk(self, buffers: Sequence[bytes], count: int, is_text: bool) -> Sequence[bytes | int]:
+        has_dictionary = 4 in self._members
+        values = decode_values(get_bytes(self._members, 3), buffers, count, is_text and not has_dictionary)
+        if len(values) != count:
+            raise UnsupportedEncodingError
+        return values
+
+    def _split_chunk(self, chunk: bytes) -> tuple[list[bytes], list[int]]:
+        """Return the value buffers and the definition levels of a chunk."""
+        has_levels, buffer_count = 2 in self._members, get_number(self._members, 7)
+        header = struct.Struct(f"<H{'H' * has_levels}{buffer_count}I")
+        level_count, *sizes = header.unpack_from(chunk)
+        position, parts = _align(header.size), []
+        for size in sizes:
+            if position + size > len(chunk):
+                raise UnsupportedEncodingError
+            parts.append(chunk[position : position + size])
+            position = _align(position + size)
+        if not has_levels:
+            return parts, []
+        return parts[1:], decode_levels(get_bytes(self._members, 2), parts[0], level_count)
+
+    # Other layouts ------------------------------------------------------------------------------
+
+    def _read_constant(self, is_text: bool) -> tuple[Sequence[bytes | int], list[int]]:
+        if not set(self._members) <= {5, 6}:
+            raise UnsupportedEncodingError  # compressed levels
+        nullable, count = self._is_nullable(5), self._value_count
+        has_levels = len(self._buffers) >= 2  # the last two buffers are repetition and definition levels
+        levels = list(struct.unpack(f"<{count}H", self._buffers[-1])) if has_levels and self._buffers[-1] else []
+        value_buffers = self._buffers[:-2] if has_levels else self._buffers
+        if 6 in self._members and not value_buffers and not is_text:
+            return [int.from_bytes(get_bytes(self._members, 6), "little")] * count, levels
+        if 6 not in self._members and value_buffers and is_text:
+            return [parse_text_scalar(*value_buffers)] * count, levels
+        if 6 in self._members or value_buffers or not nullable or levels:
+            raise UnsupportedEncodingError
+        return [0] * count, [1] * count  # all values are null
+
+    def _read_full_zip(self, is_text: bool) -> tuple[list[bytes], list[int]]:
+        """Read strings that each follow their length; Lance uses this layout for long strings."""
+        offsets = {VARIABLE: [b"\n\x04\n\x02\x08\x20"]}  # 32-bit, not compressed
+        is_plain = set(self._members) == {4, 5, 6, 7, 8} and get_number(self._members, 4) == 32
+        if not is_text or not is_plain or self._is_nullable(8) or parse_record(get_bytes(self._members, 7)) != offsets:
+            raise UnsupportedEncodingError
+        data, position, values = self._buffers[0], 0, []
+        while position < len(data):
+            start = position + 4
+            position = start + int.from_bytes(data[position:start], "little")
+            values.append(data[start:position])
+        if position != len(data):
+            raise UnsupportedEncodingError
+        return values, []
+
+
+def _align(position: int) -> int:
+    return (position + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT

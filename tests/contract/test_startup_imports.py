@@ -1,0 +1,84 @@
+"""A command imports only what it needs: heavy libraries and large parts of the package stay unloaded."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import omnigraph
+
+LIBRARIES = frozenset({"lance", "pyarrow", "numpy", "obstore", "pyspark", "pandas", "polars"})
+# Standard modules that take longer to import than a small command needs.
+SLOW_MODULES = frozenset({"asyncio", "concurrent.futures", "email", "http.client", "importlib.metadata", "ssl"})
+PARTS = frozenset({"engine", "evolve", "ingest", "maintenance", "merging", "publish", "rules", "spark", "testing"})
+LANGUAGES = frozenset({"omnigraph.lang.query.model", "omnigraph.lang.schema.parse", "omnigraph.lang.saved_parsers"})
+NO_STORAGE = (
+    LIBRARIES | SLOW_MODULES | {f"omnigraph.{part}" for part in (*PARTS, "api.graph", "history", "storage.store")}
+)
+NO_TABLE = (
+    LIBRARIES | SLOW_MODULES | {f"omnigraph.{part}" for part in PARTS} | LANGUAGES | {"lark", "omnigraph.storage.table"}
+)
+NO_WRITE = frozenset(f"omnigraph.{part}" for part in PARTS - {"engine"}) | {"obstore", "pyspark", "pandas", "asyncio"}
+QUERY = "match { $p: Person } return { $p.name }"
+
+# All commands run in one process, and each is followed by the list of modules loaded so far. If a module is absent at
+# the end, none of the commands imported it.
+PROGRAM = """
+import io, json, sys
+from contextlib import redirect_stdout
+from omnigraph.cli.main import run
+for command in json.loads(sys.argv[1]):
+    with redirect_stdout(io.TextIOWrapper(io.BytesIO())):
+        code = run(command)
+    print(json.dumps([command, code, sorted(sys.modules)]))
+"""
+
+
+def loaded_modules(*commands: list[str]) -> Iterator[tuple[str, set[str]]]:
+    """Run commands in a new process; yield each with the modules in memory after it."""
+    program = [sys.executable, "-c", PROGRAM, json.dumps(commands)]
+    output = subprocess.run(program, check=True, capture_output=True, text=True).stdout
+    for line in output.splitlines():
+        command, code, modules = json.loads(line)
+        assert code == 0, command
+        yield " ".join(command), set(modules)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    graph = omnigraph.init(tmp_path / "g", "node Person { name: String @key }", durability="os")
+    graph.insert("Person", {"name": "ada"}, message="first")
+    graph.branches.create("review")
+    graph.tag("v1")
+    return graph.uri
+
+
+def test_commands_on_files_load_neither_storage_nor_libraries(checkout: Path) -> None:
+    library = checkout / "examples" / "library"
+    lint = ["lint", "--schema", f"{library}/schema.pg", "--query", f"{library}/queries.gq"]
+    for command, modules in loaded_modules(["--help"], ["version"], ["completion", "bash"], lint):
+        assert modules & NO_STORAGE == set(), command
+
+
+def test_commands_without_tables_load_neither_lance_nor_arrow(root: str) -> None:
+    commands = [
+        ["branch", "list", root],
+        ["tag", "list", root],
+        ["commit", "show", "HEAD", "--uri", root],
+        ["commit", "list", root],
+        ["log", root],
+        ["snapshot", root],
+        ["schema", "show", root],
+    ]
+    for command, modules in loaded_modules(*commands):
+        assert modules & NO_TABLE == set(), command
+
+
+def test_a_query_loads_only_the_query_engine(root: str) -> None:
+    for command, modules in loaded_modules(["query", "--store", root, "-e", QUERY]):
+        assert "lance" in modules
+        assert modules & NO_WRITE == set(), command
+        assert not {"omnigraph.engine.search.scoring", "omnigraph.engine.operators.find_paths"} & modules, command
