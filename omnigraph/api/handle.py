@@ -19,7 +19,6 @@ from omnigraph.history.commit import Commit
 from omnigraph.history.refs import name_not_found_error
 from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
-from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.recover import install_recovery_hook
 from omnigraph.publish.unread_changes import RowFilter
@@ -163,10 +162,10 @@ class Handle:
         """Move to the newest snapshot, and treat all of it as read by the caller."""
         self._read_set.record_read(self.latest_snapshot().tables)
 
-    def record_read(self, snapshot: Snapshot, query: CompiledQuery) -> None:
+    def record_read(self, snapshot: Snapshot, table_keys: Iterable[TableKey]) -> None:
         """Add the tables read by a query to the read set."""
-        keys = (TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
-        self._read_set.record_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
+        tables = snapshot.tables
+        self._read_set.record_read({key: tables[key] for key in table_keys if key in tables})
 
     def require_unchanged(self, keys: Iterable[TableKey] | Mapping[TableKey, RowFilter | None]) -> UnchangedReads:
         """Return the requirement that the tables, or the given rows, have not changed since the caller read them."""

@@ -7,6 +7,7 @@ keyed by the exact versions of the edge table and both endpoint tables.
 import os
 from collections.abc import Callable
 
+from omnigraph.engine.environment import Variables
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.query_caches import caches_of
 from omnigraph.errors import ConfigError, InternalError
@@ -18,6 +19,7 @@ from .edge_probe import BudgetedProbe, EdgeTableProbe
 from .topology import EdgeTables, Topology, build_topology
 from .topology_cache import MIN_CACHED_EDGES, TopologyKey, get_or_build, load_or_derive, save_topology
 
+_MODE_VARIABLE = Variables("OMNIGRAPH_TRAVERSAL_MODE")
 _DEFAULT_PROBE_KEYS = 1024  # total number of probed keys up to which probing costs less than building lists
 _MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
 
@@ -148,6 +150,8 @@ def _remember_behind_gate(
 
 def traversal_mode() -> str | None:
     """Return the traversal mode: `indexed` disables lists, `csr` disables probes, and None allows both."""
+    if _MODE_VARIABLE.current() == (None,):
+        return None
     setting = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
     if setting not in (None, "indexed", "csr"):
         raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")

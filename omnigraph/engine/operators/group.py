@@ -33,7 +33,7 @@ from .fetch import RowSource
 from .having import having_mask
 from .order import SortKeyFunction, default_sort_keys, id_order, sorted_positions
 from .path_values import path_column
-from .project import cast_to, entity_column, result_schema
+from .project import cast_to, entity_column, entity_struct_type, result_schema
 from .rows import IntArray, Rows
 
 
@@ -131,7 +131,8 @@ class _GroupedRows:
             return path_column(RowSource(self.context, self.rows.take(self.first_rows)), plan_column.value)
         if isinstance(plan_column.value, plan.Entity):
             first_rows = self.rows.take(self.first_rows)
-            return entity_column(RowSource(self.context, first_rows), plan_column.value)
+            struct_type = entity_struct_type(self.context.catalog, plan_column.value)
+            return entity_column(RowSource(self.context, first_rows), plan_column.value, struct_type)
         return self.group_values(plan_column.value)
 
     def group_values(self, value: plan.Value) -> pa.Array:

@@ -43,7 +43,12 @@ class ScoredRows:
 
 def has_scores(read_plan: plan.ReadPlan) -> bool:
     """Return whether a plan ranks its rows or returns a score."""
-    return read_plan.ranking is not None or any(isinstance(column.value, plan.Score) for column in read_plan.columns)
+    if read_plan.ranking is not None:
+        return True
+    for column in read_plan.columns:  # a loop, because a generator costs more and every read runs this
+        if isinstance(column.value, plan.Score):
+            return True
+    return False
 
 
 def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None) -> ScoredRows:
