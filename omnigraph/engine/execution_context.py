@@ -94,6 +94,10 @@ class ExecutionContext:
 
     def constant(self, value: plan.Value) -> Any:
         """Return the stored form of a constant, a parameter or a constant expression."""
+        if isinstance(value, plan.Parameter):
+            return self.params[value.name]
+        if isinstance(value, plan.Constant):
+            return value.value
         from .expressions.evaluate import resolve_constant  # which imports this module
 
         return resolve_constant(value, self.params)

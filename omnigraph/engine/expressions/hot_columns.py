@@ -21,6 +21,8 @@ from omnigraph.storage.scan import row_id_array, scan
 from omnigraph.storage.table import Table
 from omnigraph.values.table_key import TableKey
 
+from .id_order import IdOrder, build_id_order
+
 _CALL_COST = 20_000  # cost of a storage call for each column that it reads, measured in rows loaded
 _COLUMNS_PER_CALL = 16  # a call that reads more columns costs no more than this many
 _ROW_COST = 40  # cost of each row of such a call, measured in rows loaded
@@ -32,6 +34,7 @@ _WIDTH_SAMPLE_ROWS = 256  # rows sampled to estimate the width of a column
 _REPETITION_SAMPLE_ROWS = 8192  # minimum number of rows sampled to detect repetition
 _MAX_SAMPLE_STEP = 200  # samples include at least one in this many rows, so that values with eight rows each collide
 _NEVER_COST = 1 << 60  # ensures that a column that proved unsuitable is never tried again
+_TAKE_FUNCTION = pc.get_function("array_take")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,18 +50,10 @@ class HotColumn:
 
     def take(self, row_ids: IntArray) -> pa.Array:
         """Return the values of the given rows; a null row id yields null."""
-        if len(row_ids) == 1:
-            return self._take_single(int(row_ids[0]))
-        if self.codes is not None:
-            return self.values.take(pa.array(self.value_positions(row_ids)))
-        if _covers_all_rows(row_ids, len(self.values)):
-            return self.values
-        is_null = row_ids < 0
-        if is_null.any():
-            return self.values.take(pa.array(np.where(is_null, 0, row_ids), mask=is_null))
-        return self.values.take(pa.array(row_ids))
+        return take_columns([self], row_ids)[0]
 
-    def _take_single(self, row_id: int) -> pa.Array:
+    def take_single(self, row_id: int) -> pa.Array:
+        """Return the value of one row."""
         if row_id < 0 or row_id >= (len(self.values) if self.codes is None else len(self.codes)):
             return pa.nulls(1, self.values.type)
         return self.values.slice(row_id if self.codes is None else int(self.codes[row_id]), 1)
@@ -71,7 +66,8 @@ class HotColumn:
         if _covers_all_rows(row_ids, len(codes)):
             return codes.astype(np.int64)
         positions = codes[row_ids].astype(np.int64)
-        positions[row_ids < 0] = len(self.values) - 1
+        if int(row_ids.min(initial=0)) < 0:
+            positions[row_ids < 0] = len(self.values) - 1
         return positions
 
     @property
@@ -80,29 +76,33 @@ class HotColumn:
         return int(self.values.nbytes) + (self.codes.nbytes if self.codes is not None else 0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IdOrder:
-    """A table version's ids in sorted order, the row of each id, and the rank of each row."""
+def take_columns(columns: Sequence[HotColumn], row_ids: IntArray) -> list[pa.Array]:
+    """Return the values of the given rows in each column; a null row id yields null."""
+    if len(row_ids) == 1:
+        row_id = int(row_ids[0])
+        return [column.take_single(row_id) for column in columns]
+    indices: pa.Array | None = None  # the same for all columns without codes
+    taken_columns = []
+    for column in columns:
+        if column.codes is not None:
+            taken_columns.append(_take_values(column.values, pa.array(column.value_positions(row_ids))))
+        elif _covers_all_rows(row_ids, len(column.values)):
+            taken_columns.append(column.values)
+        else:
+            indices = _as_indices(row_ids) if indices is None else indices
+            taken_columns.append(_take_values(column.values, indices))
+    return taken_columns
 
-    ids: pa.Array
-    rows: IntArray
-    rank_by_row: IntArray
 
-    def find_row(self, entity_id: str) -> int | None:
-        """Return the row with the given id, or None."""
-        position = int(pc.search_sorted(self.ids, pa.scalar(entity_id, self.ids.type)).as_py())
-        if position < len(self.ids) and self.ids[position].as_py() == entity_id:
-            return int(self.rows[position])
-        return None
+def _as_indices(row_ids: IntArray) -> pa.Array:
+    if int(row_ids.min(initial=0)) >= 0:
+        return pa.array(row_ids)
+    is_null = row_ids < 0
+    return pa.array(np.where(is_null, 0, row_ids), mask=is_null)
 
-    def order_numbers(self, row_ids: IntArray) -> IntArray:
-        """Return numbers that sort like the rows' ids; null comes first."""
-        return np.where(row_ids < 0, 0, self.rank_by_row[row_ids] + 1)
 
-    @property
-    def nbytes(self) -> int:
-        """Total bytes of all arrays."""
-        return int(self.ids.nbytes) + self.rows.nbytes + self.rank_by_row.nbytes
+def _take_values(values: pa.Array, indices: pa.Array) -> pa.Array:
+    return _TAKE_FUNCTION.call([values, indices])  # without the overhead of `Array.take`
 
 
 def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
@@ -302,6 +302,4 @@ def _load_id_order(context: ExecutionContext, table_key: TableKey) -> IdOrder | 
         row_ids, entity_ids = row_ids[sorted_positions], entity_ids.take(pa.array(sorted_positions))
     if int(row_ids.max()) + 1 > _MAX_SPARSENESS * len(row_ids) + _WIDTH_SAMPLE_ROWS:
         return None
-    rank_by_row = np.full(int(row_ids.max()) + 1, NULL_ROW, np.int64)
-    rank_by_row[row_ids] = np.arange(len(row_ids))
-    return IdOrder(entity_ids, row_ids, rank_by_row)
+    return build_id_order(entity_ids, row_ids)

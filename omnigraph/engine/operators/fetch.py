@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.engine.execution_context import ExecutionContext
-from omnigraph.engine.expressions.hot_columns import hot_columns
+from omnigraph.engine.expressions.hot_columns import hot_columns, take_columns
 from omnigraph.errors import InternalError
 from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_variables import operands_of
@@ -135,7 +135,7 @@ def _fetch_from_table(
         return [stored_rows.column(column_name).combine_chunks() for column_name in column_names]
     cached_columns = hot_columns(context, table_key, column_names, len(row_ids))
     if cached_columns is not None:
-        return [cached_column.take(row_ids) for cached_column in cached_columns]
+        return take_columns(cached_columns, row_ids)
     stored_rows = take_rows(context.table(table_key), row_ids, column_names)
     return [stored_rows.column(column_name).combine_chunks() for column_name in column_names]
 
