@@ -220,16 +220,16 @@ def execute_rows(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table 
     offset, max_rows = row_bounds(context, read_plan)
     sort_limit = None if read_plan.distinct else max_rows
     if read_plan.aggregated:
-        table = group_rows(context, rows, read_plan, sort_limit)
+        result = group_rows(context, rows, read_plan, sort_limit)
+        if offset == 0 and max_rows is None and not read_plan.distinct:
+            return result
     else:
-        projected = ungrouped_rows(context, rows, read_plan, sort_limit, 0 if read_plan.distinct else offset)
+        result = ungrouped_rows(context, rows, read_plan, sort_limit, 0 if read_plan.distinct else offset)
         if not read_plan.distinct:
-            return projected
-        table = projected.to_table()
+            return result
+    table = as_table(result)
     if read_plan.distinct:
         table = table.take(pa.array(distinct_rows(table)))
-    if offset == 0 and max_rows is None:
-        return table
     return table.slice(offset, None if max_rows is None else max_rows - offset)
 
 
@@ -251,6 +251,8 @@ def ungrouped_rows(
 
 def row_bounds(context: ExecutionContext, read_plan: AnyReadPlan) -> tuple[int, int | None]:
     """Return the offset of the first row and the end offset, which is None if there is no limit."""
+    if read_plan.offset is None and read_plan.limit is None:
+        return 0, None
     offset = count_argument(context, read_plan.offset, "offset") or 0
     limit = count_argument(context, read_plan.limit, "limit")
     return offset, None if limit is None else offset + limit

@@ -133,9 +133,7 @@ class NeighbourLists:
             list_starts, list_lengths = self.bounds(owner_rows)
             return self.values[expand_ranges(list_starts, list_lengths)]
         starts, values, list_count = self.starts, self.values, len(self.starts) - 1
-        lists = [
-            values[starts[owner] : starts[owner + 1]] for owner in owner_rows.tolist() if 0 <= owner < list_count
-        ]
+        lists = [values[starts[owner] : starts[owner + 1]] for owner in owner_rows.tolist() if 0 <= owner < list_count]
         return np.concatenate(lists) if lists else values[:0].copy()
 
     @property

@@ -200,9 +200,7 @@ def _load_worthwhile_columns(
         return {}
     context.meter.enter_gate()  # must precede taking a lock that other queries may wait for
     with caches.memory.building((*context.table_identity(table_key), "columns")):
-        columns = dict(
-            zip(worthwhile_names, caches.memory.get_all(map(cache_keys.get, worthwhile_names)), strict=True)
-        )
+        columns = dict(zip(worthwhile_names, caches.memory.get_all(map(cache_keys.get, worthwhile_names)), strict=True))
         missing_names = [name for name, column in columns.items() if column is None]
         for name, column in _load_columns(context, table_key, missing_names):
             columns[name] = column

@@ -4,9 +4,9 @@ A lookup bisects numbers that are made of the first bytes in which ids differ, b
 fraction of comparing two Arrow strings. The ids themselves decide between equal numbers.
 """
 
-import os.path
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +74,8 @@ def build_id_order(sorted_ids: pa.Array, row_ids: IntArray) -> IdOrder:
     rank_by_row = np.full(int(row_ids.max()) + 1, NULL_ROW, np.int64)
     rank_by_row[row_ids] = np.arange(len(row_ids))
     first_id, last_id = sorted_ids[0].as_py().encode(), sorted_ids[-1].as_py().encode()
-    shared_prefix = os.path.commonprefix([first_id, last_id])
+    shared_bytes = takewhile(lambda pair: pair[0] == pair[1], zip(first_id, last_id, strict=False))
+    shared_prefix = bytes(first_byte for first_byte, _ in shared_bytes)  # the ids in between share it, too
     return IdOrder(sorted_ids, row_ids, rank_by_row, shared_prefix, _leading_numbers(sorted_ids, len(shared_prefix)))
 
 

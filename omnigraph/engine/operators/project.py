@@ -6,7 +6,6 @@ and then the properties. Blobs are omitted, because queries never read them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -131,7 +130,7 @@ class ProjectionShape:
 _shape_cache: dict[tuple[int, int], ProjectionShape] = {}
 
 
-def _projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> ProjectionShape:
+def projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> ProjectionShape:
     """Return the shape of a projection, which is computed only once."""
     cache_key = (id(catalog), id(columns))
     cached_shape = _shape_cache.get(cache_key)
@@ -170,7 +169,7 @@ def project_rows(
     scores: dict[plan.Ranking, pa.Array] | None = None,
 ) -> ProjectedRows:
     """Return the result columns for rows, reading each property once."""
-    shape = _projection_shape(context.catalog, columns)
+    shape = projection_shape(context.catalog, columns)
     source = RowSource(context, rows)
     for variable, column_names in shape.names_by_variable.items():
         source.fetch(variable, column_names)

@@ -76,7 +76,7 @@ class Rows:
     @classmethod
     def single(cls) -> "Rows":
         """Return the input of the first operator: one row without variables."""
-        return cls(1, {})
+        return _SINGLE_ROW
 
     @classmethod
     def from_bindings(cls, bindings: Mapping[str, VariableBinding]) -> "Rows":
@@ -140,6 +140,9 @@ class Rows:
             if binding.paths is not None:
                 path_bytes += binding.paths.nbytes
         return row_bytes + (-(-path_bytes // max(self.count, 1)) if path_bytes else 0)
+
+
+_SINGLE_ROW = Rows(1, {})
 
 
 def concat_bindings(bindings: Iterable[VariableBinding]) -> VariableBinding:

@@ -66,9 +66,7 @@ class ParameterBinder:
     def __init__(self, parameters: tuple[CheckedParameter, ...], coercion_mode: ParameterMode) -> None:
         self._parameters = parameters
         self._coercion_mode = coercion_mode
-        self._converters = {
-            declared.name: parameter_converter(declared.type, coercion_mode) for declared in parameters
-        }
+        self._converters = {declared.name: parameter_converter(declared.type, coercion_mode) for declared in parameters}
 
     def bind(self, arguments: Mapping[str, Any], request_time: int) -> dict[str, Any]:
         """Return each parameter's value in stored form, and the request time in milliseconds."""
