@@ -53,7 +53,8 @@ class MemoryCache:
 
     def get_all(self, cache_keys: Iterable[Hashable]) -> list[Any | None]:
         """Return the cached value of each key, or None; this takes the lock only once."""
-        entries, cached_values = self._entries, []
+        entries = self._entries
+        cached_values: list[Any | None] = []
         with self._lock:
             for cache_key in cache_keys:
                 entry = entries.get(cache_key)

@@ -120,7 +120,9 @@ def hot_columns(
 ) -> list[HotColumn] | None:
     """Return columns from memory, or None if loading them does not pay off for the given number of rows."""
     identity = context.table_identity(table_key)
-    cached_columns = caches_of(context).memory.get_all([(*identity, "column", name) for name in column_names])
+    cached_columns: list[Any] = caches_of(context).memory.get_all(
+        [(*identity, "column", name) for name in column_names]
+    )
     if None not in cached_columns:
         return cached_columns
     missing_names = [name for name, column in zip(column_names, cached_columns, strict=True) if column is None]
