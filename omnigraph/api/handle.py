@@ -27,7 +27,6 @@ from omnigraph.values.table_key import TableKey
 if TYPE_CHECKING:
     from omnigraph.api.write_options import WriteOptions
     from omnigraph.history.manifest import LoadedManifest
-    from omnigraph.lang.query.compile import CompiledQuery
     from omnigraph.maintenance.health_thresholds import LimitWarning
     from omnigraph.publish.read_set import ReadSet, UnchangedReads
     from omnigraph.publish.unread_changes import RowFilter
@@ -169,10 +168,10 @@ class Handle:
         """Move to the newest snapshot, and treat all of it as read by the caller."""
         self._record_tables_read(self.latest_snapshot().tables)
 
-    def record_read(self, snapshot: Snapshot, query: "CompiledQuery") -> None:
+    def record_read(self, snapshot: Snapshot, table_keys: Iterable[TableKey]) -> None:
         """Add the tables read by a query to the read set."""
-        keys = (TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
-        self._record_tables_read({key: snapshot.tables[key] for key in keys if key in snapshot.tables})
+        tables = snapshot.tables
+        self._record_tables_read({key: tables[key] for key in table_keys if key in tables})
 
     def _record_tables_read(self, tables: Mapping[TableKey, TableEntry]) -> None:
         with self._read_set_lock:

@@ -6,8 +6,7 @@ phase, retries and the outcome. Events never contain values, parameters, query t
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -59,6 +58,16 @@ class OperationEvent:
             self.phases[self._current_phase] = self.phases.get(self._current_phase, 0.0) + elapsed_ms
         self._current_phase, self._phase_started_at = phase_name, current_time
 
+    def __enter__(self) -> "OperationEvent":
+        return self
+
+    def __exit__(self, error_type: object, error: BaseException | None, traceback: object) -> None:
+        self.start_phase("")
+        if error is not None:
+            _log_failure(self, error)
+        elif LOGGER.isEnabledFor(logging.INFO):
+            _log_event(logging.INFO, self, "ok")
+
     def elapsed_seconds(self) -> float:
         """Return the seconds since the operation began."""
         return perf_counter() - self.started_at
@@ -80,22 +89,12 @@ class OperationEvent:
         return {field_name: field_value for field_name, field_value in event_data.items() if field_value is not None}
 
 
-@contextmanager
-def log_operation(operation_name: str, branch: str) -> Iterator[OperationEvent]:
-    """Measure one operation, and log one event for it, whether it succeeds or fails.
+def log_operation(operation_name: str, branch: str) -> OperationEvent:
+    """Return a context that measures one operation, and logs one event for it, whether it succeeds or fails.
 
     A failure caused by the caller is logged at level INFO, any other failure as a warning.
     """
-    event = OperationEvent(operation_name, branch)
-    try:
-        yield event
-    except BaseException as error:
-        event.start_phase("")
-        _log_failure(event, error)
-        raise
-    event.start_phase("")
-    if LOGGER.isEnabledFor(logging.INFO):
-        _log_event(logging.INFO, event, "ok")
+    return OperationEvent(operation_name, branch)
 
 
 def _log_failure(event: OperationEvent, error: BaseException) -> None:

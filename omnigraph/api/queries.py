@@ -19,6 +19,7 @@ from omnigraph.api.builders.prepared_queries import (
     require_query_kind,
     select_query,
 )
+from omnigraph.api.builders.prepared_reads import PREPARED_READS
 from omnigraph.api.error_boundary import guarded
 from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import OperationEvent, log_operation
@@ -61,9 +62,10 @@ def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, An
     >>> combine_arguments({"name": "ada"}, {"limit": 3})
     {'name': 'ada', 'limit': 3}
     """
-    repeated = [name for name in params or () if name in values]
-    if repeated:
-        raise InputError(f"parameter ${repeated[0]} is given twice", reason="given twice")
+    if params and values:
+        repeated = [name for name in params if name in values]
+        if repeated:
+            raise InputError(f"parameter ${repeated[0]} is given twice", reason="given twice")
     return {**(params or {}), **values}
 
 
@@ -155,35 +157,42 @@ def table(handle: Handle, name: str, *, kind: str | None = None) -> Any:
 
 def run_query(handle: Handle, call: QueryCall) -> Result:
     """Run a query and return all of its rows."""
-    from omnigraph.engine.run_query import run_read
+    from omnigraph.engine.run_query import run_prepared
 
     with log_operation("query", handle.branch_name) as event:
-        snapshot, query = _compile_read(handle, call, event)
-        with explain_missing_files(snapshot):
-            answer = run_read(snapshot, query, call.arguments, limits=call.limits, mode="python")
-        event.rows = answer.table.num_rows
-        handle.record_read(snapshot, query)
+        event.start_phase("state")
+        snapshot = handle.latest_snapshot()
+        event.start_phase("compile")
+        prepared = PREPARED_READS.get_or_prepare(snapshot, call.source, call.name, call.arguments)
+        event.start_phase("run")
+        try:
+            answer = run_prepared(snapshot, prepared, call.arguments, call.limits)
+        except BaseException:
+            with explain_missing_files(snapshot):
+                raise
+        event.rows = answer.rows.num_rows
+        handle.record_read(snapshot, prepared.table_keys)
     return Result(
-        answer.table,
-        query_name=query.name,
+        answer.rows,
+        query_name=prepared.query.name,
         params=dict(call.arguments),
         target=handle.result_target(),
         commit_id=snapshot.commit_id,
         elapsed=event.elapsed_seconds(),
         stats=answer.stats.to_dict(),
-        warnings=tuple(warning.message for warning in query.warnings),
+        warnings=prepared.warnings,
     )
 
 
 def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
     """Run a query and return its rows batch by batch."""
-    from omnigraph.engine.run_query import stream_read
+    from omnigraph.engine.run_query import stream_read, tables_read
 
     with log_operation("stream", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
         with explain_missing_files(snapshot):
             schema, batches = stream_read(snapshot, query, call.arguments, limits=call.limits, mode="python")
-        handle.record_read(snapshot, query)
+        handle.record_read(snapshot, tables_read(query))
     return ResultStream(
         schema,
         explain_missing_batches(snapshot, batches),

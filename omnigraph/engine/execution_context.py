@@ -44,7 +44,7 @@ class ScannedRows:
 
     def covers(self, wanted_ids: IntArray, column_names: Sequence[str]) -> bool:
         """Return whether all of the given columns are available for all of the given rows."""
-        if any(column_name not in self.table.column_names for column_name in column_names):
+        if not set(column_names).issubset(self.table.column_names):
             return False
         if wanted_ids is self.row_ids or (
             len(wanted_ids) == 1 and len(self.row_ids) == 1 and wanted_ids[0] == self.row_ids[0]
@@ -80,9 +80,9 @@ class ExecutionContext:
         """Return a tuple that identifies a table version uniquely across all roots."""
         identity = self._table_identities.get(table_key)
         if identity is None:
-            table = self.table(table_key)
+            location, version = self.snapshot.checked_version(table_key)
             root_key = root_identity(self.snapshot.store)
-            identity = self._table_identities[table_key] = (root_key, table.location, table.version)
+            identity = self._table_identities[table_key] = (root_key, location, version)
         return identity
 
     def row_count(self, table_key: TableKey) -> int:
@@ -95,6 +95,10 @@ class ExecutionContext:
 
     def constant(self, value: plan.Value) -> Any:
         """Return the stored form of a constant, a parameter or a constant expression."""
+        if isinstance(value, plan.Parameter):
+            return self.params[value.name]
+        if isinstance(value, plan.Constant):
+            return value.value
         from .expressions.evaluate import resolve_constant  # which imports this module
 
         return resolve_constant(value, self.params)

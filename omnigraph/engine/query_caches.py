@@ -7,8 +7,8 @@ missing, damaged or unwritable entry may slow down a query but must never change
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from omnigraph.storage.store import Store
 
 from .adjacency.array_files import ArrayFileCache
+from .environment import Variables
 
 if TYPE_CHECKING:
     from .execution_context import ExecutionContext
 
 T = TypeVar("T")
-_CACHE_VARIABLES = ("OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BYTES", "OMNIGRAPH_CACHE_MEMORY", "XDG_CACHE_HOME")
+_CACHE_VARIABLES = Variables("OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BYTES", "OMNIGRAPH_CACHE_MEMORY", "XDG_CACHE_HOME")
 _DEFAULT_MEMORY_BYTES = 1 << 30
 _DEFAULT_DISK_BYTES = 16 << 30
 
@@ -50,6 +51,20 @@ class MemoryCache:
             self._entries.move_to_end(cache_key)
             return entry[0]
 
+    def get_all(self, cache_keys: Iterable[Hashable]) -> list[Any | None]:
+        """Return the cached value of each key, or None; this takes the lock only once."""
+        entries = self._entries
+        cached_values: list[Any | None] = []
+        with self._lock:
+            for cache_key in cache_keys:
+                entry = entries.get(cache_key)
+                if entry is None:
+                    cached_values.append(None)
+                    continue
+                entries.move_to_end(cache_key)
+                cached_values.append(entry[0])
+        return cached_values
+
     def put(self, cache_key: Hashable, value: Any, byte_count: int) -> None:
         """Cache a value unless it is larger than the whole budget."""
         if byte_count > self.budget:
@@ -70,19 +85,25 @@ class MemoryCache:
         cached_value: T | None = self.get(cache_key)
         if cached_value is not None:
             return cached_value
+        with self.building(cache_key):
+            cached_value = self.get(cache_key)
+            if cached_value is None:
+                cached_value = build()
+                if cached_value is not None:
+                    self.put(cache_key, cached_value, measure_bytes(cached_value))
+        return cached_value
+
+    @contextmanager
+    def building(self, cache_key: Hashable) -> Iterator[None]:
+        """Wait until no other thread is in a block for the same key, and run the block."""
         with self._lock:
             build_lock = self._build_locks.setdefault(cache_key, threading.Lock())
         try:
             with build_lock:
-                cached_value = self.get(cache_key)
-                if cached_value is None:
-                    cached_value = build()
-                    if cached_value is not None:
-                        self.put(cache_key, cached_value, measure_bytes(cached_value))
+                yield
         finally:
             with self._lock:
                 self._build_locks.pop(cache_key, None)
-        return cached_value
 
     def recent_keys(self) -> list[Hashable]:
         """Return all keys, most recently used first."""
@@ -142,16 +163,16 @@ def root_identity(store: Store) -> str:
 
     Different spellings of the same root are cached separately.
     """
-    return f"{store.root.options.get('aws_endpoint', '')}|{store.root.uri}"
+    return store.root.spelling
 
 
-_process_caches: dict[tuple[str | None, ...], QueryCaches] = {}
+_process_caches: dict[tuple[object, ...], QueryCaches] = {}
 _process_caches_lock = threading.Lock()
 
 
 def shared_caches() -> QueryCaches:
     """Return this process's caches; each distinct environment configuration has its own set."""
-    environment = tuple(os.environ.get(variable_name) for variable_name in _CACHE_VARIABLES)
+    environment = _CACHE_VARIABLES.current()
     process_caches = _process_caches.get(environment)
     if process_caches is None:
         with _process_caches_lock:

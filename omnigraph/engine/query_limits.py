@@ -13,6 +13,9 @@ from time import monotonic
 from omnigraph.errors import ConfigError, QueryTimeout, ResourceLimitExceeded
 from omnigraph.records.frozen import record
 
+from .environment import Variables
+
+_LIMIT_VARIABLES = Variables("OMNIGRAPH_QUERY_TIMEOUT", "OMNIGRAPH_QUERY_MEMORY")
 _DEFAULT_MEMORY_BYTES = 4 << 30
 _HEAVY_BYTES = 8 << 20  # number of bytes above which a query counts as heavy
 _GATE_POLL_SECONDS = 0.05  # seconds between checks of the timeout (and of Ctrl-C) while waiting
@@ -31,10 +34,10 @@ class QueryLimits:
     @classmethod
     def default(cls) -> "QueryLimits":
         """Return the limits from `OMNIGRAPH_QUERY_TIMEOUT` (seconds) and `OMNIGRAPH_QUERY_MEMORY` (bytes)."""
+        if _LIMIT_VARIABLES.current() == (None, None):
+            return _DEFAULT_LIMITS
         timeout_text = os.environ.get("OMNIGRAPH_QUERY_TIMEOUT")
         memory_text = os.environ.get("OMNIGRAPH_QUERY_MEMORY")
-        if not timeout_text and not memory_text:
-            return _DEFAULT_LIMITS
         return cls(
             _positive_number("OMNIGRAPH_QUERY_TIMEOUT", timeout_text) if timeout_text else None,
             int(_positive_number("OMNIGRAPH_QUERY_MEMORY", memory_text)) if memory_text else _DEFAULT_MEMORY_BYTES,

@@ -15,21 +15,24 @@ from omnigraph.errors import ParameterError, UsageError
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.compile import CompiledQuery
-from omnigraph.lang.query.parameters import bind_parameters
+from omnigraph.lang.query.parameters import ParameterBinder, bind_parameters
+from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.records.frozen import record
 from omnigraph.values import clock_and_ids
 from omnigraph.values.coerce import ParameterMode
+from omnigraph.values.table_key import TableKey
 
 from .execution_context import ExecutionContext
 from .operators.dispatch import run_operators
 from .operators.group import distinct_rows, group_rows
 from .operators.order import SortKeyFunction, row_sort_keys, sorted_positions
-from .operators.project import project, result_schema
+from .operators.project import project_rows, result_schema
 from .operators.rows import Rows
 from .passes import rewrite_plan
 from .query_caches import QueryCaches, shared_caches
 from .query_limits import QueryLimits, QueryMeter
+from .result_rows import ProjectedRows, as_table
 from .result_stream import stream_batches
 from .search.rank import has_scores, score_rows
 from .union_rows import union_table
@@ -54,10 +57,54 @@ class ReadStats:
 
 @record
 class ReadOutput:
-    """The result of a read: a table with the plan's columns, and the cost of the read."""
+    """The result of a read: the plan's columns, and the cost of the read."""
 
-    table: pa.Table
+    rows: pa.Table | ProjectedRows
     stats: ReadStats
+
+    @property
+    def table(self) -> pa.Table:
+        """The result as a table."""
+        return as_table(self.rows)
+
+
+@record(eq=False)
+class PreparedRead:
+    """A compiled read with all that can be computed before its arguments are known."""
+
+    query: CompiledQuery
+    plan: AnyReadPlan
+    catalog: Catalog
+    binder: ParameterBinder
+    table_keys: tuple[TableKey, ...]
+    warnings: tuple[str, ...]
+
+
+def prepare_compiled(query: CompiledQuery, schema_ir: SchemaIR, mode: ParameterMode = "standard") -> PreparedRead:
+    """Prepare a compiled read for many runs on snapshots with this schema."""
+    return PreparedRead(
+        query,
+        rewritten_plan(_require_read_plan(query), schema_ir),
+        schema_ir.catalog,
+        ParameterBinder(query.parameters, mode),
+        tables_read(query),
+        tuple(warning.message for warning in query.warnings),
+    )
+
+
+def tables_read(query: CompiledQuery) -> tuple[TableKey, ...]:
+    """Return the keys of the tables that a query reads."""
+    return tuple(TableKey.of(read.kind, read.type_name) for read in query.operation.reads)
+
+
+def run_prepared(
+    snapshot: Snapshot, prepared: PreparedRead, params: Mapping[str, Any], limits: QueryLimits | None = None
+) -> ReadOutput:
+    """Run a prepared read on a snapshot; `params` holds the values as passed by the caller."""
+    bound_params = prepared.binder.bind(params, clock_and_ids.now_millis())
+    meter = QueryMeter(limits or QueryLimits.default())
+    context = ExecutionContext(snapshot, prepared.catalog, bound_params, meter, shared_caches())
+    return _run_plan(context, prepared.plan)
 
 
 def run_read(
@@ -82,14 +129,17 @@ def run_bound_read(
     caches: QueryCaches | None = None,
 ) -> ReadOutput:
     """Run a compiled read on a snapshot, given the bound values of its parameters."""
-    started_at = perf_counter()
     read_plan, context = prepare_read(snapshot, query, bound_params, limits, caches)
+    return _run_plan(context, read_plan)
+
+
+def _run_plan(context: ExecutionContext, read_plan: AnyReadPlan) -> ReadOutput:
+    started_at, meter = perf_counter(), context.meter
     try:
-        table = execute_plan(context, read_plan)
+        rows = execute_rows(context, read_plan)
     finally:
-        context.meter.leave_gate()
-    elapsed_ms = (perf_counter() - started_at) * 1000
-    return ReadOutput(table, ReadStats(table.num_rows, elapsed_ms, context.meter.peak_bytes))
+        meter.leave_gate()
+    return ReadOutput(rows, ReadStats(rows.num_rows, (perf_counter() - started_at) * 1000, meter.peak_bytes))
 
 
 def stream_read(
@@ -124,12 +174,16 @@ def prepare_read(
     caches: QueryCaches | None = None,
 ) -> tuple[AnyReadPlan, ExecutionContext]:
     """Return the rewritten plan of a read and the context to run it in."""
-    if isinstance(query.plan, plan.WritePlan):
-        raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
-    schema_ir = snapshot.schema.ir
+    read_plan, schema_ir = _require_read_plan(query), snapshot.schema.ir
     meter = QueryMeter(limits or QueryLimits.default())
     context = ExecutionContext(snapshot, schema_ir.catalog, bound_params, meter, caches or shared_caches())
-    return rewritten_plan(query.plan, schema_ir), context
+    return rewritten_plan(read_plan, schema_ir), context
+
+
+def _require_read_plan(query: CompiledQuery) -> AnyReadPlan:
+    if isinstance(query.plan, plan.WritePlan):
+        raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
+    return query.plan
 
 
 # Plans are keyed by object identity, since hashing a plan costs more than running a small one. Each entry keeps its
@@ -155,6 +209,11 @@ def _rewrite_parts(read_plan: AnyReadPlan, schema_ir: SchemaIR) -> AnyReadPlan:
 
 
 def execute_plan(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table:
+    """Run a plan and return its result as a table."""
+    return as_table(execute_rows(context, read_plan))
+
+
+def execute_rows(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table | ProjectedRows:
     """Run a plan and return its result."""
     if isinstance(read_plan, plan.UnionPlan):
         return union_table(context, read_plan, row_bounds(context, read_plan), execute_plan)
@@ -162,20 +221,25 @@ def execute_plan(context: ExecutionContext, read_plan: AnyReadPlan) -> pa.Table:
     offset, max_rows = row_bounds(context, read_plan)
     sort_limit = None if read_plan.distinct else max_rows
     if read_plan.aggregated:
-        table = group_rows(context, rows, read_plan, sort_limit)
+        result = group_rows(context, rows, read_plan, sort_limit)
+        if offset == 0 and max_rows is None and not read_plan.distinct:
+            return result
     else:
-        table = ungrouped_table(context, rows, read_plan, sort_limit, 0 if read_plan.distinct else offset)
+        result = ungrouped_rows(context, rows, read_plan, sort_limit, 0 if read_plan.distinct else offset)
         if not read_plan.distinct:
-            return table
+            return result
+    table = as_table(result)
     if read_plan.distinct:
         table = table.take(pa.array(distinct_rows(table)))
     return table.slice(offset, None if max_rows is None else max_rows - offset)
 
 
-def ungrouped_table(
+def ungrouped_rows(
     context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, max_rows: int | None, offset: int
-) -> pa.Table:
+) -> ProjectedRows:
     """Return the rows of an ungrouped query, in order, as result columns."""
+    if rows.count < 2 and offset == 0 and max_rows != 0 and not has_scores(read_plan):
+        return project_rows(context, rows, read_plan.columns)
     scored_rows = score_rows(context, rows, read_plan, max_rows) if has_scores(read_plan) else None
     sort_keys: list[SortKeyFunction] = []
     if scored_rows is not None:
@@ -183,11 +247,13 @@ def ungrouped_table(
     sort_keys += row_sort_keys(context, rows, read_plan)
     ordered_positions = sorted_positions(context, rows.count, sort_keys, max_rows)[offset:]
     score_columns = scored_rows.score_columns(ordered_positions) if scored_rows is not None else None
-    return project(context, rows.take(ordered_positions), read_plan.columns, score_columns)
+    return project_rows(context, rows.take(ordered_positions), read_plan.columns, score_columns)
 
 
 def row_bounds(context: ExecutionContext, read_plan: AnyReadPlan) -> tuple[int, int | None]:
     """Return the offset of the first row and the end offset, which is None if there is no limit."""
+    if read_plan.offset is None and read_plan.limit is None:
+        return 0, None
     offset = count_argument(context, read_plan.offset, "offset") or 0
     limit = count_argument(context, read_plan.limit, "limit")
     return offset, None if limit is None else offset + limit

@@ -69,6 +69,18 @@ class Snapshot:
             raise unknown_type_error(table_key.type_name, known_names, kind)
         return entry
 
+    def checked_version(self, table_key: TableKey) -> tuple[str, int]:
+        """Return the location and version of a table, which is opened and checked only if it is not open yet.
+
+        Raises the same errors as `table`.
+        """
+        entry = self.table_entry(table_key)
+        if entry.location in self.erased_directories or not self.store.dataset_cache.is_checked(
+            entry.location, entry.lance_version
+        ):
+            self.table(table_key)
+        return entry.location, entry.lance_version
+
     def table(self, table_key: TableKey) -> "Table":
         """Open a table at its pinned version.
 

@@ -117,6 +117,20 @@ def parse_declarations(language: Language, source: SourceText) -> ParsedDeclarat
     return ParsedDeclarations(tuple(declarations), tuple(diagnostics), tuple(broken_spans))
 
 
+def parse_declarations_with(language: Language, source: SourceText, word: str) -> tuple[Any, ...] | None:
+    """Parse only the declarations that contain a word; return None if one of them is invalid."""
+    if _check_readable(source) is not None:
+        return None
+    declarations: list[Any] = []
+    for piece_start, piece_end in _split_source(language, source):
+        if word in source.text[piece_start:piece_end]:
+            parsed = _parse_declaration(language, source, piece_start, piece_end)
+            if isinstance(parsed, Diagnostic):
+                return None
+            declarations += [] if parsed is None else [parsed]
+    return tuple(declarations)
+
+
 def _split_source(language: Language, source: SourceText) -> list[tuple[int, int]]:
     return coarse_scan.split_declarations(source.text, language.declaration_opening, 0, len(source.text))
 

@@ -137,8 +137,14 @@ class ReadSet:
 
     def record_read(self, tables: Mapping[TableKey, TableEntry]) -> None:
         """Record that these tables were read. The entries of other tables stay unchanged."""
-        with self._lock:
-            self._tables |= {table_key: TableReads(entry) for table_key, entry in tables.items()}
+        new_reads = {
+            table_key: TableReads(entry)
+            for table_key, entry in tables.items()
+            if (reads := self._tables.get(table_key)) is None or reads.entry is not entry or reads.unread
+        }
+        if new_reads:  # most reads see what the caller has already read
+            with self._lock:
+                self._tables |= new_reads
 
     def require_unchanged(
         self, table_keys: Iterable[TableKey] | Mapping[TableKey, RowFilter | None] = ()

@@ -83,6 +83,8 @@ class Effects:
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
         self.completed: list[DurableEffect] = []  # only the most recent ones, because a process may write for weeks
+        # The number of swaps so far. If it has grown during a failed call, the call may have published something.
+        self.publish_count = 0
         self._counts_by_kind: Counter[str] = Counter()
         self._counts_by_target: Counter[tuple[str, str]] = Counter()
         self._target_groups: set[str] = set()
@@ -112,6 +114,7 @@ class Effects:
             if len(self.completed) > 2 * _RECENT_LIMIT:
                 del self.completed[:_RECENT_LIMIT]
             self._counts_by_kind[effect.kind] += 1
+            self.publish_count = self._counts_by_kind["publish"]
             self._counts_by_target[effect.kind, self._assign_target_group(effect.target)] += 1
             for recorder in self._recorders:
                 recorder.append(effect)
@@ -123,14 +126,6 @@ class Effects:
             return OTHER_TARGETS
         self._target_groups.add(group)
         return group
-
-    @property
-    def publish_count(self) -> int:
-        """The number of swaps so far.
-
-        If this number has grown during a failed call, the call may have published something.
-        """
-        return self._counts_by_kind["publish"]
 
     def counts_by_kind(self) -> Counter[str]:
         """Return the number of effects of each kind."""

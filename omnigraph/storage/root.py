@@ -49,9 +49,12 @@ class GraphRoot:
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     # The value is the same for every spelling of a root. Symbolic links are resolved once, when the object is created.
     identity: str = field(init=False, repr=False, compare=False)
+    # The endpoint and the URI as the caller spelled them.
+    spelling: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "identity", self._compute_identity())
+        object.__setattr__(self, "spelling", f"{self.options.get('aws_endpoint', '')}|{self.uri}")
 
     @property
     def is_local(self) -> bool:

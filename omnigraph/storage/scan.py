@@ -123,7 +123,8 @@ def distinct_row_ids(row_ids: RowIdArray) -> RowIdArray:
 def _fetch_rows(table: Table, wanted_row_ids: RowIdArray, columns: Sequence[str]) -> pa.Table:
     """Return the rows in any order, with `_rowid`. More rows than requested may be returned if that is faster."""
     if len(wanted_row_ids) == 0:
-        empty_schema = pa.schema([table.schema.field(column_name) for column_name in columns])
+        table_schema = table.schema  # which Lance decodes on each access
+        empty_schema = pa.schema([table_schema.field(column_name) for column_name in columns])
         return empty_schema.append(pa.field(ROW_ID, pa.uint64())).empty_table()
     if len(wanted_row_ids) > _SMALL_COUNT and len(wanted_row_ids) * _DENSE_RATIO > count_rows(table):
         return scan(table, columns, row_ids=True)

@@ -14,6 +14,7 @@ from omnigraph.values.convert import (
     PARAMETER_RULES,
     PYTHON_RULES,
     ConversionMismatch,
+    Converter,
     InputRules,
     converter_for,
 )
@@ -42,9 +43,14 @@ def coerce_parameter(
     12
     """
     try:
-        return converter_for(property_type, _RULES_BY_MODE[mode])(value)
+        return parameter_converter(property_type, mode)(value)
     except ConversionMismatch as mismatch:
         raise ParameterError(parameter=parameter_name, expected=mismatch.expected, actual=mismatch.actual) from None
+
+
+def parameter_converter(property_type: PropertyType, mode: ParameterMode = "standard") -> Converter:
+    """Return the function that converts values of a query parameter, or raises `ConversionMismatch`."""
+    return converter_for(property_type, _RULES_BY_MODE[mode])
 
 
 def coerce_loaded(

@@ -20,7 +20,12 @@ from typing import Any
 from omnigraph.errors import InputError, LanguageError, TypeCheckError, UsageError
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.errors.from_diagnostics import language_error
-from omnigraph.lang.query.compile import CompiledQuery, compile_queries, diagnose_each_query
+from omnigraph.lang.query.compile import (
+    CompiledQuery,
+    compile_named_query,
+    compile_queries,
+    diagnose_each_query,
+)
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.records.frozen import record
@@ -139,7 +144,7 @@ class CompiledQueryCache:
 
     def __init__(self, max_entries: int = _CACHE_SIZE) -> None:
         self._max_entries = max_entries
-        self._entries: OrderedDict[tuple[str, str], tuple[CompiledQuery, ...]] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str, str | None], tuple[CompiledQuery, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get_or_compile(
@@ -147,26 +152,36 @@ class CompiledQueryCache:
     ) -> tuple[CompiledQuery, ...]:
         """Return all queries in the query text; compile them only if the text or the schema is new.
 
-        If one query is selected by name, errors in the other queries are ignored.
+        If one query is selected by name, only that query may be returned, and errors in the others are ignored.
         """
-        cache_key = (schema_hash, query_text.text)
+        cache_key = (schema_hash, query_text.text, query_name)
         with self._lock:
             cached_queries = self._entries.get(cache_key)
             if cached_queries is not None:
                 self._entries.move_to_end(cache_key)
                 return cached_queries
-        try:
-            with _map_errors_to_body(query_text):
-                compiled_queries = compile_queries(query_text.text, catalog(), query_text.source_name)
-        except LanguageError:
-            if query_name is None or query_text.prefix_length:  # a bare body is the only query
-                raise
-            return _compile_named_query(query_text, catalog(), query_name)
+        compiled_queries = self._compile(query_text, catalog, query_name)
         with self._lock:
             self._entries[cache_key] = compiled_queries
             while len(self._entries) > self._max_entries:
                 self._entries.popitem(last=False)
         return compiled_queries
+
+    @staticmethod
+    def _compile(
+        query_text: QueryText, catalog: Callable[[], Catalog], query_name: str | None
+    ) -> tuple[CompiledQuery, ...]:
+        if isinstance(query_name, str) and not query_text.prefix_length:
+            named_query = compile_named_query(query_text.text, catalog(), query_name, query_text.source_name)
+            if named_query is not None:
+                return (named_query,)
+        try:
+            with _map_errors_to_body(query_text):
+                return compile_queries(query_text.text, catalog(), query_text.source_name)
+        except LanguageError:
+            if query_name is None or query_text.prefix_length:  # a bare body is the only query
+                raise
+            return _compile_named_query(query_text, catalog(), query_name)
 
 
 def _compile_named_query(query_text: QueryText, catalog: Catalog, query_name: str) -> tuple[CompiledQuery, ...]:

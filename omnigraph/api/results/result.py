@@ -19,6 +19,7 @@ from omnigraph.api.results import formats
 from omnigraph.api.results.formats import PrintableResult, ResultFormat, TextStyle
 from omnigraph.api.results.json_encoding import iter_json_rows
 from omnigraph.api.results.row import Row
+from omnigraph.engine.result_rows import ProjectedRows
 from omnigraph.errors import InputError, UsageError
 from omnigraph.records.frozen import record
 
@@ -35,7 +36,7 @@ class Result:
     ('Ada', [36, None], 2)
     """
 
-    table: pa.Table = field(repr=False)
+    rows: pa.Table | ProjectedRows = field(repr=False)
     query_name: str = "query"
     params: Mapping[str, Any] = field(default_factory=dict)
     target: Mapping[str, Any] = field(default_factory=lambda: {"branch": "main", "snapshot": None})
@@ -47,19 +48,28 @@ class Result:
     # Content ------------------------------------------------------------------------------------
 
     @property
+    def table(self) -> pa.Table:
+        """The rows as an Arrow table, which is assembled on first use."""
+        rows = self.rows
+        if isinstance(rows, ProjectedRows):
+            rows = rows.to_table()
+            object.__setattr__(self, "rows", rows)
+        return rows
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, in query order."""
-        return tuple(self.table.column_names)
+        return tuple(self.schema.names)
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema."""
-        return self.table.schema
+        return self.rows.schema
 
     @property
     def num_rows(self) -> int:
         """The number of rows."""
-        return int(self.table.num_rows)
+        return int(self.rows.num_rows)
 
     def __len__(self) -> int:
         return self.num_rows
@@ -170,7 +180,10 @@ class Result:
 
     def to_records(self) -> list[tuple[Any, ...]]:
         """Return each row as a tuple of Python values."""
-        return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
+        rows = self.rows
+        if isinstance(rows, ProjectedRows):
+            return rows.to_records()
+        return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
     # Files and display --------------------------------------------------------------------------
 
@@ -229,7 +242,7 @@ class Result:
     def _replace_table(self, table: pa.Table) -> "Result":
         from dataclasses import replace
 
-        return replace(self, table=table)
+        return replace(self, rows=table)
 
     @staticmethod
     def _write_lines(path: FilePath, lines: Iterator[str]) -> None:

@@ -1,5 +1,6 @@
 """Neighbours along one edge type, in the direction of its edges, in the opposite direction, or in both."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -106,6 +107,17 @@ class DirectedAdjacency:
         candidates = np.flatnonzero(is_neighbour)
         is_neighbour[candidates] = search_pairs(self.lists, sources[candidates], targets[candidates])
         return is_neighbour
+
+
+def count_pairs(adjacencies: Sequence[Adjacency], sources: IntArray) -> int:
+    """Return the total number of distinct neighbours of the sources in each adjacency."""
+    pair_count = 0
+    for adjacency in adjacencies:
+        if isinstance(adjacency, DirectedAdjacency):
+            pair_count += adjacency.lists.count_pairs(sources)
+        else:
+            pair_count += int(adjacency.degrees(sources).sum())
+    return pair_count
 
 
 @dataclass(slots=True, eq=False)

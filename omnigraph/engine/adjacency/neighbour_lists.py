@@ -15,6 +15,7 @@ from omnigraph.records.frozen import record
 
 IndexArray = npt.NDArray[Any]
 _BLOCK_PAIRS = 1 << 17  # number of pairs built at a time
+_FEW_ROWS = 8  # up to this many lists, a loop is faster than vectorized operations
 SMALL_BATCH = 32  # maximum number of lists that are concatenated one by one
 _SKETCH_BITS = 8  # bits per pair; about one in eight absent pairs passes the sketch
 
@@ -60,12 +61,25 @@ class NeighbourLists:
         list_starts = self.starts[clipped_rows]
         return list_starts, np.where(in_range, self.starts[clipped_rows + 1] - list_starts, 0)
 
+    def count_pairs(self, owner_rows: IntArray) -> int:
+        """Return the total length of the rows' lists."""
+        if len(owner_rows) > _FEW_ROWS:
+            return int(self.bounds(owner_rows)[1].sum())
+        starts, list_count, pair_count = self.starts, len(self.starts) - 1, 0
+        for owner in owner_rows.tolist():
+            if 0 <= owner < list_count:
+                pair_count += int(starts[owner + 1]) - int(starts[owner])
+        return pair_count
+
     def expand(self, owner_rows: IntArray, accepted_rows: Mask | None = None) -> tuple[IntArray, IntArray]:
         """Return (positions in `owner_rows`, values) for the concatenated lists of the rows.
 
         `accepted_rows`, a mask indexed by value, restricts the values; its last entry also applies to all higher
         values.
         """
+        if len(owner_rows) == 1 and accepted_rows is None:
+            neighbours = as_int64(self.union(owner_rows))
+            return np.zeros(len(neighbours), np.int64), neighbours
         list_starts, list_lengths = self.bounds(owner_rows)
         cumulative_lengths = np.cumsum(list_lengths, dtype=np.int64)
         total_pairs = int(cumulative_lengths[-1]) if len(cumulative_lengths) else 0
@@ -119,13 +133,9 @@ class NeighbourLists:
         if len(owner_rows) > SMALL_BATCH:
             list_starts, list_lengths = self.bounds(owner_rows)
             return self.values[expand_ranges(list_starts, list_lengths)]
-        list_count = len(self.starts) - 1
-        list_bounds = [
-            (self.starts[owner], self.starts[owner + 1]) for owner in owner_rows.tolist() if 0 <= owner < list_count
-        ]
-        return np.concatenate(
-            [self.values[:0], *(self.values[list_start:list_stop] for list_start, list_stop in list_bounds)]
-        )
+        starts, values, list_count = self.starts, self.values, len(self.starts) - 1
+        lists = [values[starts[owner] : starts[owner + 1]] for owner in owner_rows.tolist() if 0 <= owner < list_count]
+        return np.concatenate(lists) if lists else values[:0].copy()
 
     @property
     def nbytes(self) -> int:
@@ -150,6 +160,8 @@ def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArr
 
 def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
     """Return, for each pair, whether the target is in the source's list, using one vectorized bisection."""
+    if len(sources) <= _FEW_ROWS:
+        return _search_few_pairs(neighbour_lists, sources, targets)
     low, list_lengths = neighbour_lists.bounds(sources)
     low = low.astype(np.int64)
     high = low + list_lengths
@@ -169,6 +181,17 @@ def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: In
             low = low[still_open]
             high = high[still_open]
             open_targets = open_targets[still_open]
+    return is_neighbour
+
+
+def _search_few_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
+    is_neighbour = np.zeros(len(sources), np.bool_)
+    starts, list_count = neighbour_lists.starts, len(neighbour_lists.starts) - 1
+    for position, owner in enumerate(sources.tolist()):
+        if 0 <= owner < list_count:
+            neighbours = neighbour_lists.values[starts[owner] : starts[owner + 1]]
+            found_at = neighbours.searchsorted(targets[position])
+            is_neighbour[position] = found_at < len(neighbours) and neighbours[found_at] == targets[position]
     return is_neighbour
 
 

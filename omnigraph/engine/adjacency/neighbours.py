@@ -7,6 +7,7 @@ keyed by the exact versions of the edge table and both endpoint tables.
 import os
 from collections.abc import Callable
 
+from omnigraph.engine.environment import Variables
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.query_caches import caches_of
 from omnigraph.errors import ConfigError, InternalError
@@ -18,6 +19,7 @@ from .edge_probe import BudgetedProbe, EdgeTableProbe
 from .topology import EdgeTables, Topology, build_topology
 from .topology_cache import MIN_CACHED_EDGES, TopologyKey, get_or_build, load_or_derive, save_topology
 
+_MODE_VARIABLE = Variables("OMNIGRAPH_TRAVERSAL_MODE")
 _DEFAULT_PROBE_KEYS = 1024  # total number of probed keys up to which probing costs less than building lists
 _MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
 
@@ -45,6 +47,10 @@ def _build_adjacency(
         return _list_adjacency(context, edge_type, direction, with_edges=with_edges)
 
     forced_mode = traversal_mode()
+    if forced_mode != "indexed":
+        cached_adjacency = _adjacency_in_memory(context, edge_type, direction, with_edges=with_edges)
+        if cached_adjacency is not None:
+            return cached_adjacency
     if forced_mode == "csr" or (forced_mode is None and _has_cheap_lists(context, edge_type, with_edges=with_edges)):
         return load_lists()
     probe_adjacency = _probe_adjacency(context, edge_type, direction)
@@ -87,7 +93,31 @@ def _list_adjacency(
     context: ExecutionContext, edge_type: str, direction: Direction, *, with_edges: bool
 ) -> DirectedAdjacency | UndirectedAdjacency:
     sets = load_topology(context, edge_type)
-    edge_bags = load_topology(context, edge_type, bags=True) if with_edges else None
+    return _make_adjacency(sets, load_topology(context, edge_type, bags=True) if with_edges else None, direction)
+
+
+def _adjacency_in_memory(
+    context: ExecutionContext, edge_type: str, direction: Direction, *, with_edges: bool
+) -> Adjacency | None:
+    """Return the neighbours from lists that are in memory, without opening a table, or None."""
+    edge = context.catalog.edge(edge_type)
+    if edge is None:
+        return None
+    table_keys = (TableKey.edge(edge_type), TableKey.node(edge.source), TableKey.node(edge.target))
+    (root, edge_location, edge_version), source, target = map(context.table_identity, table_keys)
+    versions = ((edge_location, edge_version), source[1:], target[1:])
+    kinds = ("sets", "bags") if with_edges else ("sets",)
+    topologies: list[Topology | None] = caches_of(context).memory.get_all(
+        [(kind, root, edge_location, versions) for kind in kinds]
+    )
+    if topologies[0] is None or topologies[-1] is None:
+        return None
+    return _make_adjacency(topologies[0], topologies[1] if with_edges else None, direction)
+
+
+def _make_adjacency(
+    sets: Topology, edge_bags: Topology | None, direction: Direction
+) -> DirectedAdjacency | UndirectedAdjacency:
     outgoing = DirectedAdjacency(sets.by_source, edge_bags.by_source if edge_bags else None)
     incoming = DirectedAdjacency(sets.by_target, edge_bags.by_target if edge_bags else None)
     if direction == "both":
@@ -148,6 +178,8 @@ def _remember_behind_gate(
 
 def traversal_mode() -> str | None:
     """Return the traversal mode: `indexed` disables lists, `csr` disables probes, and None allows both."""
+    if _MODE_VARIABLE.current() == (None,):
+        return None
     setting = os.environ.get("OMNIGRAPH_TRAVERSAL_MODE") or None
     if setting not in (None, "indexed", "csr"):
         raise ConfigError(f"OMNIGRAPH_TRAVERSAL_MODE must be indexed or csr, not '{setting}'")

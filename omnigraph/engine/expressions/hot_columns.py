@@ -4,7 +4,7 @@ This module decides which columns to load: a column is loaded once its cache mis
 would. Columns belong to one table version. The correctness of a result must never depend on these columns.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,9 +18,13 @@ from omnigraph.engine.operators.rows import NULL_ROW, IntArray
 from omnigraph.engine.query_caches import caches_of
 from omnigraph.records.frozen import record
 from omnigraph.storage.scan import row_id_array, scan
+from omnigraph.storage.table import Table
 from omnigraph.values.table_key import TableKey
 
-_CALL_COST = 20_000  # cost of a storage call, measured in rows loaded
+from .id_order import IdOrder, build_id_order
+
+_CALL_COST = 20_000  # cost of a storage call for each column that it reads, measured in rows loaded
+_COLUMNS_PER_CALL = 16  # a call that reads more columns costs no more than this many
 _ROW_COST = 40  # cost of each row of such a call, measured in rows loaded
 _SORT_COST = 2  # cost of sorting ids, as a multiple of loading them
 _MAX_COLUMN_BYTES = 256 << 20  # maximum size of a column in bytes
@@ -30,6 +34,7 @@ _WIDTH_SAMPLE_ROWS = 256  # rows sampled to estimate the width of a column
 _REPETITION_SAMPLE_ROWS = 8192  # minimum number of rows sampled to detect repetition
 _MAX_SAMPLE_STEP = 200  # samples include at least one in this many rows, so that values with eight rows each collide
 _NEVER_COST = 1 << 60  # ensures that a column that proved unsuitable is never tried again
+_TAKE_FUNCTION = pc.get_function("array_take")
 
 
 @record(eq=False)
@@ -45,18 +50,10 @@ class HotColumn:
 
     def take(self, row_ids: IntArray) -> pa.Array:
         """Return the values of the given rows; a null row id yields null."""
-        if len(row_ids) == 1:
-            return self._take_single(int(row_ids[0]))
-        if self.codes is not None:
-            return self.values.take(pa.array(self.value_positions(row_ids)))
-        if _covers_all_rows(row_ids, len(self.values)):
-            return self.values
-        is_null = row_ids < 0
-        if is_null.any():
-            return self.values.take(pa.array(np.where(is_null, 0, row_ids), mask=is_null))
-        return self.values.take(pa.array(row_ids))
+        return take_columns([self], row_ids)[0]
 
-    def _take_single(self, row_id: int) -> pa.Array:
+    def take_single(self, row_id: int) -> pa.Array:
+        """Return the value of one row."""
         if row_id < 0 or row_id >= (len(self.values) if self.codes is None else len(self.codes)):
             return pa.nulls(1, self.values.type)
         return self.values.slice(row_id if self.codes is None else int(self.codes[row_id]), 1)
@@ -69,7 +66,8 @@ class HotColumn:
         if _covers_all_rows(row_ids, len(codes)):
             return codes.astype(np.int64)
         positions = codes[row_ids].astype(np.int64)
-        positions[row_ids < 0] = len(self.values) - 1
+        if int(row_ids.min(initial=0)) < 0:
+            positions[row_ids < 0] = len(self.values) - 1
         return positions
 
     @property
@@ -78,29 +76,33 @@ class HotColumn:
         return int(self.values.nbytes) + (self.codes.nbytes if self.codes is not None else 0)
 
 
-@record(eq=False)
-class IdOrder:
-    """A table version's ids in sorted order, the row of each id, and the rank of each row."""
+def take_columns(columns: Sequence[HotColumn], row_ids: IntArray) -> list[pa.Array]:
+    """Return the values of the given rows in each column; a null row id yields null."""
+    if len(row_ids) == 1:
+        row_id = int(row_ids[0])
+        return [column.take_single(row_id) for column in columns]
+    indices: pa.Array | None = None  # the same for all columns without codes
+    taken_columns = []
+    for column in columns:
+        if column.codes is not None:
+            taken_columns.append(_take_values(column.values, pa.array(column.value_positions(row_ids))))
+        elif _covers_all_rows(row_ids, len(column.values)):
+            taken_columns.append(column.values)
+        else:
+            indices = _as_indices(row_ids) if indices is None else indices
+            taken_columns.append(_take_values(column.values, indices))
+    return taken_columns
 
-    ids: pa.Array
-    rows: IntArray
-    rank_by_row: IntArray
 
-    def find_row(self, entity_id: str) -> int | None:
-        """Return the row with the given id, or None."""
-        position = int(pc.search_sorted(self.ids, pa.scalar(entity_id, self.ids.type)).as_py())
-        if position < len(self.ids) and self.ids[position].as_py() == entity_id:
-            return int(self.rows[position])
-        return None
+def _as_indices(row_ids: IntArray) -> pa.Array:
+    if int(row_ids.min(initial=0)) >= 0:
+        return pa.array(row_ids)
+    is_null = row_ids < 0
+    return pa.array(np.where(is_null, 0, row_ids), mask=is_null)
 
-    def order_numbers(self, row_ids: IntArray) -> IntArray:
-        """Return numbers that sort like the rows' ids; null comes first."""
-        return np.where(row_ids < 0, 0, self.rank_by_row[row_ids] + 1)
 
-    @property
-    def nbytes(self) -> int:
-        """Total bytes of all arrays."""
-        return int(self.ids.nbytes) + self.rows.nbytes + self.rank_by_row.nbytes
+def _take_values(values: pa.Array, indices: pa.Array) -> pa.Array:
+    return _TAKE_FUNCTION.call([values, indices])  # without the overhead of `Array.take`
 
 
 def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
@@ -117,15 +119,20 @@ def hot_columns(
     context: ExecutionContext, table_key: TableKey, column_names: Sequence[str], needed_rows: int
 ) -> list[HotColumn] | None:
     """Return columns from memory, or None if loading them does not pay off for the given number of rows."""
-    loaded_columns: list[HotColumn] = []
-    for column_name in column_names:
-        load_column = partial(_load_column, context, table_key, column_name)
-        hot_column = _load_if_worthwhile(
-            context, table_key, ("column", column_name), _CALL_COST + _ROW_COST * needed_rows, load_column
-        )
-        if hot_column is not None:  # no early exit, since the other columns must accrue miss costs too
-            loaded_columns.append(hot_column)
-    return loaded_columns if len(loaded_columns) == len(column_names) else None
+    identity = context.table_identity(table_key)
+    cached_columns: list[Any] = caches_of(context).memory.get_all(
+        [(*identity, "column", name) for name in column_names]
+    )
+    if None not in cached_columns:
+        return cached_columns
+    missing_names = [name for name, column in zip(column_names, cached_columns, strict=True) if column is None]
+    loaded_columns = _load_worthwhile_columns(context, table_key, missing_names, len(column_names), needed_rows)
+    if len(loaded_columns) < len(missing_names):
+        return None
+    return [
+        cached_column if cached_column is not None else loaded_columns[name]
+        for name, cached_column in zip(column_names, cached_columns, strict=True)
+    ]
 
 
 def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
@@ -179,24 +186,80 @@ def _is_flat(data_type: pa.DataType) -> bool:
     return not (pa.types.is_nested(data_type) or pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type))
 
 
-def _load_column(context: ExecutionContext, table_key: TableKey, column_name: str) -> HotColumn | None:
-    """Load a column by row id, or return None if it is too wide or its row ids are too sparse."""
-    table, row_count = context.table(table_key), context.row_count(table_key)
-    if not _is_flat(table.schema.field(column_name).type):
+def _load_worthwhile_columns(
+    context: ExecutionContext, table_key: TableKey, column_names: Sequence[str], call_columns: int, needed_rows: int
+) -> dict[str, HotColumn]:
+    """Return those missing columns whose cache misses have cost as much as loading them, loading them together.
+
+    A storage call that reads `call_columns` columns would provide the needed rows instead.
+    """
+    caches, row_count = caches_of(context), context.row_count(table_key)
+    cache_keys = {name: (*context.table_identity(table_key), "column", name) for name in column_names}
+    miss_cost = _CALL_COST * min(call_columns, _COLUMNS_PER_CALL) / call_columns + _ROW_COST * needed_rows
+    costs = {name: caches.add_miss_cost(cache_key, miss_cost) for name, cache_key in cache_keys.items()}
+    worthwhile_names = [name for name, cost in costs.items() if cost >= row_count]
+    if not worthwhile_names:
+        return {}
+    context.meter.enter_gate()  # must precede taking a lock that other queries may wait for
+    with caches.memory.building((*context.table_identity(table_key), "columns")):
+        columns = dict(zip(worthwhile_names, caches.memory.get_all(map(cache_keys.get, worthwhile_names)), strict=True))
+        missing_names = [name for name, column in columns.items() if column is None]
+        for name, column in _load_columns(context, table_key, missing_names):
+            columns[name] = column
+            caches.memory.put(cache_keys[name], column, column.nbytes)
+    for name in worthwhile_names:
+        if columns[name] is None:
+            caches.add_miss_cost(cache_keys[name], -_NEVER_COST)
+    return {name: column for name, column in columns.items() if column is not None}
+
+
+def _load_columns(
+    context: ExecutionContext, table_key: TableKey, column_names: Sequence[str]
+) -> Iterator[tuple[str, HotColumn]]:
+    """Load columns by row id, without those that are too wide or whose row ids are too sparse."""
+    table = context.table(table_key)
+    schema = table.schema  # which Lance decodes on each access
+    flat_names = [name for name in column_names if _is_flat(schema.field(name).type)]
+    for scanned_names in _group_by_size(table, flat_names, context.row_count(table_key)):
+        scanned = scan(table, scanned_names, row_ids=True)
+        row_ids = row_id_array(scanned)
+        row_id_bound = int(row_ids.max()) + 1 if len(row_ids) else 0
+        if row_id_bound > _MAX_SPARSENESS * len(row_ids) + _WIDTH_SAMPLE_ROWS:
+            return
+        positions = _positions_by_row_id(row_ids, row_id_bound)
+        for name in scanned_names:
+            values = scanned[name].combine_chunks()
+            yield name, _encode_repeats(values if positions is None else values.take(positions))
+
+
+def _group_by_size(table: Table, column_names: Sequence[str], row_count: int) -> list[list[str]]:
+    """Return groups of columns that are small enough to be scanned together; columns that are too wide are omitted."""
+    if not column_names:
+        return []
+    if row_count <= _WIDTH_SAMPLE_ROWS:
+        return [list(column_names)]
+    sample = scan(table, column_names, limit=_WIDTH_SAMPLE_ROWS)
+    groups: list[list[str]] = [[]]
+    group_bytes = 0.0
+    for name, column in zip(column_names, sample.columns, strict=True):
+        column_bytes = column.nbytes / max(sample.num_rows, 1) * row_count
+        if column_bytes > _MAX_COLUMN_BYTES:
+            continue
+        if groups[-1] and group_bytes + column_bytes > _MAX_COLUMN_BYTES:
+            groups.append([])
+            group_bytes = 0.0
+        groups[-1].append(name)
+        group_bytes += column_bytes
+    return [group for group in groups if group]
+
+
+def _positions_by_row_id(row_ids: IntArray, row_id_bound: int) -> pa.Array | None:
+    """Return the scan position of each row id, or None if the rows are already in the order of their row ids."""
+    if row_id_bound == len(row_ids) and (row_ids == np.arange(row_id_bound)).all():
         return None
-    sample = scan(table, [column_name], limit=_WIDTH_SAMPLE_ROWS)
-    if sample.num_rows and sample.nbytes / sample.num_rows * row_count > _MAX_COLUMN_BYTES:
-        return None
-    scanned = scan(table, [column_name], row_ids=True)
-    row_ids, values = row_id_array(scanned), scanned[column_name].combine_chunks()
-    row_id_bound = int(row_ids.max()) + 1 if len(row_ids) else 0
-    if row_id_bound > _MAX_SPARSENESS * len(row_ids) + _WIDTH_SAMPLE_ROWS:
-        return None
-    if row_id_bound != len(row_ids) or not (row_ids == np.arange(row_id_bound)).all():
-        position_by_row = np.full(row_id_bound, NULL_ROW, np.int64)
-        position_by_row[row_ids] = np.arange(len(row_ids))
-        values = values.take(pa.array(position_by_row, mask=position_by_row < 0))
-    return _encode_repeats(values)
+    position_by_row = np.full(row_id_bound, NULL_ROW, np.int64)
+    position_by_row[row_ids] = np.arange(len(row_ids))
+    return pa.array(position_by_row, mask=position_by_row < 0)
 
 
 def _encode_repeats(values: pa.Array) -> HotColumn:
@@ -239,6 +302,4 @@ def _load_id_order(context: ExecutionContext, table_key: TableKey) -> IdOrder | 
         row_ids, entity_ids = row_ids[sorted_positions], entity_ids.take(pa.array(sorted_positions))
     if int(row_ids.max()) + 1 > _MAX_SPARSENESS * len(row_ids) + _WIDTH_SAMPLE_ROWS:
         return None
-    rank_by_row = np.full(int(row_ids.max()) + 1, NULL_ROW, np.int64)
-    rank_by_row[row_ids] = np.arange(len(row_ids))
-    return IdOrder(entity_ids, row_ids, rank_by_row)
+    return build_id_order(entity_ids, row_ids)

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from omnigraph.engine.adjacency.adjacency import Adjacency
-from omnigraph.engine.adjacency.neighbour_lists import IndexArray, distinct_pairs
+from omnigraph.engine.adjacency.adjacency import Adjacency, count_pairs
+from omnigraph.engine.adjacency.neighbour_lists import IndexArray, distinct_pairs, run_starts
 from omnigraph.engine.execution_context import ExecutionContext
 
 from .rows import IntArray, Mask
 
 # A mask over all row ids is faster than sorting if the id range is at most this many times the number of ids.
 DENSE_FACTOR = 16
+_MAX_SORTED_NODES = 4_096  # up to this many nodes, sorting is faster than hashing
 BYTES_PER_PAIR = 40  # peak bytes per pair during construction: positions, list positions, neighbours
 
 
@@ -24,7 +25,7 @@ def expand_step(
 ) -> tuple[IntArray, IntArray]:
     """Return the set of each source's neighbours over all adjacencies."""
     if pair_count is None:
-        pair_count = sum(int(adjacency.degrees(source_ids).sum()) for adjacency in adjacencies)
+        pair_count = count_pairs(adjacencies, source_ids)
     context.meter.charge_bytes(pair_count * BYTES_PER_PAIR)
     pair_blocks = [adjacency.expand(source_ids, accepted_rows) for adjacency in adjacencies]
     if len(pair_blocks) == 1:
@@ -77,6 +78,16 @@ def walk_each_start(
     return owners, np.concatenate([np.empty(0, np.int64), *nodes_by_start])
 
 
+def walk_single_start(
+    context: ExecutionContext, adjacencies: Sequence[Adjacency], start_id: int, min_hops: int, max_hops: int
+) -> tuple[IntArray, IntArray]:
+    """Traverse from one start node; return its position, once per node, and the nodes in ascending order."""
+    nodes = _walk_from(context, adjacencies, start_id, min_hops, max_hops)
+    context.meter.charge_bytes(len(nodes) * BYTES_PER_PAIR)
+    nodes.sort()
+    return np.zeros(len(nodes), np.int64), nodes
+
+
 def _walk_from(
     context: ExecutionContext, adjacencies: Sequence[Adjacency], start_id: int, min_hops: int, max_hops: int
 ) -> IntArray:
@@ -90,9 +101,10 @@ def _walk_from(
     for distance in range(1, max_hops + 1):
         if distance == min_hops:
             emitted.append(frontier[_self_loop_positions(adjacencies, frontier)])
-        pair_count = sum(int(adjacency.degrees(frontier).sum()) for adjacency in adjacencies)
+        pair_count = count_pairs(adjacencies, frontier)
         context.meter.charge_bytes(pair_count * 16)
-        neighbours = np.concatenate([adjacency.union(frontier) for adjacency in adjacencies])
+        neighbour_blocks = [adjacency.union(frontier) for adjacency in adjacencies]
+        neighbours = neighbour_blocks[0] if len(neighbour_blocks) == 1 else np.concatenate(neighbour_blocks)
         context.meter.release_bytes(pair_count * 16)
         frontier = _unseen_nodes(neighbours, is_seen)
         if len(frontier) == 0:
@@ -110,7 +122,11 @@ def _unseen_nodes(neighbours: IndexArray, is_seen: Mask) -> IntArray:
         is_unseen[neighbours] = True
         is_unseen &= ~is_seen
         return np.flatnonzero(is_unseen)
-    return np.unique(neighbours[~is_seen[neighbours]]).astype(np.int64, copy=False)
+    unseen_nodes = neighbours[~is_seen[neighbours]]
+    if len(unseen_nodes) > _MAX_SORTED_NODES:
+        return np.unique(unseen_nodes).astype(np.int64, copy=False)
+    unseen_nodes.sort()  # indexing has made a copy
+    return unseen_nodes[run_starts(unseen_nodes)].astype(np.int64, copy=False)
 
 
 def row_id_bound(adjacencies: Sequence[Adjacency]) -> int:

@@ -7,15 +7,23 @@ the `adjacency` package.
 
 import numpy as np
 
-from omnigraph.engine.adjacency.adjacency import Adjacency, DirectedAdjacency
+from omnigraph.engine.adjacency.adjacency import Adjacency, DirectedAdjacency, count_pairs
 from omnigraph.engine.adjacency.neighbours import choose_adjacency
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.lang.query import plan
 from omnigraph.values.table_key import TableKey
 
-from .breadth_first import BYTES_PER_PAIR, DENSE_FACTOR, expand_step, row_id_bound, walk_breadth_first, walk_each_start
+from .breadth_first import (
+    BYTES_PER_PAIR,
+    DENSE_FACTOR,
+    expand_step,
+    row_id_bound,
+    walk_breadth_first,
+    walk_each_start,
+    walk_single_start,
+)
 from .edge_tests import choose_adjacencies
-from .filter import filter_rows
+from .filter import MIN_ENTITY_ROWS, filter_rows
 from .rows import NULL_ROW, IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
 
@@ -63,7 +71,7 @@ def reachable_pairs(
     if is_single_step(context, expansion):
         if expansion.min_hops > 1:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        pair_count = sum(int(step_adjacency.degrees(start_ids).sum()) for step_adjacency in adjacencies)
+        pair_count = count_pairs(adjacencies, start_ids)
         accepted_rows = None
         if filter_later and pair_count > context.row_count(TableKey.node(expansion.target_type)) // _FILTER_ALL_DIVISOR:
             filter_later, accepted_rows = False, _accepted_targets(context, expansion)
@@ -79,8 +87,10 @@ def reachable_pairs(
                 else None
             )
             adjacencies = restricted
-            pair_count = sum(int(step_adjacency.degrees(start_ids).sum()) for step_adjacency in adjacencies)
+            pair_count = count_pairs(adjacencies, start_ids)
         pairs = expand_step(context, adjacencies, start_ids, pair_count, accepted_rows)
+    elif len(start_ids) == 1 and row_id_bound(adjacencies):
+        pairs = walk_single_start(context, adjacencies, int(start_ids[0]), expansion.min_hops, expansion.max_hops)
     else:
         distinct_starts, start_positions = np.unique(start_ids, return_inverse=True)
         walk_function = (
@@ -182,6 +192,10 @@ def _filter_targets(
     """Return the pairs whose target passes the filters, testing each node once."""
     if len(targets) == 0:
         return positions, targets
+    if len(targets) <= MIN_ENTITY_ROWS:  # finding distinct nodes would cost more than it saves
+        pairs = {str(expansion.target): target_binding(expansion, targets), "": VariableBinding((), positions)}
+        accepted = filter_rows(context, Rows(len(targets), pairs), expansion.target_filters)
+        return accepted[""].row_ids, accepted[str(expansion.target)].row_ids
     row_bound = int(targets.max()) + 1
     if row_bound > DENSE_FACTOR * len(targets):
         distinct_targets = np.unique(targets)

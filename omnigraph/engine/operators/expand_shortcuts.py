@@ -7,6 +7,7 @@ multiplied.
 
 import numpy as np
 
+from omnigraph.engine.adjacency.adjacency import count_pairs
 from omnigraph.engine.adjacency.neighbour_lists import IndexArray
 from omnigraph.engine.adjacency.neighbours import choose_adjacency
 from omnigraph.engine.execution_context import ExecutionContext
@@ -72,7 +73,7 @@ def _concat_neighbours(context: ExecutionContext, start_ids: IntArray, expansion
     neighbour_blocks = []
     for step in expansion.steps:
         step_adjacency = choose_adjacency(context, step.edge_type, step.direction, len(start_ids))
-        context.meter.charge_bytes(int(step_adjacency.degrees(start_ids).sum()) * _BYTES_PER_NODE)
+        context.meter.charge_bytes(count_pairs([step_adjacency], start_ids) * _BYTES_PER_NODE)
         neighbour_blocks.append(step_adjacency.union(start_ids))
     return neighbour_blocks[0] if len(neighbour_blocks) == 1 else np.concatenate(neighbour_blocks)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.engine.execution_context import ExecutionContext
-from omnigraph.engine.expressions.hot_columns import hot_columns
+from omnigraph.engine.expressions.hot_columns import hot_columns, take_columns
 from omnigraph.errors import InternalError
 from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_variables import operands_of
@@ -67,7 +67,7 @@ class RowSource:
 
     context: ExecutionContext
     rows: Rows
-    _fetched: dict[VariableColumn, pa.Array] = field(default_factory=dict)
+    fetched: dict[VariableColumn, pa.Array] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -78,19 +78,25 @@ class RowSource:
         """Read the given columns with one request per variable."""
         missing_columns: dict[str, list[str]] = {}
         for variable, column_name in sorted(columns):
-            if (variable, column_name) not in self._fetched:
+            if (variable, column_name) not in self.fetched:
                 missing_columns.setdefault(variable, []).append(column_name)
         for variable, column_names in missing_columns.items():
-            fetched_columns = fetch_columns(self.context, self.rows[variable], column_names)
-            for column_name, column in zip(column_names, fetched_columns, strict=True):
-                self._fetched[variable, column_name] = column
+            self.fetch(variable, column_names)
         return self
+
+    def fetch(self, variable: str, column_names: Sequence[str]) -> None:
+        """Read columns of a variable that have not been read before, with one request."""
+        fetched_columns = fetch_columns(self.context, self.rows.bindings[variable], column_names)
+        for column_name, column in zip(column_names, fetched_columns, strict=True):
+            self.fetched[variable, column_name] = column
 
     def column(self, variable: str, column_name: str) -> pa.Array:
         """Return one column of a variable, aligned with the rows."""
-        if (variable, column_name) not in self._fetched:
-            self.prefetch([(variable, column_name)])
-        return self._fetched[variable, column_name]
+        column = self.fetched.get((variable, column_name))
+        if column is None:
+            self.fetch(variable, [column_name])
+            column = self.fetched[variable, column_name]
+        return column
 
     def of_type(self, variable: str, type_name: str) -> pa.Array:
         """Return a boolean column that is true where the node has the given type."""
@@ -129,7 +135,7 @@ def _fetch_from_table(
         return [stored_rows.column(column_name).combine_chunks() for column_name in column_names]
     cached_columns = hot_columns(context, table_key, column_names, len(row_ids))
     if cached_columns is not None:
-        return [cached_column.take(row_ids) for cached_column in cached_columns]
+        return take_columns(cached_columns, row_ids)
     stored_rows = take_rows(context.table(table_key), row_ids, column_names)
     return [stored_rows.column(column_name).combine_chunks() for column_name in column_names]
 

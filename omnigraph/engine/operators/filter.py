@@ -9,6 +9,7 @@ import numpy as np
 
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.evaluate import true_mask
+from omnigraph.engine.identity_cache import IdentityCache
 from omnigraph.lang.query import plan
 from omnigraph.lang.query.plan_variables import variables_of
 from omnigraph.storage.scan import distinct_row_ids
@@ -16,8 +17,9 @@ from omnigraph.storage.scan import distinct_row_ids
 from .fetch import RowSource, columns_read
 from .rows import NULL_ROW, Mask, Rows, VariableBinding
 
-_MIN_ENTITY_ROWS = 1_000
+MIN_ENTITY_ROWS = 1_000  # a predicate on a single variable is evaluated once per entity if there are more rows
 _CHUNK_ROWS = 1 << 20  # maximum number of rows whose columns are in memory at the same time
+_columns_of_predicate = IdentityCache(columns_read)
 
 
 def filter_rows(context: ExecutionContext, rows: Rows, predicates: Iterable[plan.Predicate]) -> Rows:
@@ -30,21 +32,23 @@ def filter_rows(context: ExecutionContext, rows: Rows, predicates: Iterable[plan
 
 def matching_mask(context: ExecutionContext, rows: Rows, predicate: plan.Predicate) -> Mask:
     """Return a mask of the rows for which a predicate is true."""
+    if rows.count <= MIN_ENTITY_ROWS:
+        return _evaluate_chunk(context, rows, predicate)
     variables = variables_of(predicate)
-    if len(variables) == 1 and rows.count > _MIN_ENTITY_ROWS:
+    if len(variables) == 1:
         return _mask_by_entity(context, rows[next(iter(variables))], predicate, next(iter(variables)))
     chunk_masks = [
         _evaluate_chunk(
             context, rows.select_variables(variables).slice(chunk_start, chunk_start + _CHUNK_ROWS), predicate
         )
-        for chunk_start in range(0, max(rows.count, 1), _CHUNK_ROWS)
+        for chunk_start in range(0, rows.count, _CHUNK_ROWS)
     ]
     return chunk_masks[0] if len(chunk_masks) == 1 else np.concatenate(chunk_masks)
 
 
 def _evaluate_chunk(context: ExecutionContext, chunk_rows: Rows, predicate: plan.Predicate) -> Mask:
     context.meter.check_timeout()
-    source = RowSource(context, chunk_rows).prefetch(columns_read(predicate))
+    source = RowSource(context, chunk_rows).prefetch(_columns_of_predicate(predicate))
     return true_mask(source, predicate)
 
 

@@ -23,6 +23,8 @@ from omnigraph.engine.expressions.value_codes import (
     pair_codes,
     value_codes,
 )
+from omnigraph.engine.identity_cache import IdentityCache
+from omnigraph.engine.result_rows import ProjectedRows
 from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.query.plan_values import result_values
 from omnigraph.lang.query.plan_variables import contains_aggregate, contains_collect
@@ -33,31 +35,41 @@ from .fetch import RowSource
 from .having import having_mask
 from .order import SortKeyFunction, default_sort_keys, id_order, sorted_positions
 from .path_values import path_column
-from .project import cast_to, entity_column, result_schema
-from .rows import IntArray, Rows
+from .project import cast_to, entity_column, entity_struct_type, projection_shape
+from .rows import NULL_ROW, IntArray, Rows
 
 
-def group_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None) -> pa.Table:
+def group_rows(
+    context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, row_limit: int | None
+) -> pa.Table | ProjectedRows:
     """Return the groups as result columns, in order; `row_limit` limits the number of groups."""
-    key_columns = [grouped_rows for grouped_rows in read_plan.columns if not contains_aggregate(grouped_rows.value)]
     if _has_collect(read_plan):
         rows = rows.take(sorted_positions(context, rows.count, default_sort_keys(context, rows, read_plan.variables)))
-    codes, first_rows = group_codes(context, rows, [grouped_rows.value for grouped_rows in key_columns])
-    groups = RowGroups(codes, len(first_rows) if key_columns else 1)
+    key_values = _key_values(read_plan.columns)
+    codes, first_rows = group_codes(context, rows, key_values)
+    groups = RowGroups(codes, len(first_rows) if key_values else 1)
     grouped_rows = _GroupedRows(context, rows, groups, first_rows, {})
     sort_limit = row_limit if read_plan.having is None else None
-    group_order = grouped_rows.ordered_groups(read_plan, [key_column.value for key_column in key_columns], sort_limit)
+    group_order = grouped_rows.ordered_groups(read_plan, key_values, sort_limit)
     if read_plan.having is not None:
         passing_groups = having_mask(grouped_rows.as_source(), read_plan.having)
         group_order = group_order[passing_groups[group_order]][:row_limit]
-    schema = result_schema(context.catalog, read_plan.columns)
+    shape = projection_shape(context.catalog, read_plan.columns)
     arrays = [
-        cast_to(grouped_rows.result_column(column), field.type)
-        for column, field in zip(read_plan.columns, schema, strict=True)
+        cast_to(grouped_rows.result_column(column), result_type)
+        for column, result_type in zip(read_plan.columns, shape.types, strict=True)
     ]
-    unordered = pa.table(arrays, schema=schema)
     # A single group, which is what most counting queries produce, needs no ordering.
-    return unordered if groups.group_count == len(group_order) == 1 else unordered.take(pa.array(group_order))
+    if groups.group_count == len(group_order) == 1:
+        return ProjectedRows(shape.schema, arrays, 1)
+    return pa.table(arrays, schema=shape.schema).take(pa.array(group_order))
+
+
+def _find_key_values(columns: Sequence[plan.PlanColumn]) -> list[plan.Value]:
+    return [column.value for column in columns if not contains_aggregate(column.value)]
+
+
+_key_values = IdentityCache(_find_key_values)
 
 
 def group_codes(context: ExecutionContext, rows: Rows, keys: Sequence[plan.Value]) -> tuple[Codes, IntArray]:
@@ -82,8 +94,11 @@ def _codes_for_key(context: ExecutionContext, rows: Rows, key_value: plan.Value)
     return evaluate_rows(context, rows, key_value).codes()
 
 
-def _has_collect(read_plan: plan.ReadPlan) -> bool:
+def _contains_collect(read_plan: plan.ReadPlan) -> bool:
     return any(map(contains_collect, result_values(read_plan)))
+
+
+_has_collect = IdentityCache(_contains_collect)
 
 
 @record(eq=False)
@@ -131,7 +146,8 @@ class _GroupedRows:
             return path_column(RowSource(self.context, self.rows.take(self.first_rows)), plan_column.value)
         if isinstance(plan_column.value, plan.Entity):
             first_rows = self.rows.take(self.first_rows)
-            return entity_column(RowSource(self.context, first_rows), plan_column.value)
+            struct_type = entity_struct_type(self.context.catalog, plan_column.value)
+            return entity_column(RowSource(self.context, first_rows), plan_column.value, struct_type)
         return self.group_values(plan_column.value)
 
     def group_values(self, value: plan.Value) -> pa.Array:
@@ -145,7 +161,10 @@ class _GroupedRows:
         if isinstance(value, plan.Aggregate):
             counted_variable = _counted_variable(value)
             if self.groups.group_count == 1 and counted_variable is not None:
-                return pa.array([count_distinct_entities(self.rows, counted_variable)], pa.int64())
+                if value.distinct:
+                    return pa.array([count_distinct_entities(self.rows, counted_variable)], pa.int64())
+                if self.rows.weights is None:
+                    return pa.array([np.count_nonzero(self.rows[counted_variable].row_ids != NULL_ROW)], pa.int64())
             argument = self._aggregate_argument(value)
             return aggregate(value, argument, self.groups, self.rows.weights)
         if contains_aggregate(value):
@@ -215,10 +234,9 @@ class _GroupedRows:
 
 
 def _counted_variable(aggregation: plan.Aggregate) -> str | None:
-    """Return the variable whose distinct entities an aggregate counts, or None if it does not count entities."""
+    """Return the variable whose entities an aggregate counts, or None if it does not count entities."""
     argument = aggregation.argument
-    is_distinct_count = aggregation.distinct and aggregation.function == "count"
-    if is_distinct_count and isinstance(argument, plan.Entity | plan_paths.PathEntity):
+    if aggregation.function == "count" and isinstance(argument, plan.Entity | plan_paths.PathEntity):
         return argument.variable
     return None
 

@@ -42,6 +42,8 @@ def _sort_positions(
         context.meter.check_timeout()
         if len(candidates) < 2:
             break
+        if len(sort_keys) == 1 and limit is None:  # no later key can break ties, so ranks are not needed
+            return np.argsort(sort_key(candidates, None), kind="stable")
         if rank_codes is None:
             candidates, rank_codes = _keep_first(candidates, sort_key(candidates, limit), limit)
             continue
@@ -113,7 +115,20 @@ def id_order(context: ExecutionContext, binding: VariableBinding, limit: int | N
 
 def default_sort_keys(context: ExecutionContext, rows: Rows, variables: Sequence[str]) -> list[SortKeyFunction]:
     """Return the keys of the default order: ids, in order of the variables' first appearance."""
-    return [sort_key for variable in variables for sort_key in sort_by_id(context, rows, variable)]
+    return [
+        sort_key
+        for variable in variables
+        if not _is_constant(rows[variable])
+        for sort_key in sort_by_id(context, rows, variable)
+    ]
+
+
+def _is_constant(binding: VariableBinding) -> bool:
+    """Return whether all rows have the same entity, so that sorting by it has no effect."""
+    row_ids = binding.row_ids
+    if len(row_ids) < 2 or binding.type_indexes is not None:
+        return False
+    return bool(row_ids[0] == row_ids[-1]) and bool((row_ids == row_ids[0]).all())
 
 
 def row_sort_keys(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan) -> list[SortKeyFunction]:

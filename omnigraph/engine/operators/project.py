@@ -5,13 +5,14 @@ and then the properties. Blobs are omitted, because queries never read them.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions import evaluate
+from omnigraph.engine.result_rows import ProjectedRows
 from omnigraph.lang.query import plan, plan_paths
 from omnigraph.lang.schema.catalog import Catalog, PropertyDefinition
 from omnigraph.storage.arrow import arrow_type
@@ -108,20 +109,47 @@ def projected_columns(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> s
     return read_columns
 
 
-# Entries are keyed by object identity, as plans are, since a prepared query always has the same columns object.
-_shape_cache: dict[tuple[int, int], tuple[Any, Any, pa.Schema, set[VariableColumn]]] = {}
+@dataclass(frozen=True, slots=True, eq=False)
+class ProjectionShape:
+    """The parts of a projection that do not depend on its rows.
+
+    `stored_columns` holds the variable and the column of each result column if all of them are stored columns, which
+    need no evaluation; otherwise it is None.
+    """
+
+    catalog: Catalog
+    columns: Sequence[plan.PlanColumn]
+    schema: pa.Schema
+    types: tuple[pa.DataType, ...]
+    names_by_variable: dict[str, list[str]]
+    stored_columns: tuple[VariableColumn, ...] | None
 
 
-def _projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> tuple[pa.Schema, set[VariableColumn]]:
-    """Return the schema of a projection and the columns it reads; both are computed only once."""
+# Entries are keyed by object identity, as plans are, since a prepared query always has the same columns object. Each
+# entry keeps its catalog and columns alive, so that their ids cannot be reused.
+_shape_cache: dict[tuple[int, int], ProjectionShape] = {}
+
+
+def projection_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> ProjectionShape:
+    """Return the shape of a projection, which is computed only once."""
     cache_key = (id(catalog), id(columns))
     cached_shape = _shape_cache.get(cache_key)
     if cached_shape is None:
         if len(_shape_cache) >= _MAX_CACHED_SHAPES:
             _shape_cache.clear()
-        read_columns = projected_columns(catalog, columns)
-        cached_shape = _shape_cache[cache_key] = (catalog, columns, result_schema(catalog, columns), read_columns)
-    return cached_shape[2], cached_shape[3]
+        cached_shape = _shape_cache[cache_key] = _build_shape(catalog, columns)
+    return cached_shape
+
+
+def _build_shape(catalog: Catalog, columns: Sequence[plan.PlanColumn]) -> ProjectionShape:
+    schema = result_schema(catalog, columns)
+    names_by_variable: dict[str, list[str]] = {}
+    for variable, column_name in sorted(projected_columns(catalog, columns)):
+        names_by_variable.setdefault(variable, []).append(column_name)
+    stored_columns = None
+    if columns and all(isinstance(column.value, plan.PropertyValue | plan.SystemValue) for column in columns):
+        stored_columns = tuple(next(iter(columns_read(column.value))) for column in columns)
+    return ProjectionShape(catalog, columns, schema, tuple(schema.types), names_by_variable, stored_columns)
 
 
 def project(
@@ -130,24 +158,44 @@ def project(
     columns: Sequence[plan.PlanColumn],
     scores: dict[plan.Ranking, pa.Array] | None = None,
 ) -> pa.Table:
+    """Return the result columns for rows as a table."""
+    return project_rows(context, rows, columns, scores).to_table()
+
+
+def project_rows(
+    context: ExecutionContext,
+    rows: Rows,
+    columns: Sequence[plan.PlanColumn],
+    scores: dict[plan.Ranking, pa.Array] | None = None,
+) -> ProjectedRows:
     """Return the result columns for rows, reading each property once."""
-    schema, read_columns = _projection_shape(context.catalog, columns)
-    source = RowSource(context, rows).prefetch(read_columns)
+    shape = projection_shape(context.catalog, columns)
+    source = RowSource(context, rows)
+    for variable, column_names in shape.names_by_variable.items():
+        source.fetch(variable, column_names)
+    if shape.stored_columns is not None:
+        arrays = [
+            array if (array := source.fetched[stored_column]).type == result_type else array.cast(result_type)
+            for stored_column, result_type in zip(shape.stored_columns, shape.types, strict=True)
+        ]
+        return ProjectedRows(shape.schema, arrays, rows.count)
+    return ProjectedRows(shape.schema, _evaluate_columns(source, shape, scores), rows.count)
+
+
+def _evaluate_columns(
+    source: RowSource, shape: ProjectionShape, scores: dict[plan.Ranking, pa.Array] | None
+) -> list[pa.Array]:
     arrays = []
-    for column, result_field in zip(columns, schema, strict=True):
+    for column, result_type in zip(shape.columns, shape.types, strict=True):
         if isinstance(column.value, plan.Score) and scores is not None:
             arrays.append(scores[column.value.ranking])
         elif isinstance(column.value, plan.Entity):
-            arrays.append(entity_column(source, column.value))
+            arrays.append(entity_column(source, column.value, result_type))
         elif isinstance(column.value, plan_paths.PathEntity):
             arrays.append(path_column(source, column.value))
         else:
-            arrays.append(cast_to(evaluate.evaluate_value(source, column.value), result_field.type))
-    return pa.table(arrays, schema=schema) if arrays else _columnless_table(rows.count)
-
-
-def _columnless_table(row_count: int) -> pa.Table:
-    return pa.table({"_": pa.nulls(row_count)}).select([])
+            arrays.append(cast_to(evaluate.evaluate_value(source, column.value), result_type))
+    return arrays
 
 
 def cast_to(array: pa.Array, target_type: pa.DataType) -> pa.Array:
@@ -155,10 +203,9 @@ def cast_to(array: pa.Array, target_type: pa.DataType) -> pa.Array:
     return array if array.type == target_type else array.cast(target_type)
 
 
-def entity_column(source: RowSource, entity: plan.Entity) -> pa.Array:
+def entity_column(source: RowSource, entity: plan.Entity, struct_type: pa.StructType) -> pa.Array:
     """Return entities as structs, or null where the variable is null."""
     binding = source.rows[entity.variable]
-    struct_type = entity_struct_type(source.context.catalog, entity)
     children = [source.column(entity.variable, "id"), _type_name_column(binding)]
     endpoint_columns = _endpoint_columns(entity)
     children += [

@@ -4,7 +4,6 @@ Rows never hold property values. These are fetched later, and only for the rows 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +76,7 @@ class Rows:
     @classmethod
     def single(cls) -> "Rows":
         """Return the input of the first operator: one row without variables."""
-        return cls(1, {})
+        return _SINGLE_ROW
 
     @classmethod
     def from_bindings(cls, bindings: Mapping[str, VariableBinding]) -> "Rows":
@@ -116,8 +115,9 @@ class Rows:
 
     def take_with(self, positions: IntArray, new_bindings: Mapping[str, VariableBinding]) -> "Rows":
         """Return the rows at the given positions, extended with new variables such as those that an expansion binds."""
-        taken_rows = self.take(positions)
-        return replace(taken_rows, bindings={**taken_rows.bindings, **new_bindings})
+        taken_bindings = {variable: binding.take(positions) for variable, binding in self.bindings.items()}
+        weights = self.weights[positions] if self.weights is not None else None
+        return Rows(len(positions), {**taken_bindings, **new_bindings}, weights)
 
     def select_variables(self, variables: Iterable[str]) -> "Rows":
         """Return the same rows with only the given variables."""
@@ -126,7 +126,7 @@ class Rows:
     def scale_weights(self, factors: IntArray) -> "Rows":
         """Return the same rows with their weights multiplied by the given factors."""
         weights = factors if self.weights is None else self.weights * factors
-        return replace(self, weights=weights)
+        return Rows(self.count, self.bindings, weights)
 
     def __getitem__(self, variable: str) -> VariableBinding:
         return self.bindings[variable]
@@ -134,9 +134,15 @@ class Rows:
     @property
     def bytes_per_row(self) -> int:
         """Approximate number of bytes per row."""
-        row_bytes = sum(8 if binding.type_indexes is None else 10 for binding in self.bindings.values())
-        path_bytes = sum(binding.paths.nbytes for binding in self.bindings.values() if binding.paths is not None)
-        return row_bytes + (-(-path_bytes // max(self.count, 1)))
+        row_bytes = path_bytes = 0
+        for binding in self.bindings.values():
+            row_bytes += 8 if binding.type_indexes is None else 10
+            if binding.paths is not None:
+                path_bytes += binding.paths.nbytes
+        return row_bytes + (-(-path_bytes // max(self.count, 1)) if path_bytes else 0)
+
+
+_SINGLE_ROW = Rows(1, {})
 
 
 def concat_bindings(bindings: Iterable[VariableBinding]) -> VariableBinding:

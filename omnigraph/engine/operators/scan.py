@@ -22,7 +22,7 @@ from omnigraph.errors import InputError
 from omnigraph.lang.query import plan
 from omnigraph.storage import scan as storage
 from omnigraph.storage.arrow import arrow_type
-from omnigraph.values import PropertyType, entity_id
+from omnigraph.values import PropertyType, ScalarType, entity_id
 from omnigraph.values.table_key import TableKey
 
 from .fetch import columns_read
@@ -124,11 +124,11 @@ def _scan_text_index(
 def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
     """Look up a node by the id derived from its complete key."""
     table_key = TableKey.node(scan.scan.type_name)
-    row_ids = np.empty(0, np.int64)
     entity = key_scan_id(context, scan)
     id_ranks = hot_id_order(context, table_key, 1) if entity is not None else None
     if id_ranks is not None and entity is not None:
         return _scan_cached_id(context, rows, scan, id_ranks.find_row(entity))
+    row_ids = np.empty(0, np.int64)
     if entity is not None:
         id_filter = pc.field("id") == entity
         found_rows = storage.scan(context.table(table_key), scan.prefetch_columns, id_filter, row_ids=True)
@@ -144,10 +144,10 @@ def key_scan(context: ExecutionContext, rows: Rows, scan: KeyScan) -> Rows:
 def _scan_cached_id(context: ExecutionContext, rows: Rows, scan: KeyScan, row_id: int | None) -> Rows:
     variable = scan.scan.variable
     row_ids = np.array([] if row_id is None else [row_id], np.int64)
-    node_rows = Rows.from_bindings({variable: VariableBinding((TableKey.node(scan.scan.type_name),), row_ids)})
-    if scan.remaining_filters and node_rows.count:
-        node_rows = filter_rows(context, node_rows, scan.remaining_filters)
-    return cross_join(context, rows, variable, node_rows[variable])
+    binding = VariableBinding((TableKey.node(scan.scan.type_name),), row_ids)
+    if scan.remaining_filters and row_id is not None:
+        binding = filter_rows(context, Rows(1, {variable: binding}), scan.remaining_filters)[variable]
+    return cross_join(context, rows, variable, binding)
 
 
 def _scan_cached_columns(
@@ -186,8 +186,13 @@ def _test_cached_columns(
 
 def key_scan_id(context: ExecutionContext, scan: KeyScan) -> str | None:
     """Return the id formed by the key members, or None if no node can have this key."""
+    if len(scan.key_members) == 1:
+        _, member_type, value = scan.key_members[0]
+        constant = context.constant(value)
+        if type(constant) is str and member_type.scalar is ScalarType.STRING and not member_type.is_list:
+            return constant or None  # the id of most nodes is their only key value
     key_values = [_as_key_value(member_type, context.constant(value)) for _, member_type, value in scan.key_members]
-    if any(value is None for value in key_values):
+    if None in key_values:
         return None
     try:
         return entity_id([member_type for _, member_type, _ in scan.key_members], key_values)

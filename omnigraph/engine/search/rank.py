@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.expressions.value_codes import Codes
+from omnigraph.engine.identity_cache import IdentityCache
 from omnigraph.engine.operators.order import SortKeyFunction
 from omnigraph.engine.operators.rows import IntArray, Rows
 from omnigraph.lang.query import plan
@@ -46,9 +47,12 @@ class ScoredRows:
         return {ranking: score_column(ranking_scores[positions]) for ranking, ranking_scores in self.scores.items()}
 
 
-def has_scores(read_plan: plan.ReadPlan) -> bool:
-    """Return whether a plan ranks its rows or returns a score."""
+def _has_scores(read_plan: plan.ReadPlan) -> bool:
     return read_plan.ranking is not None or any(isinstance(column.value, plan.Score) for column in read_plan.columns)
+
+
+has_scores = IdentityCache(_has_scores)
+"""Returns whether a plan ranks its rows or returns a score."""
 
 
 def score_rows(context: ExecutionContext, rows: Rows, read_plan: plan.ReadPlan, limit: int | None = None) -> ScoredRows:

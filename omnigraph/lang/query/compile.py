@@ -18,7 +18,7 @@ from .check import CheckedQuery, check_query
 from .check.parameters import CheckedParameter
 from .describe_query import Operation, describe_plan
 from .lower_bodies import lower_body
-from .parse import read_queries
+from .parse import read_named_query, read_queries
 from .query_warnings import collect_warnings
 
 QueryKind = OneOf["read", "mutation"]
@@ -78,6 +78,15 @@ def compile_query(
     if diagnosis.compiled is None:
         raise language_error(diagnosis.errors, query_source)
     return diagnosis.compiled
+
+
+def compile_named_query(
+    query_text: str, catalog: Catalog, query_name: str, source_name: str = "<query>"
+) -> CompiledQuery | None:
+    """Compile the only query with this name and no other; return None if it is invalid or not found."""
+    source = SourceText(source_name, query_text)
+    query = read_named_query(source, query_name)
+    return diagnose_query(query, catalog, source).compiled if query is not None else None
 
 
 def compile_queries(query_text: str, catalog: Catalog, source_name: str = "<query>") -> tuple[CompiledQuery, ...]:

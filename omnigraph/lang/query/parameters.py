@@ -10,7 +10,8 @@ from typing import Any
 from omnigraph.errors import ParameterError
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.values import PropertyType, ScalarType, coerce_parameter
-from omnigraph.values.coerce import ParameterMode
+from omnigraph.values.coerce import ParameterMode, parameter_converter
+from omnigraph.values.convert import ConversionMismatch
 
 from .check.parameters import CheckedParameter
 from .plan import NOW_PARAMETER
@@ -55,6 +56,29 @@ def bind_parameters(
             else coerce_parameter(_REQUEST_TIME_TYPE, request_time, parameter_name=NOW_PARAMETER)
         )
     return bound_values
+
+
+class ParameterBinder:
+    """Binds the parameters of one query, which is called many times; the result is that of `bind_parameters`."""
+
+    __slots__ = ("_coercion_mode", "_converters", "_parameters")
+
+    def __init__(self, parameters: tuple[CheckedParameter, ...], coercion_mode: ParameterMode) -> None:
+        self._parameters = parameters
+        self._coercion_mode = coercion_mode
+        self._converters = {declared.name: parameter_converter(declared.type, coercion_mode) for declared in parameters}
+
+    def bind(self, arguments: Mapping[str, Any], request_time: int) -> dict[str, Any]:
+        """Return each parameter's value in stored form, and the request time in milliseconds."""
+        converters = self._converters
+        if arguments.keys() == converters.keys():
+            try:
+                bound_values = {name: converters[name](argument) for name, argument in arguments.items()}
+            except ConversionMismatch:  # reported below, together with all other problems
+                return bind_parameters(self._parameters, arguments, self._coercion_mode, request_time)
+            bound_values[NOW_PARAMETER] = request_time
+            return bound_values
+        return bind_parameters(self._parameters, arguments, self._coercion_mode, request_time)
 
 
 def _parameter_value(parameter: CheckedParameter, arguments: Mapping[str, Any], coercion_mode: ParameterMode) -> Any:

@@ -7,11 +7,11 @@ files that must be valid, and `read_queries` for files that may contain errors.
 from omnigraph.errors import ParseError
 from omnigraph.errors.diagnostics import Diagnostic, SourceText
 from omnigraph.lang import coarse_scan
-from omnigraph.lang.parsing import Language, parse_declarations
+from omnigraph.lang.parsing import Language, parse_declarations, parse_declarations_with
 
 from . import hints
 from .build import Builder
-from .model import QueryFile
+from .model import Query, QueryFile
 
 _QUERY_OPENING = coarse_scan.DeclarationOpening(frozenset({"query"}), ("word", "open"))
 
@@ -43,6 +43,17 @@ def read_queries(source: SourceText) -> tuple[QueryFile, tuple[Diagnostic, ...]]
         [*parsed.diagnostics, *builder.problems], key=lambda diagnostic: (diagnostic.start, diagnostic.end)
     )
     return QueryFile(parsed.declarations), tuple(diagnostics)
+
+
+def read_named_query(source: SourceText, query_name: str) -> Query | None:
+    """Return the only query with this name, without parsing queries that do not contain the name.
+
+    Returns None if the query cannot be found in this way, for example because it is invalid or defined twice.
+    """
+    builder = Builder(source)
+    queries = parse_declarations_with(_query_language(builder), source, query_name)
+    named_queries = [query for query in queries or () if query.name.text == query_name]
+    return named_queries[0] if len(named_queries) == 1 and not builder.problems else None
 
 
 def _query_language(builder: Builder) -> Language:

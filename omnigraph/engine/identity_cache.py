@@ -1,0 +1,35 @@
+"""A cache of values that are derived from parts of a plan, keyed by object identity.
+
+Hashing a predicate or a list of columns costs more than running it on a few rows, and a prepared query always has the
+same objects. Each entry keeps its object alive, so that the object's id cannot be reused.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+_MAX_ENTRIES = 4096
+
+
+class IdentityCache(Generic[T]):
+    """The values that `derive` returns for immutable objects; the cache is emptied when it is full.
+
+    >>> lengths = IdentityCache(len)
+    >>> lengths("abc"), lengths("abc")
+    (3, 3)
+    """
+
+    __slots__ = ("_derive", "_entries")
+
+    def __init__(self, derive: Callable[[Any], T]) -> None:
+        self._derive = derive
+        self._entries: dict[int, tuple[object, T]] = {}
+
+    def __call__(self, plan_part: object) -> T:
+        """Return the value for an object."""
+        entry = self._entries.get(id(plan_part))
+        if entry is None:
+            if len(self._entries) >= _MAX_ENTRIES:
+                self._entries.clear()
+            entry = self._entries[id(plan_part)] = (plan_part, self._derive(plan_part))
+        return entry[1]
