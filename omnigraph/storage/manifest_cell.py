@@ -21,6 +21,7 @@ from lance.fragment import write_fragments
 from omnigraph.errors import InternalError, StorageError
 from omnigraph.values import clock_and_ids
 
+from .dataset_cache import move_to_session
 from .failures import AbsentError, DamagedError, to_storage_error
 from .layout import STAMP, STAMP_KEY
 from .object_backend import ListedObject
@@ -92,6 +93,8 @@ def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
     """
     stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
     dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
+    # Lance gave the dataset a session of its own, with caches of up to seven gigabytes.
+    dataset = move_to_session(dataset, store.new_manifest_session(), store.options)
     cell = ManifestCell(store, location, dataset)
     sync_version(cell)
     return cell
