@@ -7,9 +7,10 @@ more than the ancestors of its head, so only reachability determines what belong
 import io
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ MAX_TAIL_BYTES = 64 * 1024  # maximum size of inline commit rows; commits that t
 MERGE_FAN_IN = 8  # number of chunks of one level that are merged into one chunk of the next
 MAX_CHUNK_COMMITS = 4096
 _TABLES_PER_WEIGHT = 4  # this many table entries weigh as much in the cache as one commit
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,10 @@ class HistoryLog:
 
     def first_commit(self) -> Commit:
         """Return the first commit of the graph, which is in the oldest part of every log."""
-        oldest_commits = (
-            self._load_chunk(self._oldest_chunk) if self._oldest_chunk else list(self._commits_by_id.values())
-        )
-        first_commit = next((commit for commit in oldest_commits if not commit.parents), None)
+        if self._oldest_chunk is not None:
+            first_commit = read_first_commit(self._store, self._oldest_chunk)
+        else:
+            first_commit = _find_first_commit(self._tail)
         if first_commit is None:
             raise HistoryReclaimed("the graph's first commit is missing")
         return first_commit
@@ -267,19 +269,33 @@ def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndSta
 
 
 def read_end_state(store: Store, chunk: LogChunk) -> ChunkEndState:
-    """Return the state at a chunk's end, and cache it without the chunk's commits.
+    """Return the state at a chunk's end, which a writer needs each time it seals a chunk."""
+    return _read_part(store, chunk, "end", lambda _, end_state: end_state)
 
-    A writer needs only the end of the newest chunk each time it seals one. The commits would fill the cache.
-    """
+
+def read_first_commit(store: Store, chunk: LogChunk) -> Commit | None:
+    """Return the first commit of the graph from the oldest chunk, which every change feed needs."""
+    return _read_part(store, chunk, "first", lambda commits, _: _find_first_commit(commits))
+
+
+def _find_first_commit(commits: Iterable[Commit]) -> Commit | None:
+    return next((commit for commit in commits if not commit.parents), None)
+
+
+def _read_part(
+    store: Store, chunk: LogChunk, part_name: str, select_part: Callable[[list[Commit], ChunkEndState], Part]
+) -> Part:
+    """Return a part of a chunk, and cache it without the other commits, which would fill the cache for nothing."""
     cached_chunk: tuple[list[Commit], ChunkEndState] | None = store.object_cache.get(chunk.name)
     if cached_chunk is not None:
-        return cached_chunk[1]
-    cache_key = f"end of {chunk.name}"
-    end_state: ChunkEndState | None = store.object_cache.get(cache_key)
-    if end_state is None:
-        end_state = _read_chunk_object(store, chunk)[1]
-        store.object_cache.put(cache_key, end_state, weight=1 + len(end_state.tables) // _TABLES_PER_WEIGHT)
-    return end_state
+        return select_part(*cached_chunk)
+    cache_key = f"{part_name} of {chunk.name}"
+    part: Part | None = store.object_cache.get(cache_key)
+    if part is None:
+        commits, end_state = _read_chunk_object(store, chunk)
+        part = select_part(commits, end_state)
+        store.object_cache.put(cache_key, part, weight=1 + len(end_state.tables) // _TABLES_PER_WEIGHT)
+    return part
 
 
 def _read_chunk_object(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:

@@ -161,7 +161,8 @@ def _load_if_worthwhile(
     load_entry: Callable[[], Any],
 ) -> Any:
     """Return a cached entry; load it once its cache misses have cost as much as loading it."""
-    cache_key = (*context.table_identity(table_key), *entry_name)
+    root, location, version = context.table_identity(table_key)
+    cache_key = (root, location, version, *entry_name)
     caches = caches_of(context)
     cached_entry = caches.memory.get(cache_key)
     if cached_entry is not None:
@@ -169,7 +170,8 @@ def _load_if_worthwhile(
     if caches.add_miss_cost(cache_key, miss_cost) < context.row_count(table_key):
         return None
     context.meter.enter_gate()  # must precede taking a lock that other queries may wait for
-    new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes))
+    family = (root, location, *entry_name)
+    new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes), family)
     if new_entry is None:
         caches.add_miss_cost(cache_key, -_NEVER_COST)
     return new_entry
