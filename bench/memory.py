@@ -38,11 +38,9 @@ MEGABYTE = 1e6
 class HeapFacts(ctypes.Structure):
     """The result of `mallinfo2` in the GNU C library."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in (
-            "arena ordblks smblks hblks mapped_bytes usmblks fsmblks allocated_bytes free_bytes keepcost"
-        ).split()
+    _fields_ = (
+        *((name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "mapped_bytes")),
+        *((name, ctypes.c_size_t) for name in ("usmblks", "fsmblks", "allocated_bytes", "free_bytes", "keepcost")),
     )
 
 
@@ -101,7 +99,7 @@ class Meter:
 
 def commit_once(graph: Graph, commit_number: int) -> None:
     """Insert a row, or update one of the first rows."""
-    new_age = {"age": commit_number % 100}
+    new_age = {"age": 1_000 + commit_number}
     if commit_number % 2:
         graph.insert("Person", {"name": f"n{commit_number}", **new_age})
     else:
@@ -120,9 +118,9 @@ def other_writer(root: str) -> Iterator[Callable[[], None]]:
     """Start a process that writes to the graph; the function that is returned makes it commit once."""
     arguments = [sys.executable, "-m", "bench.memory", "--role", "committer", "--root", root]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("the other process has no pipes")
         stdin, stdout = process.stdin, process.stdout
-        assert stdin is not None
-        assert stdout is not None
 
         def commit() -> None:
             stdin.write(b"\n")
@@ -173,7 +171,8 @@ def run_feed(root: str, commits: int) -> Meter:
     with other_writer(root) as commit:
         blocks = graph.changes.follow("now", wait=lambda _: commit())
         for number in range(1, commits + 1):
-            assert len(next(blocks).changes) == 1
+            if len(next(blocks).changes) != 1:
+                raise RuntimeError("the feed skipped a change")
             meter.observe(number)
     return meter
 
@@ -200,7 +199,9 @@ def main(arguments: Any) -> None:
     elif arguments.role:
         run_role(arguments.role, arguments.commits, trace=arguments.trace)
     else:
-        print(f"{'':<10}{'commits':>9}{'RSS, MB':>10}{'heap, MB':>10}{'blocks':>12}{'Arrow':>8}{'Lance':>8}", flush=True)
+        print(
+            f"{'':<10}{'commits':>9}{'RSS, MB':>10}{'heap, MB':>10}{'blocks':>12}{'Arrow':>8}{'Lance':>8}", flush=True
+        )
         options = ["--trace"] if arguments.trace else []
         for role in ROLES:
             command = [sys.executable, "-m", "bench.memory", str(arguments.commits), "--role", role, *options]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MAX_OPEN_DATASETS = 512
-_VERSIONS_PER_SESSION = 2048
+_VERSIONS_PER_SESSION = 1024
 _INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # bytes that Lance may cache
 
 
