@@ -26,7 +26,7 @@ def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
 
 
 def move_to_session(dataset: Any, session: Any, storage_options: dict[str, str] | None) -> Any:
-    """Return the same dataset version in a different session, without any request."""
+    """Return the same dataset version in a different session; on an object store, this takes one HEAD request."""
     from lance import LanceDataset
 
     return LanceDataset(

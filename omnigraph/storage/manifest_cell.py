@@ -8,6 +8,7 @@ deleted and recreated with the same numbers, and a cleanup frees the numbers of 
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -29,6 +30,7 @@ from .store import Store
 
 _LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 _MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this minus the version, so the newest sorts first
+_MAX_SESSION_BYTES = 1 << 20
 _LISTED_VERSIONS = 16  # versions listed per check, newest first
 
 
@@ -93,8 +95,6 @@ def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
     """
     stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
     dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
-    # Lance gave the dataset a session of its own, with caches of up to seven gigabytes.
-    dataset = move_to_session(dataset, store.new_manifest_session(), store.options)
     cell = ManifestCell(store, location, dataset)
     sync_version(cell)
     return cell
@@ -169,6 +169,7 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = N
     Raises `SwapConflict` if `cell` is not the newest version, `SwapOutcomeUnknown` if the store did
     not respond, and `UnsyncedError` if the swap was applied but the disk did not confirm durability.
     """
+    _limit_session(store, cell)
     # 1. Write and sync the data file. No version references the file yet, so a crash at this point changes nothing. If
     #    the version were created first, a power loss could leave a visible version without its data.
     rows = rows if stamp is None else rows.replace_schema_metadata({STAMP_KEY: str(stamp)})
@@ -202,6 +203,16 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = N
     # 5. Make the new version durable before any caller can acknowledge it.
     _sync_swapped_version(swapped_cell)
     return swapped_cell
+
+
+def _limit_session(store: Store, cell: ManifestCell) -> None:
+    """Move a cell to a small session once its own has grown, because Lance creates a cell in a session without a limit.
+
+    On an object store, this takes one request, once in hundreds of swaps. If the request fails, the session stays.
+    """
+    if cell.dataset.session().size_bytes() > _MAX_SESSION_BYTES:
+        with suppress(OSError, ValueError):
+            cell.dataset = move_to_session(cell.dataset, store.new_manifest_session(), store.options)
 
 
 def sync_version(cell: ManifestCell) -> None:

@@ -6,7 +6,7 @@ Small limits take the place of the default ones, so that every cache is full aft
 
 import gc
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ from bench.memory import heap_bytes
 from omnigraph.api.graph import Graph
 from omnigraph.engine import query_caches
 from omnigraph.history import commit_log, state
-from omnigraph.storage import effects
+from omnigraph.storage import effects, manifest_cell
 
 SCHEMA = "node Person { name: String @key  age: I64? }"
 ADULTS = "match { $p: Person  $p.age >= 18 } return { count($p) as adults }"
@@ -30,6 +30,8 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_log, "CHUNK_COMMITS", 4)
     monkeypatch.setattr(commit_log, "MAX_CHUNK_COMMITS", 4)
     monkeypatch.setattr(state, "_COMMIT_ROW_CACHE_SIZE", 8)
+    monkeypatch.setattr(state, "_commit_row_cache", OrderedDict())
+    monkeypatch.setattr(manifest_cell, "_MAX_SESSION_BYTES", 100_000)
     monkeypatch.setattr(query_caches, "VERSIONS_PER_FAMILY", 2)
     monkeypatch.setattr(effects, "_RECENT_LIMIT", 16)
 
