@@ -6,7 +6,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS  := 2
 
-.PHONY: help setup java demo test test-full check bench bench-peers bench-pipeline bench-scale bench-growth bench-mutate bench-merge docs dist tables clean
+.PHONY: help setup java demo test test-full check bench bench-peers bench-pipeline bench-scale bench-growth bench-memory bench-mutate bench-merge docs dist tables clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ COMMITS := 1000
 
 bench-growth: $(READY) ## What many small writes leave behind; COMMITS=10000 for the whole table
 	$(BIN)/python -m bench.growth $(COMMITS)
+
+bench-memory: $(READY) ## Memory of a writer, a reader and a feed that run for long; COMMITS=100000 for the long run
+	$(BIN)/python -m bench.memory $(COMMITS)
 
 bench-mutate: $(READY) ## Writes of one row beside the bare work of Lance
 	$(BIN)/python -m bench.mutate

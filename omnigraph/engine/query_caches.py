@@ -25,11 +25,17 @@ T = TypeVar("T")
 _CACHE_VARIABLES = Variables("OMNIGRAPH_CACHE_DIR", "OMNIGRAPH_CACHE_BYTES", "OMNIGRAPH_CACHE_MEMORY", "XDG_CACHE_HOME")
 _DEFAULT_MEMORY_BYTES = 1 << 30
 _DEFAULT_DISK_BYTES = 16 << 30
+_MAX_MISS_COSTS = 4_000  # keys, each of which contains a table version
+VERSIONS_PER_FAMILY = 8  # enough for a few branches and past commits that are read alternately
 
 
 @dataclass(slots=True, eq=False)
 class MemoryCache:
     """A least-recently-used cache with a budget in bytes.
+
+    Entries that differ only in the table version they belong to form a family, of which only the
+    `VERSIONS_PER_FAMILY` most recently used entries stay in memory. Without this limit, a process that follows a
+    graph would fill the whole budget with versions that it never reads again.
 
     >>> memory = MemoryCache(100)
     >>> memory.put("a", 1, 60), memory.put("b", 2, 60), memory.get("a"), memory.get("b")
@@ -38,6 +44,8 @@ class MemoryCache:
 
     budget: int
     _entries: OrderedDict[Hashable, tuple[Any, int]] = field(default_factory=OrderedDict)
+    _family_by_key: dict[Hashable, Hashable] = field(default_factory=dict)
+    _keys_by_family: dict[Hashable, set[Hashable]] = field(default_factory=dict)
     _used_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _build_locks: dict[Hashable, threading.Lock] = field(default_factory=dict)
@@ -65,18 +73,40 @@ class MemoryCache:
                 cached_values.append(entry[0])
         return cached_values
 
-    def put(self, cache_key: Hashable, value: Any, byte_count: int) -> None:
+    def put(self, cache_key: Hashable, value: Any, byte_count: int, family: Hashable = None) -> None:
         """Cache a value unless it is larger than the whole budget."""
         if byte_count > self.budget:
             return
         with self._lock:
-            self._used_bytes += byte_count - self._entries.pop(cache_key, (None, 0))[1]
+            self._remove(cache_key)
+            self._used_bytes += byte_count
             self._entries[cache_key] = (value, byte_count)
+            if family is not None:
+                self._add_to_family(cache_key, family)
             while self._used_bytes > self.budget:
-                self._used_bytes -= self._entries.popitem(last=False)[1][1]
+                self._remove(next(iter(self._entries)))
+
+    def _add_to_family(self, cache_key: Hashable, family: Hashable) -> None:
+        family_keys = self._keys_by_family.setdefault(family, set())
+        family_keys.add(cache_key)
+        self._family_by_key[cache_key] = family
+        if len(family_keys) > VERSIONS_PER_FAMILY:
+            self._remove(next(entry_key for entry_key in self._entries if entry_key in family_keys))
+
+    def _remove(self, cache_key: Hashable) -> None:
+        self._used_bytes -= self._entries.pop(cache_key, (None, 0))[1]
+        family = self._family_by_key.pop(cache_key, None)
+        if family is not None:
+            self._keys_by_family[family].discard(cache_key)
+            if not self._keys_by_family[family]:
+                del self._keys_by_family[family]
 
     def get_or_build(
-        self, cache_key: Hashable, build: Callable[[], T | None], measure_bytes: Callable[[T], int]
+        self,
+        cache_key: Hashable,
+        build: Callable[[], T | None],
+        measure_bytes: Callable[[T], int],
+        family: Hashable = None,
     ) -> T | None:
         """Return the cached value, building it if needed; concurrent callers share a single build.
 
@@ -90,7 +120,7 @@ class MemoryCache:
             if cached_value is None:
                 cached_value = build()
                 if cached_value is not None:
-                    self.put(cache_key, cached_value, measure_bytes(cached_value))
+                    self.put(cache_key, cached_value, measure_bytes(cached_value), family)
         return cached_value
 
     @contextmanager
@@ -113,7 +143,7 @@ class MemoryCache:
     def drop(self, cache_key: Hashable) -> None:
         """Remove the value for a key."""
         with self._lock:
-            self._used_bytes -= self._entries.pop(cache_key, (None, 0))[1]
+            self._remove(cache_key)
 
     @property
     def used_bytes(self) -> int:
@@ -124,6 +154,8 @@ class MemoryCache:
         """Remove all values."""
         with self._lock:
             self._entries.clear()
+            self._family_by_key.clear()
+            self._keys_by_family.clear()
             self._used_bytes = 0
 
 
@@ -136,7 +168,7 @@ class QueryCaches:
     )
     disk: ArrayFileCache | None = None
     # Accumulated cost of misses per key. Once this cost exceeds the cost of building the entry, the entry is built.
-    miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(10_000))
+    miss_costs: MemoryCache = field(default_factory=lambda: MemoryCache(_MAX_MISS_COSTS))
 
     def add_miss_cost(self, cache_key: Hashable, cost: float) -> float:
         """Add to a key's miss cost and return the new total."""

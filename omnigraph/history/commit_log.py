@@ -7,8 +7,9 @@ more than the ancestors of its head, so only reachability determines what belong
 import io
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from omnigraph.errors import CommitNotFound, HistoryReclaimed, StorageError
 from omnigraph.records.frozen import record
@@ -24,6 +25,8 @@ CHUNK_COMMITS = 64  # commits in a chunk of the first level
 MAX_TAIL_BYTES = 64 * 1024  # maximum size of inline commit rows; commits that touch many tables are sealed sooner
 MERGE_FAN_IN = 8  # number of chunks of one level that are merged into one chunk of the next
 MAX_CHUNK_COMMITS = 4096
+_TABLES_PER_WEIGHT = 4  # this many table entries weigh as much in the cache as one commit
+Part = TypeVar("Part")
 
 
 @record
@@ -64,10 +67,10 @@ class HistoryLog:
 
     def first_commit(self) -> Commit:
         """Return the first commit of the graph, which is in the oldest part of every log."""
-        oldest_commits = (
-            self._load_chunk(self._oldest_chunk) if self._oldest_chunk else list(self._commits_by_id.values())
-        )
-        first_commit = next((commit for commit in oldest_commits if not commit.parents), None)
+        if self._oldest_chunk is not None:
+            first_commit = read_first_commit(self._store, self._oldest_chunk)
+        else:
+            first_commit = _find_first_commit(self._tail)
         if first_commit is None:
             raise HistoryReclaimed("the graph's first commit is missing")
         return first_commit
@@ -115,14 +118,13 @@ class HistoryLog:
         """Return the tables and the schema at any commit, derived from the changes that commits record."""
         tables: dict[TableKey, TableEntry | None] = {}
         schema: SchemaRow | None = None
-        for commit in self.first_parents(commit_id):
-            end_state = self._end_states.get(commit.id)
-            changed_tables = end_state.tables if end_state is not None else commit.tables
-            for table_key, entry in changed_tables.items():
+        next_id: str | None = commit_id
+        while next_id is not None:
+            source = self._end_state_at(next_id) or self.get(next_id)
+            for table_key, entry in source.tables.items():
                 tables.setdefault(table_key, entry)
-            schema = schema or (end_state.schema if end_state is not None else commit.schema)
-            if end_state is not None:
-                break
+            schema = schema or source.schema
+            next_id = source.parent if isinstance(source, Commit) else None
         if schema is None:
             raise HistoryReclaimed(f"the history of commit {commit_id} has no schema")
         return {table_key: entry for table_key, entry in tables.items() if entry is not None}, schema
@@ -140,11 +142,14 @@ class HistoryLog:
                 break
         return stream_tokens
 
-    def chunk_end_state(self, chunk: LogChunk) -> ChunkEndState:
-        """Return all tables and the schema at the end of a chunk."""
-        if chunk.last_commit_id not in self._end_states:
-            self._load_chunk(chunk)
-        return self._end_states[chunk.last_commit_id]
+    def _end_state_at(self, commit_id: str) -> ChunkEndState | None:
+        """Return all tables and the schema at a commit if a chunk ends there, otherwise None."""
+        if commit_id not in self._end_states:
+            chunk = next((chunk for chunk in reversed(self._chunks) if chunk.last_commit_id == commit_id), None)
+            if chunk is None:
+                return None
+            self._end_states[commit_id] = read_end_state(self._store, chunk)
+        return self._end_states[commit_id]
 
     def chunk_commits(self, chunk: LogChunk) -> list[Commit]:
         """Return the commits of a chunk, in log order."""
@@ -212,9 +217,10 @@ def _merge_chunks(store: Store, state: GraphState) -> GraphState:
 
 
 def _merge_run(store: Store, state: GraphState, chunk_run: Sequence[LogChunk]) -> GraphState:
-    history_log = HistoryLog(store, state)
-    commits = [commit for chunk in chunk_run for commit in history_log.chunk_commits(chunk)]
-    merged_chunk = write_chunk(store, commits, history_log.chunk_end_state(chunk_run[-1]))
+    # The merged chunks are not cached, because the new state no longer refers to them.
+    contents = [store.object_cache.get(chunk.name) or _read_chunk_object(store, chunk) for chunk in chunk_run]
+    commits = [commit for chunk_commits, _ in contents for commit in chunk_commits]
+    merged_chunk = write_chunk(store, commits, contents[-1][1])
     replaced_names = {chunk.name for chunk in chunk_run}
     insert_index = state.chunks.index(chunk_run[0])
     remaining_chunks = [chunk for chunk in state.chunks if chunk.name not in replaced_names]
@@ -260,6 +266,36 @@ def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndSta
         cached_chunk = _read_chunk_object(store, chunk)
         store.object_cache.put(chunk.name, cached_chunk, weight=chunk.commit_count)
     return cached_chunk
+
+
+def read_end_state(store: Store, chunk: LogChunk) -> ChunkEndState:
+    """Return the state at a chunk's end, which a writer needs each time it seals a chunk."""
+    return _read_part(store, chunk, "end", lambda _, end_state: end_state)
+
+
+def read_first_commit(store: Store, chunk: LogChunk) -> Commit | None:
+    """Return the first commit of the graph from the oldest chunk, which every change feed needs."""
+    return _read_part(store, chunk, "first", lambda commits, _: _find_first_commit(commits))
+
+
+def _find_first_commit(commits: Iterable[Commit]) -> Commit | None:
+    return next((commit for commit in commits if not commit.parents), None)
+
+
+def _read_part(
+    store: Store, chunk: LogChunk, part_name: str, select_part: Callable[[list[Commit], ChunkEndState], Part]
+) -> Part:
+    """Return a part of a chunk, and cache it without the other commits, which would fill the cache for nothing."""
+    cached_chunk: tuple[list[Commit], ChunkEndState] | None = store.object_cache.get(chunk.name)
+    if cached_chunk is not None:
+        return select_part(*cached_chunk)
+    cache_key = f"{part_name} of {chunk.name}"
+    part: Part | None = store.object_cache.get(cache_key)
+    if part is None:
+        commits, end_state = _read_chunk_object(store, chunk)
+        part = select_part(commits, end_state)
+        store.object_cache.put(cache_key, part, weight=1 + len(end_state.tables) // _TABLES_PER_WEIGHT)
+    return part
 
 
 def _read_chunk_object(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:

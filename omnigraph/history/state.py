@@ -185,7 +185,7 @@ def _checksum_rows(encoded_rows: Iterable[str], manifest_version: int) -> str:
 
 # Every publish rewrites up to about a hundred commits that never change, so their rows are cached.
 _commit_row_cache: OrderedDict[int, tuple[Commit, dict[str, Any], str]] = OrderedDict()
-_COMMIT_ROW_CACHE_SIZE = 4096
+_COMMIT_ROW_CACHE_SIZE = 1024
 
 
 def _cached_commit_row(commit: Commit) -> tuple[dict[str, Any], str]:

@@ -28,7 +28,7 @@ EffectKind = Literal[
     "remove",  # remove a control object or file
     "index",  # write index files that no version names yet
 ]
-_RECENT_LIMIT = 10_000
+_RECENT_LIMIT = 1_000
 _MAX_TARGET_GROUPS = 4_096  # groups counted separately; a long-lived process may touch more
 OTHER_TARGETS = "…"
 _DATASET_DIRECTORIES = frozenset({"nodes", "edges", "__branches"})

@@ -1,7 +1,6 @@
 """An open root: its location, control objects, write gateway and open tables.
 
-This module owns the caches of open datasets and of immutable objects. Recently used datasets stay open, because opening
-a pinned version takes two requests, whereas keeping it open takes none.
+This module opens datasets and owns the cache of immutable objects.
 """
 
 import threading
@@ -14,6 +13,7 @@ from typing import Any, Literal
 from omnigraph.records.frozen import record
 
 from .checksums import FileChecksum
+from .dataset_cache import DatasetCache, load_lance, new_lance_session
 from .effects import Effects
 from .failures import AbsentError, panics_as_errors, to_storage_error
 from .objects import ControlObjects, open_objects
@@ -21,94 +21,9 @@ from .root import GraphRoot, parse_root
 from .written_files import checksum_and_sync
 
 Durability = Literal["fsync", "os"]
-_MAX_OPEN_DATASETS = 512
-_INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # bytes that Lance may cache
-_MANIFEST_CACHE_BYTES = 8 << 20  # for branch manifests, of which only the newest version is read
-_OBJECT_CACHE_WEIGHT = 1 << 16  # in commits of about a kilobyte each
-
-
-def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
-    """Return a Lance session with a size limit for its metadata and index caches.
-
-    The limit matters because each table version adds cache entries and a process may write for weeks.
-    """
-    metadata_bytes = min(max_cache_bytes, _METADATA_CACHE_BYTES)
-    return load_lance().Session(index_cache_size_bytes=max_cache_bytes, metadata_cache_size_bytes=metadata_bytes)
-
-
-def load_lance() -> Any:
-    """Import Lance, with its filters patched, on first use: importing it takes longer than reading a branch's state."""
-    import lance
-
-    from . import substrait  # noqa: F401 - importing it patches the filters
-
-    return lance
-
-
-class SessionSlot:
-    """The Lance session of a store, which is created when the first table is opened."""
-
-    __slots__ = ("_lock", "_session")
-
-    def __init__(self) -> None:
-        self._session: Any = None
-        self._lock = threading.Lock()
-
-    def get(self) -> Any:
-        """Return the session."""
-        if self._session is None:
-            with self._lock:
-                if self._session is None:
-                    self._session = new_lance_session()
-        return self._session
-
-
-@dataclass(slots=True, eq=False)
-class DatasetCache:
-    """A cache of open Lance datasets by (location, version), with least-recently-used eviction.
-
-    A dataset can be marked as checked once the files that Lance reads on its own have been verified.
-    """
-
-    limit: int = _MAX_OPEN_DATASETS
-    _datasets: OrderedDict[tuple[str, int], Any] = field(default_factory=OrderedDict)
-    _checked_keys: set[tuple[str, int]] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def get(self, location: str, version: int) -> Any | None:
-        """Return the dataset, or None if it is not cached."""
-        with self._lock:
-            dataset = self._datasets.get((location, version))
-            if dataset is not None:
-                self._datasets.move_to_end((location, version))
-            return dataset
-
-    def clear(self) -> None:
-        """Drop all datasets.
-
-        After a cleanup, datasets of removed versions would otherwise seem usable until they read a file.
-        """
-        with self._lock:
-            self._datasets.clear()
-            self._checked_keys.clear()
-
-    def is_checked(self, location: str, version: int) -> bool:
-        """Return whether the files of a cached version have been checked."""
-        return (location, version) in self._checked_keys
-
-    def mark_checked(self, location: str, version: int) -> None:
-        """Record that the files of a version have been checked. The mark lasts as long as the version is cached."""
-        with self._lock:
-            if (location, version) in self._datasets:
-                self._checked_keys.add((location, version))
-
-    def put(self, location: str, dataset: Any) -> None:
-        """Cache a dataset."""
-        with self._lock:
-            self._datasets[location, dataset.version] = dataset
-            while len(self._datasets) > self.limit:
-                dropped_key, _ = self._datasets.popitem(last=False)
-                self._checked_keys.discard(dropped_key)
+_MANIFEST_CACHE_BYTES = 1 << 18  # for branch manifests, of which only the newest version is read
+_OBJECT_CACHE_WEIGHT = 1 << 15  # in commits of about two kilobytes each
+_MAX_CACHED_OBJECTS = 4096
 
 
 @dataclass(slots=True, eq=False)
@@ -116,6 +31,7 @@ class ObjectCache:
     """A cache of decoded immutable objects by name, with least-recently-used eviction."""
 
     limit: int = _OBJECT_CACHE_WEIGHT
+    max_entries: int = _MAX_CACHED_OBJECTS
     _entries: OrderedDict[str, tuple[int, Any]] = field(default_factory=OrderedDict)
     _total_weight: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -136,7 +52,7 @@ class ObjectCache:
         with self._lock:
             self._total_weight += weight - self._entries.pop(object_name, (0, None))[0]
             self._entries[object_name] = (weight, value)
-            while self._total_weight > self.limit:
+            while self._total_weight > self.limit or len(self._entries) > self.max_entries:
                 self._total_weight -= self._entries.popitem(last=False)[1][0]
 
 
@@ -150,7 +66,6 @@ class Store:
     durability: Durability = "fsync"
     dataset_cache: DatasetCache = field(default_factory=DatasetCache)
     object_cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
-    session_slot: SessionSlot = field(default_factory=SessionSlot, compare=False, repr=False)
     table_verifier: Any = field(default=None, compare=False, repr=False)  # called when a table is first used
     _synced_directories: set[Path] = field(default_factory=set, compare=False, repr=False)
 
@@ -161,8 +76,12 @@ class Store:
 
     @property
     def lance_session(self) -> Any:
-        """The Lance session that all tables of this store share."""
-        return self.session_slot.get()
+        """The session in which to open or create a table."""
+        return self.dataset_cache.session
+
+    def new_manifest_session(self) -> Any:
+        """Return a small session for one branch manifest and the versions that later replace it."""
+        return new_lance_session(_MANIFEST_CACHE_BYTES)
 
     def open_dataset(self, location: str, version: int | None = None) -> Any:
         """Open a Lance dataset at a root-relative location.
@@ -173,7 +92,7 @@ class Store:
         # Open the newest version in its own session, because a shared session may have cached an earlier dataset of
         # this name.
         if version is None:
-            return self._load_dataset(location, session=new_lance_session(_MANIFEST_CACHE_BYTES))
+            return self._load_dataset(location, session=self.new_manifest_session())
         dataset = self.dataset_cache.get(location, version)
         if dataset is None:
             dataset = self._load_dataset(location, version=version, session=self.lance_session)

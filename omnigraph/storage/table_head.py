@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from .dataset_cache import DatasetCache
 from .failures import AbsentError
 from .find_rows import read_rows, rows_digest
-from .store import DatasetCache, ObjectCache, SessionSlot, Store
+from .store import ObjectCache, Store
 from .table import Table, fragment_fingerprint, schema_fingerprint
 
 _MAX_VERSION = (1 << 64) - 1
@@ -35,7 +36,7 @@ class AttachedVersion:
 
 def without_caches(store: Store) -> Store:
     """Return the same store with empty caches, so that reads see the current state."""
-    return replace(store, dataset_cache=DatasetCache(), object_cache=ObjectCache(), session_slot=SessionSlot())
+    return replace(store, dataset_cache=DatasetCache(), object_cache=ObjectCache())
 
 
 def list_attached_versions(store: Store, location: str) -> list[int]:

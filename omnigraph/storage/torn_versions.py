@@ -14,10 +14,11 @@ from pathlib import Path
 from omnigraph.errors import StorageError
 from omnigraph.values import clock_and_ids
 
+from .dataset_cache import load_lance
 from .failures import as_storage_errors, panics_as_errors
 from .layout import ASIDE, fnv1a64
 from .local_objects import sync_directory
-from .store import Store, load_lance
+from .store import Store
 
 _MAX_VERSION = (1 << 64) - 1
 _FILE_END_MAGIC = b"LANC"  # the last bytes of every Lance version file

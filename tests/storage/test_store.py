@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import StorageError
+from omnigraph.storage.dataset_cache import DatasetCache
 from omnigraph.storage.failures import AbsentError
 from omnigraph.storage.stage_rows import stage_append
-from omnigraph.storage.store import DatasetCache, Store, open_store
+from omnigraph.storage.store import Store, open_store
 from omnigraph.storage.table import Table, commit, create_table, open_table
 from tests.rig.plugin import S3
 from tests.rig.server_process import free_ports

@@ -168,7 +168,8 @@ def _load_if_worthwhile(
     load_entry: Callable[[], Any],
 ) -> Any:
     """Return a cached entry; load it once its cache misses have cost as much as loading it."""
-    cache_key = (*context.table_identity(table_key), *entry_name)
+    root, location, version = context.table_identity(table_key)
+    cache_key = (root, location, version, *entry_name)
     caches = caches_of(context)
     cached_entry = caches.memory.get(cache_key)
     if cached_entry is not None:
@@ -176,7 +177,8 @@ def _load_if_worthwhile(
     if caches.add_miss_cost(cache_key, miss_cost) < context.row_count(table_key):
         return None
     context.meter.enter_gate()  # must precede taking a lock that other queries may wait for
-    new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes))
+    family = (root, location, *entry_name)
+    new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes), family)
     if new_entry is None:
         caches.add_miss_cost(cache_key, -_NEVER_COST)
     return new_entry
@@ -194,19 +196,20 @@ def _load_worthwhile_columns(
     A storage call that reads `call_columns` columns would provide the needed rows instead.
     """
     caches, row_count = caches_of(context), context.row_count(table_key)
-    cache_keys = {name: (*context.table_identity(table_key), "column", name) for name in column_names}
+    root, location, version = context.table_identity(table_key)
+    cache_keys = {name: (root, location, version, "column", name) for name in column_names}
     miss_cost = _CALL_COST * min(call_columns, _COLUMNS_PER_CALL) / call_columns + _ROW_COST * needed_rows
     costs = {name: caches.add_miss_cost(cache_key, miss_cost) for name, cache_key in cache_keys.items()}
     worthwhile_names = [name for name, cost in costs.items() if cost >= row_count]
     if not worthwhile_names:
         return {}
     context.meter.enter_gate()  # must precede taking a lock that other queries may wait for
-    with caches.memory.building((*context.table_identity(table_key), "columns")):
+    with caches.memory.building((root, location, version, "columns")):
         columns = dict(zip(worthwhile_names, caches.memory.get_all(map(cache_keys.get, worthwhile_names)), strict=True))
         missing_names = [name for name, column in columns.items() if column is None]
         for name, column in _load_columns(context, table_key, missing_names):
             columns[name] = column
-            caches.memory.put(cache_keys[name], column, column.nbytes)
+            caches.memory.put(cache_keys[name], column, column.nbytes, (root, location, "column", name))
     for name in worthwhile_names:
         if columns[name] is None:
             caches.add_miss_cost(cache_keys[name], -_NEVER_COST)

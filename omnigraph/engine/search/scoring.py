@@ -126,12 +126,13 @@ class _Corpus:
 def _load_corpus(context: ExecutionContext, table_key: TableKey, property_name: str) -> _Corpus:
     """Return a property's tokenized strings, which are analysed once per table version."""
     caches, table = caches_of(context), context.table(table_key)
-    cache_key = ("tokens", root_identity(context.snapshot.store), table.location, table.version, property_name)
+    family = ("tokens", root_identity(context.snapshot.store), table.location, property_name)
+    cache_key = (*family, table.version)
     cached_corpus: _Corpus | None = caches.memory.get(cache_key)
     if cached_corpus is None:
         context.meter.enter_gate()  # must precede taking a lock that other threads may wait for
         cached_corpus = caches.memory.get_or_build(
-            cache_key, lambda: _read_corpus(context, table_key, property_name), _corpus_bytes
+            cache_key, lambda: _read_corpus(context, table_key, property_name), _corpus_bytes, family
         )
     return cached_corpus if cached_corpus is not None else _read_corpus(context, table_key, property_name)
 

@@ -1,0 +1,217 @@
+"""Memory of long-lived processes: a writer, a reader that follows another process, and a consumer of the change feed.
+
+Each role runs in a process of its own and makes or observes one commit at a time, alternately an insert and an update.
+Prints resident memory, the C heap, Python's allocated blocks, Arrow's pool and Lance's caches at checkpoints, and the
+slope of resident memory per commit after the warm-up. Takes the number of commits (4,000 by default); `--trace` also
+prints the lines of Python code whose memory grew the most.
+"""
+
+import argparse
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import omnigraph
+from omnigraph.api.graph import Graph
+
+SCHEMA = "node Person { name: String @key  age: I64? }"
+COUNT_ADULTS = "match { $p: Person  $p.age >= 18 } return { count($p) as adults }"
+LOOK_UP = 'match { $p: Person { name: "p0" } } return { $p.age as age }'
+FIRST_ROWS = 100  # the rows that updates change
+CHECKPOINTS = 40
+WARM_UP_COMMITS = 2_500  # until every cache of a process is full
+MEGABYTE = 1e6
+
+
+class HeapFacts(ctypes.Structure):
+    """The result of `mallinfo2` in the GNU C library."""
+
+    _fields_ = (
+        *((name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "mapped_bytes")),
+        *((name, ctypes.c_size_t) for name in ("usmblks", "fsmblks", "allocated_bytes", "free_bytes", "keepcost")),
+    )
+
+
+def heap_bytes() -> float:
+    """Return the bytes that C and Rust code has allocated, or NaN if the C library does not tell."""
+    try:
+        read_heap = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        return float("nan")
+    read_heap.restype = HeapFacts
+    facts = read_heap()
+    return float(facts.allocated_bytes + facts.mapped_bytes)
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process, without the pages of mapped files."""
+    fields = Path("/proc/self/statm").read_text().split()
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(slots=True)
+class Meter:
+    """Prints a line at each checkpoint, and fits the slope of resident memory to the lines after the warm-up."""
+
+    title: str
+    commits: int
+    graph: Graph
+    points: list[tuple[int, int, float]] = field(default_factory=list)
+
+    def observe(self, commit_number: int) -> None:
+        """Measure if this commit is a checkpoint."""
+        if commit_number % max(1, self.commits // CHECKPOINTS):
+            return
+        gc.collect()
+        store = self.graph._handle.store
+        resident, heap = resident_bytes(), heap_bytes()
+        self.points.append((commit_number, resident, heap))
+        print(
+            f"{self.title:<10}{commit_number:>9,}{resident / MEGABYTE:>10.1f}{heap / MEGABYTE:>10.1f}"
+            f"{sys.getallocatedblocks():>12,}{pa.total_allocated_bytes() / MEGABYTE:>8.2f}"
+            f"{store.lance_session.size_bytes() / MEGABYTE:>8.2f}",
+            flush=True,
+        )
+
+    def print_slope(self) -> None:
+        """Print bytes per commit: resident, and allocated by C and Rust code."""
+        warm_up = min(WARM_UP_COMMITS, self.commits // 2)
+        later = np.array([point for point in self.points if point[0] >= warm_up], dtype=np.float64)
+        resident_slope, heap_slope = (np.polyfit(later[:, 0], later[:, column], 1)[0] for column in (1, 2))
+        print(
+            f"{self.title:<10}after {warm_up:,} commits: {resident_slope:,.0f} bytes of resident memory per commit,"
+            f" {heap_slope:,.0f} of the C heap",
+            flush=True,
+        )
+
+
+def commit_once(graph: Graph, commit_number: int) -> None:
+    """Insert a row, or update one of the first rows."""
+    new_age = {"age": 1_000 + commit_number}
+    if commit_number % 2:
+        graph.insert("Person", {"name": f"n{commit_number}", **new_age})
+    else:
+        graph.update("Person", where="name = $name", params={"name": f"p{commit_number % FIRST_ROWS}"}, set=new_age)
+
+
+def create_graph(root: str) -> Graph:
+    """Create the graph with the rows that updates change."""
+    graph = omnigraph.init(root, SCHEMA, durability="os")
+    graph.load({"Person": [{"name": f"p{number}", "age": number} for number in range(FIRST_ROWS)]}, mode="append")
+    return graph
+
+
+@contextmanager
+def other_writer(root: str) -> Iterator[Callable[[], None]]:
+    """Start a process that writes to the graph; the function that is returned makes it commit once."""
+    arguments = [sys.executable, "-m", "bench.memory", "--role", "committer", "--root", root]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("the other process has no pipes")
+        stdin, stdout = process.stdin, process.stdout
+
+        def commit() -> None:
+            stdin.write(b"\n")
+            stdin.flush()
+            stdout.readline()
+
+        yield commit
+        stdin.close()
+
+
+def run_committer(root: str) -> None:
+    """Commit once for each line of the standard input."""
+    graph = omnigraph.open(root, durability="os")
+    for number, _ in enumerate(sys.stdin):
+        commit_once(graph, number)
+        print(number, flush=True)
+
+
+def run_writer(root: str, commits: int) -> Meter:
+    """Write in this process."""
+    graph = create_graph(root)
+    meter = Meter("writer", commits, graph)
+    for number in range(1, commits + 1):
+        commit_once(graph, number)
+        meter.observe(number)
+    return meter
+
+
+def run_reader(root: str, commits: int) -> Meter:
+    """Query after each commit of another process."""
+    create_graph(root).close()
+    graph = omnigraph.open(root, read_only=True)
+    meter = Meter("reader", commits, graph)
+    with other_writer(root) as commit:
+        for number in range(1, commits + 1):
+            commit()
+            list(graph.query(COUNT_ADULTS))
+            list(graph.query(LOOK_UP))
+            meter.observe(number)
+    return meter
+
+
+def run_feed(root: str, commits: int) -> Meter:
+    """Consume the change feed of another process's commits."""
+    create_graph(root).close()
+    graph = omnigraph.open(root, read_only=True)
+    meter = Meter("feed", commits, graph)
+    with other_writer(root) as commit:
+        blocks = graph.changes.follow("now", wait=lambda _: commit())
+        for number in range(1, commits + 1):
+            if len(next(blocks).changes) != 1:
+                raise RuntimeError("the feed skipped a change")
+            meter.observe(number)
+    return meter
+
+
+ROLES: dict[str, Callable[[str, int], Meter]] = {"writer": run_writer, "reader": run_reader, "feed": run_feed}
+
+
+def run_role(role: str, commits: int, *, trace: bool) -> None:
+    """Run one role in this process."""
+    if trace:
+        tracemalloc.start()
+    with tempfile.TemporaryDirectory() as folder:
+        meter = ROLES[role](f"{folder}/graph", commits)
+        meter.print_slope()
+    if trace:
+        for statistic in tracemalloc.take_snapshot().statistics("lineno")[:25]:
+            print(f"  {statistic.size / 1000:>10.1f} KB in {statistic.count:>8} blocks  {statistic.traceback}")
+
+
+def main(arguments: Any) -> None:
+    """Run each role in a fresh process."""
+    if arguments.role == "committer":
+        run_committer(arguments.root)
+    elif arguments.role:
+        run_role(arguments.role, arguments.commits, trace=arguments.trace)
+    else:
+        print(
+            f"{'':<10}{'commits':>9}{'RSS, MB':>10}{'heap, MB':>10}{'blocks':>12}{'Arrow':>8}{'Lance':>8}", flush=True
+        )
+        options = ["--trace"] if arguments.trace else []
+        for role in ROLES:
+            command = [sys.executable, "-m", "bench.memory", str(arguments.commits), "--role", role, *options]
+            subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("commits", nargs="?", type=int, default=4_000)
+    parser.add_argument("--role", choices=[*ROLES, "committer"])
+    parser.add_argument("--root")
+    parser.add_argument("--trace", action="store_true")
+    main(parser.parse_args())
