@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from os import PathLike
     from threading import Event
 
+    import pyarrow as pa
+
     from omnigraph.api.change_feed.baseline import Baseline
     from omnigraph.api.change_feed.feed import BlockChanges, ChangeBlock, ChangeFilterNames, Feed
     from omnigraph.api.change_feed.pages import ChangePage, CommitPage
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from omnigraph.api.engine_choice import Engine
     from omnigraph.api.merge_sessions import MergeResult, MergeSession
     from omnigraph.api.results.receipt import Receipt
-    from omnigraph.api.schema import SchemaText
+    from omnigraph.api.schema import DiagramFormat, Schema, SchemaText
     from omnigraph.api.surface import GraphSurface
+    from omnigraph.api.type_info import EdgeTypeInfo, NodeTypeInfo
     from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
     from omnigraph.history.commit import Commit
     from omnigraph.history.entity_history import Blamed, EntityHistory
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from omnigraph.history.tags import Tag
     from omnigraph.ingest.load import LoadMode
     from omnigraph.lang.schema.ir import SchemaIR
+    from omnigraph.lang.schema.migrate import MigrationPlan
     from omnigraph.maintenance.copy import CopyProgress, CopySummary
     from omnigraph.maintenance.finding import Checkup
     from omnigraph.maintenance.optimize_report import OptimizeReport
@@ -158,7 +162,7 @@ class RevisionsSurface(Protocol):
     ) -> MergeResult: ...
 
 
-class SchemaSurface(Protocol):
+class GraphSchemaSurface(Protocol):
     """`graph.schema`."""
 
     @property
@@ -168,10 +172,33 @@ class SchemaSurface(Protocol):
     def ir(self) -> SchemaIR: ...
 
     @property
+    def current(self) -> Schema: ...
+
+    @property
+    def types(self) -> Mapping[str, NodeTypeInfo]: ...
+
+    @property
+    def edges(self) -> Mapping[str, EdgeTypeInfo]: ...
+
+    def __getitem__(self, type_name: str) -> NodeTypeInfo | EdgeTypeInfo: ...
+
+    def __contains__(self, type_name: object) -> bool: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __len__(self) -> int: ...
+
+    @property
     def node_types(self) -> tuple[str, ...]: ...
 
     @property
     def edge_types(self) -> tuple[str, ...]: ...
+
+    def to_arrow(self, type_name: str) -> pa.Schema: ...
+
+    def diff(self, other: SchemaText, *, allow_data_loss: bool = False) -> MigrationPlan: ...
+
+    def diagram(self, format: DiagramFormat = "mermaid") -> str: ...
 
     def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> SchemaPlan: ...
 

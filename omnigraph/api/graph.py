@@ -18,13 +18,13 @@ from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
 from omnigraph.api.changes import Changes
 from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.facet import delegate
+from omnigraph.api.graph_schema import GraphSchema
 from omnigraph.api.handle import Handle
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.queries import Params, QueryCall, combine_arguments
 from omnigraph.api.results.node import Node
 from omnigraph.api.results.result import Result, ResultStream
 from omnigraph.api.revisions import Revisions
-from omnigraph.api.schema import Schema
 from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
 from omnigraph.history.commit import Commit
@@ -149,10 +149,10 @@ class Graph(Guarded):
         return Revisions(self._handle, type(self))
 
     @property
-    def schema(self) -> Schema:
-        """The schema of the commit that this graph shows; `.source` is its text."""
+    def schema(self) -> GraphSchema:
+        """The schema of the commit that this graph shows; `.source` is its text, and `.apply` changes it."""
         self._handle.require_open()
-        return Schema(self._handle, self._handle.snapshot)
+        return GraphSchema(self._handle, self._handle.snapshot)
 
     @property
     def changes(self) -> Changes:

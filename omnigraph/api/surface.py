@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from omnigraph.api.facet_surfaces import (
         BranchesSurface,
         ChangesSurface,
+        GraphSchemaSurface,
         MaintenanceSurface,
         RevisionsSurface,
-        SchemaSurface,
         SparkSurface,
         TagsSurface,
     )
@@ -99,7 +99,7 @@ class GraphSurface(Protocol):
     def revisions(self) -> RevisionsSurface: ...
 
     @property
-    def schema(self) -> SchemaSurface: ...
+    def schema(self) -> GraphSchemaSurface: ...
 
     @property
     def changes(self) -> ChangesSurface: ...
