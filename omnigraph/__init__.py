@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from omnigraph.api.transactions import Transaction as Transaction
     from omnigraph.history.commit import Commit as Commit
     from omnigraph.ingest.csv_options import CsvOptions as CsvOptions
+    from omnigraph.lang.schema.propose.python_types import key as key
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,7 @@ _EXPORTS = {
     "aopen": "api.async_graph:open",
     "errors": "errors:",
     "init": "api.opening:init",
+    "key": "lang.schema.propose.python_types:key",
     "lint": "api.linting:lint",
     "open": "api.opening:open",
     "testing": "testing:",
@@ -96,6 +98,7 @@ __all__ = [
     "aopen",
     "errors",
     "init",
+    "key",
     "lint",
     "open",
     "testing",

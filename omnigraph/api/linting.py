@@ -175,7 +175,7 @@ def lint_sources(
     """
     from omnigraph.lang.schema import examine_schema
 
-    catalog: "Catalog | None" = None
+    catalog: Catalog | None = None
     if isinstance(schema, LanguageError):
         diagnostics = schema.diagnostics
     else:

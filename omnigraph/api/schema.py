@@ -73,6 +73,68 @@ class Schema:
         return cls(SourceText(name, text))
 
     @classmethod
+    def from_classes(cls, *classes: type) -> "Schema":
+        """Return a schema with one type per dataclass or pydantic model.
+
+        A field is a property: `str` is String, `int` is I64, `float` is F64, `bytes` is Blob, `list[T]` is a list, an
+        Enum or a Literal of strings is an enum, and `T | None` is nullable. `Annotated[str, omnigraph.key]` marks the
+        key. Any other annotation of the schema language is written as text, as in `Annotated[str, "@unique"]`, and
+        `Annotated[int, "I32"]` names the type. A class with two fields that refer to other classes is an edge type from
+        the first to the second; `Annotated[str, Person]` refers to a class by the id of the node. Raises `UsageError`
+        for a class or a type that a schema cannot express.
+
+        >>> from dataclasses import dataclass
+        >>> from typing import Annotated
+        >>> import omnigraph
+        >>> @dataclass
+        ... class Person:
+        ...     name: Annotated[str, omnigraph.key]
+        ...     age: int | None = None
+        >>> @dataclass
+        ... class Knows:
+        ...     src: Annotated[str, Person]
+        ...     dst: Annotated[str, Person]
+        >>> print(Schema.from_classes(Person, Knows))
+        node Person {
+            name: String @key
+            age: I64?
+        }
+        <BLANKLINE>
+        edge Knows: Person -> Person
+        <BLANKLINE>
+        """
+        from omnigraph.lang.schema.propose.from_classes import propose_classes
+
+        return cls.parse(propose_classes(classes), "<classes>")
+
+    @classmethod
+    def infer(cls, data: Any, *, sample_rows: int = 100_000) -> "Schema":
+        """Propose a schema for data; the comments in `.source` say what was guessed and why.
+
+        `data` maps type names to Arrow tables, pandas or polars frames, lists of dicts, or paths of CSV, NDJSON or
+        Parquet files; or it is a path or a list of paths, and the files name the types. A column that is unique becomes
+        the key. A table with the columns `from` and `to`, or `src` and `dst`, becomes an edge type if their values are
+        keys of other types. At most `sample_rows` rows of each type are read. Raises `InputError`.
+
+        >>> people = [{"name": "ada", "age": 36}, {"name": "bob", "age": None}]
+        >>> print(Schema.infer({"Person": people, "Knows": [{"from": "ada", "to": "bob"}]}))
+        node Person {
+            name: String @key // unique in 2 rows
+            age: I64?
+        }
+        <BLANKLINE>
+        // from: all values are keys of Person; to: all values are keys of Person
+        // each pair of nodes occurs once, so the pair is the key
+        edge Knows: Person -> Person {
+            @key(src, dst)
+        }
+        <BLANKLINE>
+        """
+        from omnigraph.ingest.infer.propose import propose_schema_text
+
+        return cls.parse(propose_schema_text(data, sample_rows), "<inferred>")
+
+    @classmethod
     def _from_stored(cls, source: str, ir: SchemaIR) -> "Schema":
         """Return the schema of a graph, in which types and properties have permanent ids."""
         schema = cls.__new__(cls)
