@@ -45,8 +45,6 @@ def infer_type(column: Any, origin: Origin) -> ColumnType:
     >>> infer_type(pa.chunked_array([[1.5, None]]), "typed").type.display()
     'F64?'
     """
-    if kinds.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     suggested = _text_type(column, origin) if _is_text(column.type) else _arrow_type(column)
     if suggested.type is None:
         return suggested

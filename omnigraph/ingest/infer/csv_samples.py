@@ -42,14 +42,15 @@ def _choose_dialect(sample: bytes) -> CsvDialect:
     return max(dialects, key=lambda dialect: _score(sample, dialect))
 
 
-def _score(sample: bytes, dialect: CsvDialect) -> tuple[bool, int]:
-    """Return whether all records have the same number of cells, and how many cells the first one has."""
+def _score(sample: bytes, dialect: CsvDialect) -> tuple[bool, int, bool]:
+    """Return how well a dialect fits: whether it yields a regular table, and how many columns the first line names."""
     try:
         records = first_records(sample.rpartition(b"\n")[0] or sample, dialect, _SAMPLE_RECORDS)
         counts = [len(split_cells(record, dialect)) for record in records]
     except InputError:
-        return False, 0
-    return len(set(counts)) <= 1, counts[0] if counts else 0
+        return False, 0, False
+    is_regular, column_count = len(set(counts)) == 1, counts[0] if counts else 0
+    return is_regular and column_count > 1, column_count, is_regular
 
 
 def _iter_records(pieces: Iterator[bytes], dialect: CsvDialect) -> Iterator[bytes]:

@@ -81,8 +81,12 @@ def _read_columns(sample: Sample, column_names: Sequence[str]) -> Iterator[_Colu
             suffix += 1
             unique_name = f"{base_name}_{suffix}"
         used_names.add(unique_name)
-        values = sample.table[name]
+        values = _decode_dictionary(sample.table[name])
         yield _Column(name, unique_name, values, infer_type(values, sample.origin))
+
+
+def _decode_dictionary(column: Any) -> Any:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _valid_name(column_name: str, sample: Sample) -> str:
