@@ -118,7 +118,9 @@ class LintReport:
         return "\n".join(str(finding) for finding in self) or "no findings"
 
     def __repr__(self) -> str:
-        return f"<LintReport: {len(self.errors)} errors, {len(self.warnings)} warnings>"
+        error_count, warning_count = len(self.errors), len(self.warnings)
+        errors = f"{error_count} error{'s'[: error_count != 1]}"
+        return f"<LintReport: {errors}, {warning_count} warning{'s'[: warning_count != 1]}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(

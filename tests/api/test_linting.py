@@ -28,7 +28,7 @@ def test_findings_have_positions_codes_and_hints() -> None:
     assert (error.code, error.line, error.column, error.severity, error.path) == ("T6", 1, 45, "error", "<query>")
     assert error.hint == "did you mean `name`?"
     assert "hard-coded" in warning.message
-    assert repr(report) == "<LintReport: 1 errors, 1 warnings>"
+    assert repr(report) == "<LintReport: 1 error, 1 warning>"
     assert str(report) == f"{error}\n{warning}"
     assert "nmae" in report._repr_html_()
 

@@ -155,7 +155,11 @@ def _is_node_id(column: _Column) -> bool:
 
 
 def _row_comment(sample: Sample) -> str:
-    return f"proposed from the first {sample.table.num_rows} rows"
+    return f"more data exists: proposed from the first {_count_rows(sample.table.num_rows)}"
+
+
+def _count_rows(row_count: int) -> str:
+    return f"{row_count} row{'s'[: row_count != 1]}"
 
 
 def _skipped_comments(columns: Sequence[_Column]) -> list[str]:
@@ -170,7 +174,7 @@ def _propose_property(column: _Column, sample: Sample, *, is_key: bool = False) 
     property_type = column.column_type.type
     if property_type is None:
         raise ValueError(f"the column {column.name} has no type")
-    notes = [f"unique in {len(column.values)} rows"] if is_key else []
+    notes = [f"unique in {_count_rows(len(column.values))}"] if is_key else []
     if column.property_name != column.name:
         notes.append(f'map the column "{column.name}" to this property when loading')
     if column.name in sample.mixed_columns:
