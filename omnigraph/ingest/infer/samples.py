@@ -25,7 +25,6 @@ from omnigraph.values.table_key import EntityKind
 from .csv_samples import read_csv_sample
 
 Origin = Literal["typed", "json", "csv"]
-Records = Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

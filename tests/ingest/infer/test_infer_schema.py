@@ -72,6 +72,16 @@ def test_arrow_types() -> None:
         assert remark in source
 
 
+def test_frames_are_read_through_their_arrow_interface() -> None:
+    class Frame:
+        """What a pandas or polars frame has."""
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.table({"name": ["a", "b"], "n": [1, None]}).__arrow_c_stream__(requested_schema)
+
+    assert types_of({"T": Frame()}) == {"name": "String @key", "n": "I64?"}
+
+
 def test_text_of_a_csv_file_is_typed_only_if_every_cell_fits(tmp_path: Path) -> None:
     path = write(
         tmp_path / "t.csv",

@@ -14,7 +14,7 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType
 from omnigraph.lang.schema.declared_order import DeclaredOrder
 
 from .layers import Arrow, assign_columns, orient_arrows
-from .lines import MIN_PORT_DISTANCE, DiagramLine, LineEnd, spread_ports, trace_line
+from .lines import MIN_PORT_DISTANCE, DiagramLine, LineEnd, Waypoint, spread_ports, trace_line
 from .ordering import reduce_crossings
 from .positions import place_columns
 from .shapes import EdgeLabel, TypeBox, make_boxes, make_label
@@ -232,11 +232,11 @@ def _draw_lines(
     lines = []
     for number, (edge, chain) in enumerate(group.chains):
         heights = [ports[number, False], *(centres[vertex] for vertex in chain[1:-1]), ports[number, True]]
-        stops = [
-            (lefts[vertex], rights[vertex], height, *column_edges[vertex], vertex in group.labels)
+        waypoints = [
+            Waypoint(lefts[vertex], rights[vertex], height, *column_edges[vertex], vertex in group.labels)
             for vertex, height in zip(chain, heights, strict=True)
         ]
-        lines += trace_line(stops, reverse=chain[0] != edge.source)
+        lines += trace_line(waypoints, reverse=chain[0] != edge.source)
     return tuple(lines)
 
 

@@ -14,9 +14,18 @@ _PORT_MARGIN = 12.0
 MIN_PORT_DISTANCE = 8.0
 ARROW_LENGTH = 8.0
 Point = tuple[float, float]
-# The left and right edge of a shape, the height of the line, the left and right edge of the column, and whether the
-# shape is a label.
-Stop = tuple[float, float, float, float, float, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Waypoint:
+    """A place that a line passes: the edges of the shape there, the height of the line, and the edges of the column."""
+
+    left: float
+    right: float
+    height: float
+    column_left: float
+    column_right: float
+    is_label: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +80,18 @@ def _spread_heights(wanted: Sequence[float], top: float, height: float) -> list[
     return [min(position, bottom - count * distance) for position, count in zip(lowest, below, strict=True)]
 
 
-def trace_line(stops: Sequence[Stop], *, reverse: bool) -> list[DiagramLine]:
-    """Return a line from the first stop to the last one, interrupted at labels; `reverse` puts the head first."""
+def trace_line(waypoints: Sequence[Waypoint], *, reverse: bool) -> list[DiagramLine]:
+    """Return a line through the waypoints, interrupted at labels; `reverse` puts the head of the arrow first."""
     lines, points = list[DiagramLine](), list[Point]()
-    for number, (left, right, height, column_left, column_right, is_label) in enumerate(stops):
+    for number, waypoint in enumerate(waypoints):
         if number > 0:
-            points += [(column_left, height), (left, height)]
-        if number == len(stops) - 1:
+            points += [(waypoint.column_left, waypoint.height), (waypoint.left, waypoint.height)]
+        if number == len(waypoints) - 1:
             break
-        if is_label:
+        if waypoint.is_label:
             lines.append(DiagramLine(tuple(points)))
             points = []
-        points += [(right, height), (column_right, height)]
+        points += [(waypoint.right, waypoint.height), (waypoint.column_right, waypoint.height)]
     lines.append(DiagramLine(tuple(points)))
     if reverse:
         return [DiagramLine(lines[0].points, "start"), *lines[1:]]
