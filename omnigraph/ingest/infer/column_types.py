@@ -16,7 +16,7 @@ import pyarrow.types as kinds
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType, ScalarType
 
-from .samples import Origin
+from .samples import SampleOrigin
 
 _INTEGER_TEXT = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
 _FLOAT_TEXT = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -37,7 +37,7 @@ class ColumnType:
     comment: str = ""
 
 
-def infer_type(column: Any, origin: Origin) -> ColumnType:
+def infer_type(column: Any, origin: SampleOrigin) -> ColumnType:
     """Return the type that a column suggests.
 
     >>> infer_type(pa.chunked_array([["1", "2"]]), "csv").type.display()
@@ -101,7 +101,7 @@ def _list_type(column: Any) -> ColumnType:
     return ColumnType(PropertyType(scalar, is_list=True))
 
 
-def _text_type(column: Any, origin: Origin) -> ColumnType:
+def _text_type(column: Any, origin: SampleOrigin) -> ColumnType:
     texts = [] if origin == "typed" else pc.unique(column.drop_null()).to_pylist()
     scalar = _scalar_of_texts(texts, origin) if texts else None
     if scalar is not None:
@@ -111,7 +111,7 @@ def _text_type(column: Any, origin: Origin) -> ColumnType:
     return ColumnType(PropertyType(ScalarType.STRING), _enum_comment(column))
 
 
-def _scalar_of_texts(texts: Sequence[str], origin: Origin) -> ScalarType | None:
+def _scalar_of_texts(texts: Sequence[str], origin: SampleOrigin) -> ScalarType | None:
     """Return the type that all texts have in common, or None if they are only text."""
     if all(map(_is_date, texts)):
         return ScalarType.DATE

@@ -24,7 +24,7 @@ from omnigraph.values.table_key import EntityKind
 
 from .csv_samples import read_csv_sample
 
-Origin = Literal["typed", "json", "csv"]
+SampleOrigin = Literal["typed", "json", "csv"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Sample:
 
     type_name: str
     table: pa.Table
-    origin: Origin
+    origin: SampleOrigin
     is_complete: bool = True
     kind: EntityKind | None = None
     mixed_columns: frozenset[str] = frozenset()
@@ -146,7 +146,7 @@ def _split_envelopes(records: Sequence[Mapping[str, Any]], max_rows: int) -> Ite
         yield Sample(name, sample.table, "json", is_complete, kind, sample.mixed_columns)
 
 
-def _sample_records(name: str, records: Sequence[Mapping[str, Any]], max_rows: int, origin: Origin) -> Sample:
+def _sample_records(name: str, records: Sequence[Mapping[str, Any]], max_rows: int, origin: SampleOrigin) -> Sample:
     columns = dict.fromkeys(member for record in records for member in record)
     arrays, mixed_columns = {}, set()
     for column in columns:
