@@ -88,6 +88,6 @@ def test_schema_apply_on_a_branch_with_a_hard_drop(omnigraph: Program, graph: st
 def test_schema_show_prints_a_diagram(omnigraph: Program, graph: str) -> None:
     current = library.open(graph).schema.current
     for form in ("mermaid", "svg"):
-        assert omnigraph("schema", "show", "g", "--diagram", form).out.rstrip("\n") == current.diagram(form)  # type: ignore[arg-type]
+        assert omnigraph("schema", "show", "g", "--diagram", form).out.rstrip("\n") == current.diagram(form)
     told = json.loads(omnigraph("schema", "show", "g", "--diagram", "mermaid", "--json").out)
     assert told == {"schema_source": BEFORE, "diagram": current.diagram()}

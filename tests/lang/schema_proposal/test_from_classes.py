@@ -125,7 +125,7 @@ def test_annotations_may_be_text() -> None:
 
 @pytest.mark.parametrize("annotation", [dict[str, int], object, list[list[int]], int | str, list[Mood], complex])
 def test_a_type_that_no_property_can_have_is_refused(annotation: Any) -> None:
-    cls = dataclass(type("Thing", (), {"__annotations__": {"part": annotation}}))
+    cls: type = dataclass(type("Thing", (), {"__annotations__": {"part": annotation}}))
     with pytest.raises(UsageError, match=r"Thing\.part"):
         Schema.from_classes(cls)
 
