@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from omnigraph.api.schema_surface import GraphSchemaSurface  # noqa: F401 - the surface of one more facet
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from os import PathLike
     from threading import Event
-
-    import pyarrow as pa
 
     from omnigraph.api.change_feed.baseline import Baseline
     from omnigraph.api.change_feed.feed import BlockChanges, ChangeBlock, ChangeFilterNames, Feed
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.api.engine_choice import Engine
     from omnigraph.api.merge_sessions import MergeResult, MergeSession
     from omnigraph.api.results.receipt import Receipt
-    from omnigraph.api.schema import DiagramFormat, Schema, SchemaText
     from omnigraph.api.surface import GraphSurface
-    from omnigraph.api.type_info import EdgeTypeInfo, NodeTypeInfo
-    from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
     from omnigraph.history.commit import Commit
     from omnigraph.history.entity_history import Blamed, EntityHistory
     from omnigraph.history.recovery_records import RecoveryRecord
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
     from omnigraph.history.revisions import Revision
     from omnigraph.history.tags import Tag
     from omnigraph.ingest.load import LoadMode
-    from omnigraph.lang.schema.ir import SchemaIR
-    from omnigraph.lang.schema.migrate import MigrationPlan
     from omnigraph.maintenance.copy import CopyProgress, CopySummary
     from omnigraph.maintenance.finding import Checkup
     from omnigraph.maintenance.optimize_report import OptimizeReport
@@ -160,59 +155,6 @@ class RevisionsSurface(Protocol):
         granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult: ...
-
-
-class GraphSchemaSurface(Protocol):
-    """`graph.schema`."""
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def ir(self) -> SchemaIR: ...
-
-    @property
-    def current(self) -> Schema: ...
-
-    @property
-    def types(self) -> Mapping[str, NodeTypeInfo]: ...
-
-    @property
-    def edges(self) -> Mapping[str, EdgeTypeInfo]: ...
-
-    def __getitem__(self, type_name: str) -> NodeTypeInfo | EdgeTypeInfo: ...
-
-    def __contains__(self, type_name: object) -> bool: ...
-
-    def __iter__(self) -> Iterator[str]: ...
-
-    def __len__(self) -> int: ...
-
-    @property
-    def node_types(self) -> tuple[str, ...]: ...
-
-    @property
-    def edge_types(self) -> tuple[str, ...]: ...
-
-    def to_arrow(self, type_name: str) -> pa.Schema: ...
-
-    def diff(self, other: SchemaText, *, allow_data_loss: bool = False) -> MigrationPlan: ...
-
-    def diagram(self, format: DiagramFormat = "mermaid") -> str: ...
-
-    def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> SchemaPlan: ...
-
-    def apply(
-        self,
-        new: SchemaText | SchemaPlan,
-        *,
-        allow_data_loss: bool = False,
-        branch: str | None = None,
-        if_commit: str | None = None,
-        message: str | None = None,
-        actor: str | None = None,
-        dry_run: bool = False,
-    ) -> SchemaApplied: ...
 
 
 class ChangesSurface(Protocol):

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from omnigraph.api.facet_surfaces import (
         BranchesSurface,
         ChangesSurface,
-        GraphSchemaSurface,
         MaintenanceSurface,
         RevisionsSurface,
         SparkSurface,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.node import Node
     from omnigraph.api.results.receipt import LoadReport, Receipt
     from omnigraph.api.results.result import Result, ResultStream
+    from omnigraph.api.schema_surface import GraphSchemaSurface
     from omnigraph.api.transactions import Transaction
     from omnigraph.api.writes import WriteKeywords
     from omnigraph.history.commit import Commit
