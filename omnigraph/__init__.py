@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from omnigraph.api.change_feed.pages import ChangePage as ChangePage
     from omnigraph.api.format_upgrade import upgrade as upgrade
     from omnigraph.api.graph import Graph as Graph
+    from omnigraph.api.linting import LintReport as LintReport
+    from omnigraph.api.linting import lint as lint
     from omnigraph.api.opening import init as init
     from omnigraph.api.opening import open as open
     from omnigraph.api.results.node import Node as Node
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
     from omnigraph.api.results.result import ResultStream as ResultStream
     from omnigraph.api.results.row import Row as Row
     from omnigraph.api.results.subgraph import Subgraph as Subgraph
+    from omnigraph.api.schema import Schema as Schema
     from omnigraph.api.transactions import Transaction as Transaction
     from omnigraph.history.commit import Commit as Commit
     from omnigraph.ingest.csv_options import CsvOptions as CsvOptions
+    from omnigraph.lang.schema.propose.python_types import key as key
 
 __version__ = "0.1.0"
 
@@ -48,6 +52,7 @@ _EXPORTS = {
     "EdgeSet": "api.builders.entity_sets:EdgeSet",
     "Feed": "api.change_feed.feed:Feed",
     "Graph": "api.graph:Graph",
+    "LintReport": "api.linting:LintReport",
     "LoadReport": "api.results.receipt:LoadReport",
     "Node": "api.results.node:Node",
     "NodeSet": "api.builders.entity_sets:NodeSet",
@@ -56,11 +61,14 @@ _EXPORTS = {
     "Result": "api.results.result:Result",
     "ResultStream": "api.results.result:ResultStream",
     "Row": "api.results.row:Row",
+    "Schema": "api.schema:Schema",
     "Subgraph": "api.results.subgraph:Subgraph",
     "Transaction": "api.transactions:Transaction",
     "aopen": "api.async_graph:open",
     "errors": "errors:",
     "init": "api.opening:init",
+    "key": "lang.schema.propose.python_types:key",
+    "lint": "api.linting:lint",
     "open": "api.opening:open",
     "testing": "testing:",
     "upgrade": "api.format_upgrade:upgrade",
@@ -77,6 +85,7 @@ __all__ = [
     "EdgeSet",
     "Feed",
     "Graph",
+    "LintReport",
     "LoadReport",
     "Node",
     "NodeSet",
@@ -85,12 +94,15 @@ __all__ = [
     "Result",
     "ResultStream",
     "Row",
+    "Schema",
     "Subgraph",
     "Transaction",
     "__version__",
     "aopen",
     "errors",
     "init",
+    "key",
+    "lint",
     "open",
     "testing",
     "upgrade",

@@ -21,7 +21,7 @@ FACETS = {
     "Branches": "omnigraph.api.branches",
     "Tags": "omnigraph.api.tags",
     "Revisions": "omnigraph.api.revisions",
-    "Schema": "omnigraph.api.schema",
+    "GraphSchema": "omnigraph.api.graph_schema",
     "Changes": "omnigraph.api.changes",
     "Maintenance": "omnigraph.api.maintenance",
     "Operations": "omnigraph.api.operations",
@@ -37,6 +37,9 @@ RETURNED = {
     "omnigraph.history.tags": ("Tag",),
     "omnigraph.history.entity_history": ("EntityHistory", "EntityVersion", "Blamed"),
     "omnigraph.evolve.proposal": ("SchemaPlan", "SchemaApplied"),
+    "omnigraph.lang.schema.migrate.plan": ("MigrationPlan",),
+    "omnigraph.api.linting": ("ReportedFinding", "LintedFile"),
+    "omnigraph.api.type_info": ("NodeTypeInfo", "EdgeTypeInfo", "PropertyInfo"),
     "omnigraph.maintenance.optimize": ("OptimizeReport", "TableMaintenance"),
     "omnigraph.maintenance.retention.report": ("Cleanup", "DatasetCleanup"),
     "omnigraph.maintenance.retention.absence": ("Absence", "ResidualTrace"),
@@ -50,6 +53,7 @@ RETURNED = {
 ALIASES = {
     "ChangeFilterNames": "omnigraph.api.change_feed.feed",
     "ConflictAnswer": "omnigraph.merging.strategy",
+    "DiagramFormat": "omnigraph.api.schema",
     "DiffFilterNames": "omnigraph.api.results.diff",
     "Durability": "omnigraph.storage.store",
     "Duration": "omnigraph.maintenance.retention.policy",
@@ -61,6 +65,7 @@ ALIASES = {
     "OnError": "omnigraph.ingest.load",
     "Params": "omnigraph.api.queries",
     "ProgressOption": "omnigraph.api.data_files",
+    "QueryInput": "omnigraph.api.linting",
     "QuerySource": "omnigraph.api.builders.prepared_queries",
     "Revision": "omnigraph.history.revisions",
     "SchemaText": "omnigraph.api.schema",
@@ -115,7 +120,10 @@ def _load_class(name: str) -> type:
 
 def _index_page(notice: str) -> str:
     sections = (
-        ("Functions", [("`init`, `open`, `aopen`, `testing.graph`", "functions.md", "Open graphs.")]),
+        (
+            "Functions",
+            [("`init`, `open`, `aopen`, `lint`, `testing.graph`", "functions.md", "Open graphs, check queries.")],
+        ),
         ("Classes", [_index_row(name) for name in _public_class_names()]),
         ("Facets", [_index_row(name) for name in FACETS]),
         ("Further pages", [("Returned classes", "returned.md", _returned_page().introduction)]),
@@ -147,9 +155,10 @@ def _functions_page(notice: str) -> str:
         _function_text("omnigraph.init", omnigraph.init),
         _function_text("omnigraph.open", omnigraph.open),
         _function_text("omnigraph.aopen", omnigraph.aopen),
+        _function_text("omnigraph.lint", omnigraph.lint),
         _function_text("omnigraph.testing.graph", omnigraph.testing.graph),
     )
-    return f"# Functions\n\n{notice}\nThe functions that open graphs.\n" + "".join(sections)
+    return f"# Functions\n\n{notice}\nThe functions that open graphs and check queries.\n" + "".join(sections)
 
 
 def _function_text(name: str, function: Callable[..., Any]) -> str:

@@ -6,7 +6,7 @@ an iterator or a lazy object are written by hand.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from omnigraph.api.change_feed.feed import ChangeBlock, ChangeFilterNames
 from omnigraph.api.change_feed.pages import DEFAULT_PAGE_BYTES, DEFAULT_PAGE_CHANGES, CommitPage
 from omnigraph.api.changes import Changes, check_followable
 from omnigraph.api.engine_choice import Engine
+from omnigraph.api.graph_schema import GraphSchema
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.operations import Operations
 from omnigraph.api.revisions import Revisions
@@ -24,6 +25,7 @@ from omnigraph.api.schema import Schema
 from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
+from omnigraph.api.type_info import EdgeTypeInfo, NodeTypeInfo
 from omnigraph.errors import GraphClosed
 from omnigraph.history.branch_info import BranchInfo
 from omnigraph.history.revisions import Revision
@@ -124,11 +126,30 @@ class AsyncRevisions(AsyncFacet[Revisions]):
         return _async_graph(await run(self.sync.pin))
 
 
-class AsyncSchema(AsyncFacet[Schema]):
+class AsyncGraphSchema(AsyncFacet[GraphSchema]):
     """The schema of a graph. The properties are coroutines because they read the text and types from the store."""
 
-    plan = in_thread(Schema.plan)
-    apply = in_thread(Schema.apply)
+    plan = in_thread(GraphSchema.plan)
+    apply = in_thread(GraphSchema.apply)
+    to_arrow = in_thread(GraphSchema.to_arrow)
+    diff = in_thread(GraphSchema.diff)
+    diagram = in_thread(GraphSchema.diagram)
+
+    def __getitem__(self, type_name: str) -> Coroutine[Any, Any, NodeTypeInfo | EdgeTypeInfo]:
+        """Return an awaitable that resolves to the type with the given name."""
+        return run(lambda: self.sync[type_name])
+
+    async def current(self) -> Schema:
+        """The schema as an object that does not depend on the graph."""
+        return await run(lambda: self.sync.current)
+
+    async def types(self) -> Mapping[str, NodeTypeInfo]:
+        """The node types by name."""
+        return await run(lambda: self.sync.types)
+
+    async def edges(self) -> Mapping[str, EdgeTypeInfo]:
+        """The edge types by name."""
+        return await run(lambda: self.sync.edges)
 
     async def contract(self) -> StoredSchema:
         """The schema as it is stored in the graph."""

@@ -15,9 +15,9 @@ from omnigraph.api.async_blobs import AsyncBlob
 from omnigraph.api.async_facets import (
     AsyncBranches,
     AsyncChanges,
+    AsyncGraphSchema,
     AsyncMaintenance,
     AsyncRevisions,
-    AsyncSchema,
     AsyncSpark,
     AsyncTags,
 )
@@ -133,9 +133,9 @@ class AsyncGraph(AsyncFacet[Graph]):
         return AsyncRevisions(self.sync.revisions)
 
     @property
-    def schema(self) -> AsyncSchema:
+    def schema(self) -> AsyncGraphSchema:
         """The schema of the commit that this graph shows."""
-        return AsyncSchema(self.sync.schema)
+        return AsyncGraphSchema(self.sync.schema)
 
     @property
     def changes(self) -> AsyncChanges:

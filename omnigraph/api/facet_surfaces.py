@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from omnigraph.api.schema_surface import GraphSchemaSurface  # noqa: F401 - the surface of one more facet
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -22,9 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.api.engine_choice import Engine
     from omnigraph.api.merge_sessions import MergeResult, MergeSession
     from omnigraph.api.results.receipt import Receipt
-    from omnigraph.api.schema import SchemaText
     from omnigraph.api.surface import GraphSurface
-    from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
     from omnigraph.history.branch_info import BranchInfo
     from omnigraph.history.commit import Commit
     from omnigraph.history.entity_history import Blamed, EntityHistory
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from omnigraph.history.revisions import Revision
     from omnigraph.history.tags import Tag
     from omnigraph.ingest.load import LoadMode
-    from omnigraph.lang.schema.ir import SchemaIR
     from omnigraph.maintenance.copy import CopyProgress, CopySummary
     from omnigraph.maintenance.finding import Checkup
     from omnigraph.maintenance.optimize_report import OptimizeReport
@@ -158,36 +157,6 @@ class RevisionsSurface(Protocol):
         granularity: Granularity = "property",
         dry_run: bool = False,
     ) -> MergeResult: ...
-
-
-class SchemaSurface(Protocol):
-    """`graph.schema`."""
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def ir(self) -> SchemaIR: ...
-
-    @property
-    def node_types(self) -> tuple[str, ...]: ...
-
-    @property
-    def edge_types(self) -> tuple[str, ...]: ...
-
-    def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> SchemaPlan: ...
-
-    def apply(
-        self,
-        new: SchemaText | SchemaPlan,
-        *,
-        allow_data_loss: bool = False,
-        branch: str | None = None,
-        if_commit: str | None = None,
-        message: str | None = None,
-        actor: str | None = None,
-        dry_run: bool = False,
-    ) -> SchemaApplied: ...
 
 
 class ChangesSurface(Protocol):

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from omnigraph.api.branches import Branches
     from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
     from omnigraph.api.changes import Changes
+    from omnigraph.api.graph_schema import GraphSchema
     from omnigraph.api.maintenance import Maintenance
     from omnigraph.api.queries import Params
     from omnigraph.api.results.node import Node
     from omnigraph.api.results.result import Result, ResultStream
     from omnigraph.api.revisions import Revisions
-    from omnigraph.api.schema import Schema
     from omnigraph.api.spark import Spark
     from omnigraph.api.surface import GraphSurface
     from omnigraph.api.tags import Tags
@@ -181,12 +181,12 @@ class Graph(Guarded):
         return Revisions(self._handle, type(self))
 
     @property
-    def schema(self) -> "Schema":
-        """The schema of the commit that this graph shows; `.source` is its text."""
-        from omnigraph.api.schema import Schema
+    def schema(self) -> "GraphSchema":
+        """The schema of the commit that this graph shows; `.source` is its text, and `.apply` changes it."""
+        from omnigraph.api.graph_schema import GraphSchema
 
         self._handle.require_open()
-        return Schema(self._handle, self._handle.snapshot)
+        return GraphSchema(self._handle, self._handle.snapshot)
 
     @property
     def changes(self) -> "Changes":

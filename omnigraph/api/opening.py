@@ -46,9 +46,10 @@ def init(  # noqa: PLR0913 - all but two are keywords
 ) -> Graph:
     """Create a graph and open it.
 
-    `schema` is `.pg` text, or the path of a `.pg` file. `exist_ok` opens an existing graph if its schema is equivalent
-    to `schema`. `force` takes over the location from an interrupted `init`, but never replaces an existing graph.
-    `storage_options` configure an object store; they override the `AWS_*` variables. For `external_blobs`, see `open`.
+    `schema` is `.pg` text, the path of a `.pg` file, or a `Schema`. `exist_ok` opens an existing graph if its schema is
+    equivalent to `schema`. `force` takes over the location from an interrupted `init`, but never replaces an existing
+    graph. `storage_options` configure an object store; they override the `AWS_*` variables. For `external_blobs`,
+    see `open`.
     """
     from omnigraph.api.schema import read_schema_text
     from omnigraph.history.schemas import StoredSchema

@@ -1,118 +1,294 @@
-"""`graph.schema`: the schema of the commit that a graph shows, and how to change it.
+"""`Schema`: a checked schema as an immutable object, without a graph.
 
-`plan` reads no data and changes nothing; `apply` makes one commit or has no effect.
+This module owns the public class and the forms in which callers pass a schema. `graph_schema` owns `graph.schema`. Only
+the methods that need Arrow import it.
 """
 
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from omnigraph.api.facet import Facet
-from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.api.type_info import EdgeTypeInfo, NodeTypeInfo, describe_edge_types, describe_node_types
 from omnigraph.errors import InputError, UsageError
 from omnigraph.errors.diagnostics import SourceText
-from omnigraph.history.schemas import StoredSchema
-from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.schema.canonical_shape import shape_hash
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.declared_order import DeclaredOrder, read_declared_order
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.lang.schema.names import did_you_mean
+from omnigraph.lang.schema.type_names import resolve_type, type_names
 
 if TYPE_CHECKING:
-    from omnigraph.api.write_options import WriteOptions
-    from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
+    import pyarrow as pa
 
-SchemaText = str | PathLike[str] | SourceText
+    from omnigraph.lang.schema.migrate import MigrationPlan
+
+DiagramFormat = Literal["mermaid", "svg"]
+_SHOWN_TYPES = 10  # types shown in the repr of a schema
 
 
-class Schema(Facet):
-    """The schema of a graph: its text, its types, and the methods that change it.
-
-    The text and the types are those of the commit that the graph showed when `graph.schema` was accessed, and do not
-    change afterwards.
-
-    >>> from omnigraph import testing
-    >>> with testing.graph("node Person { name: String @key }") as graph:
-    ...     applied = graph.schema.apply("node Person { name: String @key  age: I32? }")
-    ...     graph.schema.source, graph.schema.node_types
-    ('node Person { name: String @key  age: I32? }', ('Person',))
-    """
-
-    __slots__ = ("_snapshot",)
-
-    def __init__(self, handle: Handle, snapshot: Snapshot) -> None:
-        super().__init__(handle)
-        self._snapshot = snapshot
-
-    def __repr__(self) -> str:
-        return repr(self.contract)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and self.contract == other.contract
-
-    def __hash__(self) -> int:
-        return hash(self._snapshot.schema_row)
+class HasSchema(Protocol):
+    """An object with a schema, such as `graph.schema`."""
 
     @property
-    def contract(self) -> StoredSchema:
-        """The schema as it is stored in the graph."""
-        return self._snapshot.schema
+    def current(self) -> "Schema":
+        """The schema."""
+        ...
+
+
+class Schema:
+    """A checked schema. Two schemas are equal if they mean the same, whatever their layout, order and comments.
+
+    `schema` is `.pg` text, the path of a `.pg` file, or another schema. Every function that takes a schema also takes a
+    `Schema` object. Raises one language error that lists every mistake.
+
+    >>> schema = Schema("node Person { name: String @key  age: I32? } edge Knows: Person -> Person")
+    >>> schema
+    <Schema of Person, Knows; .source is its text>
+    >>> [str(declared) for declared in schema["Person"].properties.values()]
+    ['name: String', 'age: I32?']
+    >>> schema.edges["Knows"].target_type
+    'Person'
+    >>> schema == Schema("edge Knows: Person -> Person  node Person { age: I32?  name: String @key }")
+    True
+    """
+
+    __slots__ = ("_base", "_catalog", "_name", "_order", "_source")
+
+    def __init__(self, schema: "SchemaText") -> None:
+        from omnigraph.lang.schema import compile_schema
+
+        text, name = read_schema_text(schema)
+        self._set(text, name, compile_schema(text, name))
+
+    @classmethod
+    def parse(cls, text: str, name: str = "<schema>") -> "Schema":
+        """Return the schema in `text`, which is never treated as a path; `name` is used in error messages.
+
+        >>> Schema.parse("node Lamp {}").node_types
+        ('Lamp',)
+        """
+        return cls(SourceText(name, text))
+
+    @classmethod
+    def from_classes(cls, *classes: type) -> "Schema":
+        """Return a schema with one type per dataclass or pydantic model.
+
+        A field is a property: `str` is String, `int` is I64, `float` is F64, `bytes` is Blob, `list[T]` is a list, an
+        Enum or a Literal of strings is an enum, and `T | None` is nullable. `Annotated[str, omnigraph.key]` marks the
+        key. Any other annotation of the schema language is written as text, as in `Annotated[str, "@unique"]`, and
+        `Annotated[int, "I32"]` names the type. A class with two fields that refer to other classes is an edge type from
+        the first to the second; `Annotated[str, Person]` refers to a class by the id of the node. Raises `UsageError`
+        for a class or a type that a schema cannot express.
+
+        >>> from dataclasses import dataclass
+        >>> from typing import Annotated
+        >>> import omnigraph
+        >>> @dataclass
+        ... class Person:
+        ...     name: Annotated[str, omnigraph.key]
+        ...     age: int | None = None
+        >>> @dataclass
+        ... class Knows:
+        ...     src: Annotated[str, Person]
+        ...     dst: Annotated[str, Person]
+        >>> print(Schema.from_classes(Person, Knows))
+        node Person {
+            name: String @key
+            age: I64?
+        }
+        <BLANKLINE>
+        edge Knows: Person -> Person
+        <BLANKLINE>
+        """
+        from omnigraph.lang.schema.propose.from_classes import propose_classes
+
+        return cls.parse(propose_classes(classes), "<classes>")
+
+    @classmethod
+    def infer(cls, data: Any, *, sample_rows: int = 100_000) -> "Schema":
+        """Propose a schema for data; the comments in `.source` say what was guessed and why.
+
+        `data` maps type names to Arrow tables, pandas or polars frames, lists of dicts, or paths of CSV, NDJSON or
+        Parquet files; or it is a path or a list of paths, and the files name the types. A column that is unique becomes
+        the key. A table with the columns `from` and `to`, or `src` and `dst`, becomes an edge type if their values are
+        keys of other types. At most `sample_rows` rows of each type are read. Raises `InputError`.
+
+        >>> people = [{"name": "ada", "age": 36}, {"name": "bob", "age": None}]
+        >>> print(Schema.infer({"Person": people, "Knows": [{"from": "ada", "to": "bob"}]}))
+        node Person {
+            name: String @key // unique in 2 rows
+            age: I64?
+        }
+        <BLANKLINE>
+        // from: all values are keys of Person; to: all values are keys of Person
+        // each pair of nodes occurs once, so the pair is the key
+        edge Knows: Person -> Person {
+            @key(src, dst)
+        }
+        <BLANKLINE>
+        """
+        from omnigraph.ingest.infer.propose import propose_schema_text
+
+        return cls.parse(propose_schema_text(data, sample_rows), "<inferred>")
+
+    @classmethod
+    def _from_stored(cls, source: str, ir: SchemaIR) -> "Schema":
+        """Return the schema of a graph, in which types and properties have permanent ids."""
+        schema = cls.__new__(cls)
+        schema._set(source, "<schema>", ir.catalog, ir)
+        return schema
+
+    def _set(self, source: str, name: str, catalog: Catalog, base: SchemaIR | None = None) -> None:
+        self._source, self._name, self._catalog, self._base = source, name, catalog, base
+        self._order: DeclaredOrder | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._base is None:
+            return Schema.parse, (self._source, self._name)
+        return Schema._from_stored, (self._source, self._base)
 
     @property
     def source(self) -> str:
-        """The `.pg` text."""
-        return self.contract.source
+        """The `.pg` text, as its author wrote it."""
+        return self._source
 
     @property
-    def ir(self) -> SchemaIR:
-        """The compiled schema: the catalog of types, with the permanent ids of types and properties."""
-        return self.contract.ir
+    def name(self) -> str:
+        """The name of the file that the schema was read from, for messages."""
+        return self._name
+
+    @property
+    def catalog(self) -> Catalog:
+        """The compiled schema, as the engine uses it."""
+        return self._catalog
+
+    @property
+    def shape_hash(self) -> str:
+        """A hash that is equal for schemas with the same meaning, as printed by `omnigraph schema check --json`."""
+        return shape_hash(self._catalog)
+
+    @property
+    def types(self) -> Mapping[str, NodeTypeInfo]:
+        """The node types by name, in the order of the text."""
+        return MappingProxyType(describe_node_types(self._catalog, self._declared_order()))
+
+    @property
+    def edges(self) -> Mapping[str, EdgeTypeInfo]:
+        """The edge types by name, in the order of the text."""
+        return MappingProxyType(describe_edge_types(self._catalog, self._declared_order()))
 
     @property
     def node_types(self) -> tuple[str, ...]:
-        """The names of the node types."""
-        return tuple(node.name for node in self.ir.catalog.nodes)
+        """The names of the node types, in name order."""
+        return tuple(node.name for node in self._catalog.nodes)
 
     @property
     def edge_types(self) -> tuple[str, ...]:
-        """The names of the edge types."""
-        return tuple(edge.name for edge in self.ir.catalog.edges)
+        """The names of the edge types, in name order."""
+        return tuple(edge.name for edge in self._catalog.edges)
 
-    def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> "SchemaPlan":
-        """Plan the steps from the branch's schema to a new schema, without reading data.
+    def _declared_order(self) -> DeclaredOrder:
+        if self._order is None:
+            self._order = read_declared_order(self._source)
+        return self._order
 
-        `new` is `.pg` text, or the path of a `.pg` file. With `allow_data_loss`, planned drops also delete the history
-        of the dropped data. Raises a language error if the schema is invalid, and `IdentityError`.
+    def __getitem__(self, type_name: str) -> NodeTypeInfo | EdgeTypeInfo:
+        """Return a type by its name; a node type takes precedence over an edge type. Raises `KeyError`."""
+        info = self.types.get(type_name) or self.edges.get(type_name)
+        if info is None:
+            hint = did_you_mean(str(type_name), type_names(self._catalog))
+            raise KeyError(f"the schema has no type {type_name!r}" + (f"; {hint}" if hint else ""))
+        return info
+
+    def __contains__(self, type_name: object) -> bool:
+        return type_name in self.node_types or type_name in self.edge_types
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self.types, *self.edges))
+
+    def __len__(self) -> int:
+        return len(self.node_types) + len(self.edge_types)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def to_arrow(self, type_name: str) -> "pa.Schema":
+        """Return the Arrow schema of the rows of a type, as `graph.nodes` and `graph.edges` return them.
+
+        The columns are `id`, then `from` and `to` for an edge type, then the properties in name order. A Blob property,
+        which queries do not return, is `large_binary`. Raises `InputError` for an unknown type.
+
+        >>> Schema("node Person { name: String @key  born: Date? }").to_arrow("Person")
+        id: string not null
+        born: date32[day]
+        name: string not null
         """
-        return _plan(self._handle.for_branch(branch), new, allow_data_loss=allow_data_loss)
+        from omnigraph.ingest.entity_schema import entity_schema
 
-    def apply(  # noqa: PLR0913 - all but the first are keywords
-        self,
-        new: "SchemaText | SchemaPlan",
-        *,
-        allow_data_loss: bool = False,
-        branch: str | None = None,
-        if_commit: str | None = None,
-        message: str | None = None,
-        actor: str | None = None,
-        dry_run: bool = False,
-    ) -> "SchemaApplied":
-        """Change the schema of the branch in one commit; other branches keep their schemas.
+        return entity_schema(resolve_type(self._catalog, type_name))
 
-        `new` is `.pg` text, a path, or a plan; a plan can be applied only to the schema that it was made for. Steps
-        that existing data may violate are checked against the data first. Dropped data stays readable in earlier
-        commits; with `allow_data_loss`, its history is also deleted. `dry_run` only checks.
+    def diff(self, other: "SchemaText", *, allow_data_loss: bool = False) -> "MigrationPlan":
+        """Return the migration plan from this schema to another one, without reading data.
 
-        Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,
-        `PreconditionFailed`, `ReadOnlyError`, and a language error if the schema is invalid.
+        With `allow_data_loss`, planned drops also delete the history of the dropped data.
+
+        >>> plan = Schema("node Person { age: I32 }").diff("node Person { age: I64 }")
+        >>> print(plan)
+        widen node:Person.age from I32 to I64
+        >>> plan.supported, plan.steps[0].tier
+        (True, 'safe')
         """
-        from omnigraph.api.write_options import WriteOptions
-        from omnigraph.evolve.proposal import SchemaPlan
+        from omnigraph.lang.schema.migrate import plan_migration
 
-        handle = self._handle.for_branch(branch)
-        handle.require_branch("a schema change")
-        if not dry_run:
-            handle.require_writable("a schema change")
-        plan = new if isinstance(new, SchemaPlan) else _plan(handle, new, allow_data_loss=False)
-        plan = plan.with_data_loss(allow_data_loss or plan.allow_data_loss)
-        return _apply(handle, plan, handle.with_actor(WriteOptions(if_commit, message, actor)), dry_run=dry_run)
+        desired = other if isinstance(other, Schema) else Schema(other)
+        before = self._base or self._catalog
+        return plan_migration(before, desired._catalog, allow_data_loss=allow_data_loss, source_name=desired._name)
+
+    def diagram(self, format: DiagramFormat = "mermaid") -> str:
+        """Return a diagram of the node and edge types, as Mermaid text or as an SVG image.
+
+        >>> print(Schema("node Person { name: String @key } edge Knows: Person -> Person").diagram())
+        classDiagram
+            direction LR
+            class Person {
+                name: String @key
+            }
+            Person --> Person : Knows
+        """
+        from omnigraph.lang.schema.diagram import draw_mermaid, draw_svg
+
+        drawings = {"mermaid": draw_mermaid, "svg": draw_svg}
+        if format not in drawings:
+            raise UsageError(reason=f"unknown diagram format {format!r}; expected 'mermaid' or 'svg'")
+        return drawings[format](self._catalog, self._declared_order())
+
+    def __eq__(self, other: object) -> bool:
+        return self.shape_hash == other.shape_hash if isinstance(other, Schema) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.shape_hash)
+
+    def __str__(self) -> str:
+        return self._source
+
+    def __repr__(self) -> str:
+        names = [*self.node_types, *self.edge_types]
+        shown_names = ", ".join(names[:_SHOWN_TYPES] + ["…"] * (len(names) > _SHOWN_TYPES))
+        return f"<Schema of {shown_names or 'no types'}; .source is its text>"
+
+    def _repr_html_(self) -> str:
+        from omnigraph.api.schema_card import schema_card
+
+        return schema_card(self)
+
+
+SchemaText = str | PathLike[str] | SourceText | Schema | HasSchema
 
 
 def read_schema_text(schema: SchemaText) -> tuple[str, str]:
@@ -121,46 +297,22 @@ def read_schema_text(schema: SchemaText) -> tuple[str, str]:
     >>> read_schema_text("node Lamp {}")
     ('node Lamp {}', '<schema>')
     """
+    schema = getattr(schema, "current", schema)
+    if isinstance(schema, Schema):
+        return schema.source, schema.name
     if isinstance(schema, SourceText):
         return schema.text, schema.name
     is_path = not isinstance(schema, str) or (schema.endswith(".pg") and "\n" not in schema)
     if isinstance(schema, str) and not is_path:
         return schema, "<schema>"
     try:
-        path = Path(schema)
+        path = Path(schema)  # type: ignore[arg-type]
     except TypeError as error:
         kind = type(schema).__name__
-        raise UsageError(reason=f"a schema must be a string, a path or a plan, not {kind}") from error
+        raise UsageError(reason=f"a schema must be a string, a path, a Schema or a plan, not {kind}") from error
     from omnigraph.lang.parsing import decode_source
 
     try:
         return decode_source(path.read_bytes(), str(path)).text, str(path)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", reason="unreadable") from error
-
-
-def _plan(handle: Handle, new: SchemaText, *, allow_data_loss: bool) -> "SchemaPlan":
-    from omnigraph.evolve.proposal import propose_schema
-
-    snapshot = handle.latest_snapshot()
-    text, name = read_schema_text(new)
-    row, contract = snapshot.schema_row, snapshot.schema
-    return propose_schema(row, contract, text, name, allow_data_loss=allow_data_loss)
-
-
-def _apply(handle: Handle, plan: "SchemaPlan", options: "WriteOptions", *, dry_run: bool) -> "SchemaApplied":
-    from omnigraph.api.log_events import log_operation
-    from omnigraph.api.write_options import AttemptCounter
-    from omnigraph.evolve.apply import apply_plan, check_plan
-    from omnigraph.evolve.proposal import SchemaApplied
-
-    branch, commit = handle.branch_name, None
-    with log_operation("apply_schema", branch) as event, report_missing_branch(handle.branch_state):
-        if dry_run:
-            check_plan(handle.branch_state, plan)
-        else:
-            requirement = handle.require_unchanged(())
-            conditions = options.requirements(requirement, AttemptCounter())
-            published = apply_plan(handle.branch_state, plan, options.commit_metadata(), conditions)
-            commit = handle.record_write(published, requirement)
-    return SchemaApplied(plan, commit, branch, event.elapsed_seconds(), dry_run)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         ChangesSurface,
         MaintenanceSurface,
         RevisionsSurface,
-        SchemaSurface,
         SparkSurface,
         TagsSurface,
     )
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.receipt import LoadReport, Receipt
     from omnigraph.api.results.result import Result, ResultStream
     from omnigraph.api.results.subgraph import Subgraph
+    from omnigraph.api.schema_surface import GraphSchemaSurface
     from omnigraph.api.transactions import Transaction
     from omnigraph.api.writes import WriteKeywords
     from omnigraph.history.commit import Commit
@@ -101,7 +101,7 @@ class GraphSurface(Protocol):
     def revisions(self) -> RevisionsSurface: ...
 
     @property
-    def schema(self) -> SchemaSurface: ...
+    def schema(self) -> GraphSchemaSurface: ...
 
     @property
     def changes(self) -> ChangesSurface: ...

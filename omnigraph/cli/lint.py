@@ -1,26 +1,16 @@
 """`omnigraph lint`: report problems in queries and in their schema, as text, JSON or SARIF."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from omnigraph.api.linting import LintReport, lint_sources
 from omnigraph.errors import LanguageError
-from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceText
-from omnigraph.records.frozen import record
+from omnigraph.errors.diagnostics import SourceText
 
 from . import exits, files, show
 from .options import schema_option, settings, shared_options
-
-
-@record
-class LintedFile:
-    """The findings in one file; `json_document` is the file's report as JSON."""
-
-    source: SourceText
-    diagnostics: tuple[Diagnostic, ...]
-    json_document: dict[str, Any]
 
 
 @click.command()
@@ -49,117 +39,45 @@ def lint(context: click.Context, schema_path: str, query_paths: tuple[str, ...],
     Every finding is reported with its position. Exits with code 1 if there are errors.
     """
     files.reject_repeated_stdin(schema_path, *query_paths)
-    schema_report, query_reports = lint_files(schema_path, query_paths)
-    reports = [schema_report, *query_reports]
+    report = lint_files(schema_path, query_paths)
     form = "json" if settings().json else form
     if form == "sarif":
         from .sarif import sarif_log
 
-        show.document(sarif_log([(report.source, report.diagnostics) for report in reports]))
+        show.document(sarif_log([(linted.source, linted.diagnostics) for linted in (report.schema, *report.files)]))
     elif form == "json":
-        show.document(_report_document(schema_report, query_reports, schema_path, query_paths))
+        show.document(_with_path_arguments(report.to_json()))
     else:
-        _print_reports(reports)
-    diagnostics = [diagnostic for report in reports for diagnostic in report.diagnostics]
-    context.exit(exits.diagnostics_exit_code(diagnostics, strict=strict))
+        _print_report(report)
+    context.exit(exits.diagnostics_exit_code([finding.diagnostic for finding in report], strict=strict))
 
 
-def lint_files(schema_path: str, query_paths: Sequence[str]) -> tuple[LintedFile, list[LintedFile]]:
+def lint_files(schema_path: str, query_paths: Sequence[str]) -> LintReport:
     """Lint a schema and each query file; queries are skipped if the schema has errors."""
-    from omnigraph.lang.schema import examine_schema
+    sources = (_read_file(path) for path in files.expand_directories(query_paths, ".gq"))
+    only_path = files.display_name(query_paths[0]) if files.is_single_file(query_paths) else None
+    return lint_sources(_read_file(schema_path), sources, only_path)
 
+
+def _read_file(path: str) -> SourceText | LanguageError:
     try:
-        source = files.read_source(schema_path)
+        return files.read_source(path)
     except LanguageError as error:
-        return _schema_report(error.source or SourceText(schema_path, ""), error.diagnostics), []
-    catalog, diagnostics = examine_schema(source.text, source.name)
-    schema_report = _schema_report(source, diagnostics)
-    if catalog is None:
-        return schema_report, []
-    expanded_paths = files.expand_directories(query_paths, ".gq")
-    return schema_report, [_lint_queries(path, catalog, schema_path) for path in expanded_paths]
+        return error
 
 
-def _lint_queries(query_path: str, catalog: Any, schema_path: str) -> LintedFile:
-    from omnigraph.lang.query import lint_queries
-
-    try:
-        source = files.read_source(query_path)
-    except LanguageError as error:
-        return _unreadable_report(error, query_path, schema_path)
-    lint_report = lint_queries(source.text, catalog, source.name, schema_path)
-    diagnostics = sorted(
-        [*lint_report.diagnostics, *_query_remarks(lint_report)],
-        key=lambda diagnostic: (diagnostic.start, diagnostic.end),
-    )
-    return LintedFile(source, tuple(diagnostics), lint_report.to_json() | {"query_path": query_path})
+def _with_path_arguments(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the report with `-` for standard input, as on the command line."""
+    for report in (document, *document.get("queries", ())):
+        for member_name in ("schema_source", "query_path"):
+            if report.get(member_name) == files.display_name(files.STDIN):
+                report[member_name] = files.STDIN
+    return document
 
 
-def _query_remarks(lint_report: Any) -> Iterator[Diagnostic]:
-    """Return the lint warnings about whole queries, positioned at the query names."""
-    for query_result in lint_report.results:
-        for remark in query_result.warnings:
-            name_span = query_result.diagnosis.query.name.span
-            yield Diagnostic.at_span(lint_report.source, name_span, remark, kind="lint", severity="warning")
-
-
-def _schema_report(source: SourceText, diagnostics: tuple[Diagnostic, ...]) -> LintedFile:
-    return LintedFile(source, diagnostics, {"findings": _diagnostic_documents(diagnostics)})
-
-
-def _unreadable_report(error: LanguageError, query_path: str, schema_path: str) -> LintedFile:
-    diagnostics = tuple(replace(diagnostic, code="Q000") for diagnostic in error.diagnostics)
-    members = _empty_document(schema_path, query_path) | {
-        "errors": len(diagnostics),
-        "findings": _diagnostic_documents(diagnostics),
-    }
-    return LintedFile(error.source or SourceText(query_path, ""), diagnostics, members)
-
-
-def _empty_document(schema_path: str, query_path: str) -> dict[str, Any]:
-    """Return the report of a file whose queries were not checked."""
-    return {
-        "status": "error",
-        "schema_source": schema_path,
-        "query_path": query_path,
-        "queries_processed": 0,
-        "errors": 0,
-        "warnings": 0,
-        "infos": 0,
-        "results": [],
-        "findings": [],
-    }
-
-
-def _diagnostic_documents(diagnostics: Sequence[Diagnostic]) -> list[dict[str, object]]:
-    return [diagnostic.to_json() for diagnostic in diagnostics]
-
-
-def _report_document(
-    schema_report: LintedFile, query_reports: Sequence[LintedFile], schema_path: str, query_paths: Sequence[str]
-) -> dict[str, Any]:
-    """Return the totals with the report of the only query file, or with one report per file."""
-    severities = [
-        diagnostic.severity for report in (schema_report, *query_reports) for diagnostic in report.diagnostics
-    ]
-    totals: dict[str, Any] = {"status": "error" if "error" in severities else "ok"}
-    totals["schema_source"] = schema_path
-    totals["queries_processed"] = sum(report.json_document["queries_processed"] for report in query_reports)
-    severity_order: tuple[DiagnosticSeverity, ...] = ("error", "warning", "info")
-    totals |= {f"{severity}s": severities.count(severity) for severity in severity_order}
-    if not files.is_single_file(query_paths):
-        return totals | {
-            "schema": schema_report.json_document,
-            "queries": [report.json_document for report in query_reports],
-        }
-    document = query_reports[0].json_document if query_reports else _empty_document(schema_path, query_paths[0])
-    return document | totals | ({"schema": schema_report.json_document} if schema_report.diagnostics else {})
-
-
-def _print_reports(reports: Sequence[LintedFile]) -> None:
-    for report in reports:
-        show.findings(report.diagnostics, report.source)
-    diagnostics = [diagnostic for report in reports for diagnostic in report.diagnostics]
-    query_count = sum(len(report.json_document.get("results", ())) for report in reports)
-    checked_scope = f"{show.count(len(reports), 'file')}, {show.count(query_count, 'query')} checked"
-    show.result(f"{checked_scope}: {show.summary(diagnostics)}")
+def _print_report(report: LintReport) -> None:
+    for linted in (report.schema, *report.files):
+        show.findings(linted.diagnostics, linted.source)
+    query_count = sum(len(linted.json_document.get("results", ())) for linted in report.files)
+    checked_scope = f"{show.count(1 + len(report.files), 'file')}, {show.count(query_count, 'query')} checked"
+    show.result(f"{checked_scope}: {show.summary([finding.diagnostic for finding in report])}")

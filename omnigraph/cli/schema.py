@@ -16,6 +16,7 @@ _COMMANDS = {
     "apply": LazyCommand("omnigraph.cli.schema_apply", "apply", "Change the schema of a graph"),
     "check": LazyCommand(__name__, "check", "Check schema files"),
     "diff": LazyCommand(__name__, "diff", "Show the migration plan between two schema files"),
+    "infer": LazyCommand("omnigraph.cli.schema_infer", "infer", "Propose a schema for data files"),
     "plan": LazyCommand("omnigraph.cli.schema_apply", "plan", "Preview a change to the schema of a graph"),
     "show": LazyCommand(__name__, "show_", "Print the schema of a graph"),
 }
@@ -32,16 +33,35 @@ def schema() -> None:
 @uri_argument
 @click.option("--branch", help="Branch to read; main unless a snapshot is given")
 @snapshot_option
+@click.option(
+    "--diagram",
+    "diagram_format",
+    type=click.Choice(["mermaid", "svg"]),
+    help="Print a diagram instead, as Mermaid text or as an SVG image",
+)
 @store_option
 @shared_options
-def show_(uri: str | None, branch: str | None, snapshot: str | None, store: str | None) -> None:
-    """Print the schema of a graph, as its author wrote it."""
+def show_(
+    uri: str | None, branch: str | None, snapshot: str | None, diagram_format: str | None, store: str | None
+) -> None:
+    """Print the schema of a graph, as its author wrote it, or a diagram of it."""
     root = resolve_root(uri, store)
-    source = open_snapshot(root.uri, branch, snapshot).schema.source
+    stored_schema = open_snapshot(root.uri, branch, snapshot).schema
+    source = stored_schema.source
+    diagram = None if diagram_format is None else _draw(stored_schema, diagram_format)
     if settings().json:
-        show.document({"schema_source": source})
-    else:
-        show.verbatim(source if source.endswith("\n") else f"{source}\n")
+        show.document({"schema_source": source} | ({} if diagram is None else {"diagram": diagram}))
+        return
+    text = source if diagram is None else diagram
+    show.verbatim(text if text.endswith("\n") else f"{text}\n")
+
+
+def _draw(stored_schema: Any, diagram_format: str) -> str:
+    from omnigraph.lang.schema.declared_order import read_declared_order
+    from omnigraph.lang.schema.diagram import draw_mermaid, draw_svg
+
+    draw = draw_svg if diagram_format == "svg" else draw_mermaid
+    return draw(stored_schema.ir.catalog, read_declared_order(stored_schema.source))
 
 
 @click.command()

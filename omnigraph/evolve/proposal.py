@@ -5,7 +5,6 @@ before applying it. The plan is bound to the schema that it was made for. Planni
 """
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from omnigraph.errors.diagnostics import Diagnostic
@@ -13,7 +12,7 @@ from omnigraph.history.commit import Commit, SchemaRow
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.lang.schema import compile_schema
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, describe_step, plan_migration
+from omnigraph.lang.schema.migrate import MigrationPlan, MigrationStep, plan_migration
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class SchemaPlan:
         return bool(self.steps)
 
     def __str__(self) -> str:
-        return "\n".join(map(describe_step, self.steps)) or "nothing to change"
+        return str(self.migration)
 
     def __repr__(self) -> str:
         support_note = "" if self.supported else ", not supported"
@@ -62,8 +61,7 @@ class SchemaPlan:
         return f"<SchemaPlan: {step_count}{support_note}>\n{self}"
 
     def _repr_html_(self) -> str:
-        list_items = "".join(f"<li>{escape(describe_step(step))}</li>" for step in self.steps)
-        return f"<ol>{list_items}</ol>" if list_items else "<p>nothing to change</p>"
+        return self.migration._repr_html_()
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON with `supported`, `step_count`, `steps` and `warnings`."""

@@ -8,16 +8,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from omnigraph.api.graph import Graph
 from omnigraph.api.opening import init
+from omnigraph.api.schema import SchemaText
 
 
 @contextmanager
-def graph(schema: str | PathLike[str], data: Any = None, *, actor: str | None = None) -> Iterator[Graph]:
+def graph(schema: SchemaText, data: Any = None, *, actor: str | None = None) -> Iterator[Graph]:
     """Create a graph that exists for the duration of the `with` block.
 
     `data` can be any input that `Graph.load` accepts, such as NDJSON text, a path, records, or tables by type.

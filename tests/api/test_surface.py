@@ -14,17 +14,17 @@ from omnigraph.api.async_results import AsyncEntitySet, AsyncNodeSet, AsyncTrans
 from omnigraph.api.branches import Branches
 from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet
 from omnigraph.api.changes import Changes
+from omnigraph.api.graph_schema import GraphSchema
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.operations import Operations
 from omnigraph.api.revisions import Revisions
-from omnigraph.api.schema import Schema
 from omnigraph.api.spark import Spark
 from omnigraph.api.surface import GraphSurface
 from omnigraph.api.tags import Tags
 from omnigraph.api.transactions import Transaction
 
-FACETS = (Branches, Tags, Revisions, Schema, Changes, Maintenance, Operations, Spark)
-LOCAL_ONLY = {"Graph.snapshot", "Graph.table", "Schema.contract"}
+FACETS = (Branches, Tags, Revisions, GraphSchema, Changes, Maintenance, Operations, Spark)
+LOCAL_ONLY = {"Graph.snapshot", "Graph.table", "GraphSchema.contract"}
 # Building a set, a stream or a transaction reads nothing; they are awaited or iterated later.
 DEFERRED = {"nodes", "edges", "stream", "transaction", "export"}
 PAIRS: list[tuple[type[Any], type[Any]]] = [

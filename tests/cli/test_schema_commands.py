@@ -83,3 +83,11 @@ def test_schema_apply_on_a_branch_with_a_hard_drop(omnigraph: Program, graph: st
     assert omnigraph("schema", "show", "g").out == BEFORE
     for wrong in (("g",), ("g", "--schema", "nowhere.pg"), ("none", "--schema", "after.pg")):
         assert omnigraph("schema", "apply", *wrong).code in (1, 2)
+
+
+def test_schema_show_prints_a_diagram(omnigraph: Program, graph: str) -> None:
+    current = library.open(graph).schema.current
+    for form in ("mermaid", "svg"):
+        assert omnigraph("schema", "show", "g", "--diagram", form).out.rstrip("\n") == current.diagram(form)
+    told = json.loads(omnigraph("schema", "show", "g", "--diagram", "mermaid", "--json").out)
+    assert told == {"schema_source": BEFORE, "diagram": current.diagram()}

@@ -16,6 +16,7 @@ PAGES = (
     "docs/how-to/merge.md",
     "docs/how-to/undo.md",
     "docs/how-to/change-a-schema.md",
+    "docs/how-to/schemas.md",
     "docs/how-to/back-up-and-restore.md",
     "docs/how-to/operate.md",
     "docs/how-to/erase.md",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .check.parameters import CheckedParameter
     from .compile import CompiledQuery
-    from .lint import LintReport
+    from .lint import QueryFileReport
     from .model import Query, QueryFile
     from .plan import Plan
 
@@ -91,7 +91,9 @@ def diagnose_queries(
     return compiler.diagnose_queries(text, catalog, name)
 
 
-def lint_queries(text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>") -> "LintReport":
+def lint_queries(
+    text: str, catalog: "Catalog", name: str = "<query>", schema_source: str = "<schema>"
+) -> "QueryFileReport":
     """Return a report of all findings about a source text; commands print the report's `to_json()`.
 
     >>> from omnigraph.lang.schema import compile_schema

@@ -68,8 +68,8 @@ class QueryLintResult:
 
 
 @record
-class LintReport:
-    """The complete lint report; commands print the result of its `to_json` method."""
+class QueryFileReport:
+    """The lint report on one query file; commands print the result of its `to_json` method."""
 
     schema_source: str
     query_path: str
@@ -109,7 +109,7 @@ class LintReport:
         }
 
 
-def lint_source(catalog: Catalog, source: SourceText, schema_source: str = "<schema>") -> LintReport:
+def lint_source(catalog: Catalog, source: SourceText, schema_source: str = "<schema>") -> QueryFileReport:
     """Lint every query in a `.gq` file; text that cannot be parsed is reported as a `Q000` finding."""
     diagnoses, syntax_errors = diagnose_each_query(source, catalog)
     findings = [_syntax_error_finding(error) for error in syntax_errors]
@@ -117,7 +117,7 @@ def lint_source(catalog: Catalog, source: SourceText, schema_source: str = "<sch
         findings += [LintFinding(warning, query_names=(diagnosis.query.name.text,)) for warning in diagnosis.warnings]
     findings += _find_unassigned_properties(catalog, diagnoses, source)
     query_results = tuple(QueryLintResult(diagnosis, _hard_coded_warnings(diagnosis)) for diagnosis in diagnoses)
-    return LintReport(schema_source, source.name, query_results, tuple(_sort_findings(findings)), source)
+    return QueryFileReport(schema_source, source.name, query_results, tuple(_sort_findings(findings)), source)
 
 
 def _error_sentence(error: Diagnostic) -> str:

@@ -18,13 +18,13 @@ from omnigraph.api.change_feed.feed import BlockChanges, ChangeBlock, Feed
 from omnigraph.api.changes import Changes
 from omnigraph.api.error_boundary import _GUARDED_SPECIAL_METHODS, guarded
 from omnigraph.api.graph import Graph
+from omnigraph.api.graph_schema import GraphSchema
 from omnigraph.api.maintenance import Maintenance
 from omnigraph.api.merge_sessions import MergeResult, MergeSession
 from omnigraph.api.operations import Operations
 from omnigraph.api.results.diff import Diff, LazyTableChanges
 from omnigraph.api.results.result import ResultStream
 from omnigraph.api.revisions import Revisions
-from omnigraph.api.schema import Schema
 from omnigraph.api.spark import Spark
 from omnigraph.api.tags import Tags
 from omnigraph.api.transactions import Transaction
@@ -237,7 +237,7 @@ def test_internal_exceptions_do_not_escape(signal: Exception, kind: type[Omnigra
 
 
 PUBLIC: tuple[type[Any], ...] = (
-    *(Graph, Branches, Tags, Revisions, Schema, Changes, Maintenance, Operations, Spark),
+    *(Graph, Branches, Tags, Revisions, GraphSchema, Changes, Maintenance, Operations, Spark),
     *(Transaction, NodeSet, EdgeSet, ResultStream, Diff, LazyTableChanges, Feed),
     *(ChangeBlock, BlockChanges, Baseline, MergeResult, MergeSession),
 )

@@ -8,6 +8,8 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.ir import SchemaIR, hash_ir
 from omnigraph.records.frozen import record
 
+from .describe_steps import describe_step
+from .plan_table import plan_table
 from .steps import DropMode, MigrationStep, UnsupportedChange, make_unsupported_change
 from .types import all_steps
 
@@ -18,13 +20,28 @@ PLACEHOLDER_DOMAIN = "0" * 26  # for comparing two schemas outside any graph
 class MigrationPlan:
     """A migration plan: ordered steps to the new schema `ir`, in which remaining types and properties keep their ids.
 
-    `supported` is false if any step is an `unsupported_change`; in that case, nothing may be applied.
+    `supported` is false if any step is an `unsupported_change`; in that case, nothing may be applied. A plan is truthy
+    if it has steps, and `str(plan)` describes one step per line.
     """
 
     supported: bool
     steps: tuple[MigrationStep, ...]
     warnings: tuple[Diagnostic, ...]
     ir: SchemaIR
+
+    def __bool__(self) -> bool:
+        return bool(self.steps)
+
+    def __str__(self) -> str:
+        return "\n".join(map(describe_step, self.steps)) or "nothing to change"
+
+    def __repr__(self) -> str:
+        support_note = "" if self.supported else ", not supported"
+        step_count = f"{len(self.steps)} step{'s'[: len(self.steps) != 1]}"
+        return f"<{type(self).__name__}: {step_count}{support_note}>\n{self}"
+
+    def _repr_html_(self) -> str:
+        return plan_table(self.steps)
 
     def to_json(self) -> JsonObject:
         """Return the plan as a JSON object with the members `supported`, `step_count`, `steps` and `warnings`."""

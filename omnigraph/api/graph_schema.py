@@ -1,0 +1,196 @@
+"""`graph.schema`: the schema of the commit that a graph shows, and how to change it.
+
+`current` is the schema as an object; members that read the schema delegate to it. `plan` reads no data and changes
+nothing; `apply` makes one commit or has no effect.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from omnigraph.api.facet import Facet
+from omnigraph.api.handle import Handle, report_missing_branch
+from omnigraph.api.schema import DiagramFormat, Schema, SchemaText, read_schema_text
+from omnigraph.api.type_info import EdgeTypeInfo, NodeTypeInfo
+from omnigraph.history.schemas import StoredSchema
+from omnigraph.history.snapshot import Snapshot
+from omnigraph.lang.schema.ir import SchemaIR
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.api.write_options import WriteOptions
+    from omnigraph.evolve.proposal import SchemaApplied, SchemaPlan
+    from omnigraph.lang.schema.migrate import MigrationPlan
+
+
+class GraphSchema(Facet):
+    """The schema of a graph: its text, its types, and the methods that change it.
+
+    The text and the types are those of the commit that the graph showed when `graph.schema` was accessed, and do not
+    change afterwards.
+
+    >>> from omnigraph import testing
+    >>> with testing.graph("node Person { name: String @key }") as graph:
+    ...     applied = graph.schema.apply("node Person { name: String @key  age: I32? }")
+    ...     graph.schema.source, graph.schema.node_types
+    ('node Person { name: String @key  age: I32? }', ('Person',))
+    """
+
+    __slots__ = ("_snapshot",)
+
+    def __init__(self, handle: Handle, snapshot: Snapshot) -> None:
+        super().__init__(handle)
+        self._snapshot = snapshot
+
+    def __repr__(self) -> str:
+        return repr(self.current)
+
+    def _repr_html_(self) -> str:
+        return self.current._repr_html_()
+
+    def __eq__(self, other: object) -> bool:
+        schema = other.current if isinstance(other, GraphSchema) else other
+        return self.current == schema if isinstance(schema, Schema) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.current)
+
+    @property
+    def current(self) -> Schema:
+        """The schema as an object that does not depend on the graph."""
+        return Schema._from_stored(self.contract.source, self.contract.ir)
+
+    @property
+    def contract(self) -> StoredSchema:
+        """The schema as it is stored in the graph."""
+        return self._snapshot.schema
+
+    @property
+    def source(self) -> str:
+        """The `.pg` text."""
+        return self.contract.source
+
+    @property
+    def ir(self) -> SchemaIR:
+        """The compiled schema: the catalog of types, with the permanent ids of types and properties."""
+        return self.contract.ir
+
+    @property
+    def types(self) -> Mapping[str, NodeTypeInfo]:
+        """The node types by name, in the order of the text."""
+        return self.current.types
+
+    @property
+    def edges(self) -> Mapping[str, EdgeTypeInfo]:
+        """The edge types by name, in the order of the text."""
+        return self.current.edges
+
+    def __getitem__(self, type_name: str) -> NodeTypeInfo | EdgeTypeInfo:
+        """Return a type by its name, as in `graph.schema["Person"]`. Raises `KeyError` for an unknown name."""
+        return self.current[type_name]
+
+    def __contains__(self, type_name: object) -> bool:
+        return type_name in self.current
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.current)
+
+    def __len__(self) -> int:
+        return len(self.current)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.current)
+
+    @property
+    def node_types(self) -> tuple[str, ...]:
+        """The names of the node types."""
+        return tuple(node.name for node in self.ir.catalog.nodes)
+
+    @property
+    def edge_types(self) -> tuple[str, ...]:
+        """The names of the edge types."""
+        return tuple(edge.name for edge in self.ir.catalog.edges)
+
+    def to_arrow(self, type_name: str) -> "pa.Schema":
+        """Return the Arrow schema of the rows of a type; see `Schema.to_arrow`."""
+        return self.current.to_arrow(type_name)
+
+    def diff(self, other: SchemaText, *, allow_data_loss: bool = False) -> "MigrationPlan":
+        """Return the migration plan from the schema of this graph to another one; see `Schema.diff`.
+
+        The plan is for reading. To change the graph, pass the new schema to `apply`.
+        """
+        return self.current.diff(other, allow_data_loss=allow_data_loss)
+
+    def diagram(self, format: DiagramFormat = "mermaid") -> str:
+        """Return a diagram of the node and edge types, as Mermaid text or as an SVG image; see `Schema.diagram`."""
+        return self.current.diagram(format)
+
+    def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> "SchemaPlan":
+        """Plan the steps from the branch's schema to a new schema, without reading data.
+
+        `new` is `.pg` text, the path of a `.pg` file, or a `Schema`. With `allow_data_loss`, planned drops also delete
+        the history of the dropped data. Raises a language error if the schema is invalid, and `IdentityError`.
+        """
+        return _plan(self._handle.for_branch(branch), new, allow_data_loss=allow_data_loss)
+
+    def apply(  # noqa: PLR0913 - all but the first are keywords
+        self,
+        new: "SchemaText | SchemaPlan",
+        *,
+        allow_data_loss: bool = False,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+        actor: str | None = None,
+        dry_run: bool = False,
+    ) -> "SchemaApplied":
+        """Change the schema of the branch in one commit; other branches keep their schemas.
+
+        `new` is `.pg` text, a path, a `Schema`, or a plan; a plan can be applied only to the schema that it was made
+        for. Steps that existing data may violate are checked against the data first. Dropped data stays readable in
+        earlier commits; with `allow_data_loss`, its history is also deleted. `dry_run` only checks.
+
+        Raises `SchemaUnsupported`, `SchemaViolation`, `ReadSetConflict`, `VersionConflict`,
+        `PreconditionFailed`, `ReadOnlyError`, and a language error if the schema is invalid.
+        """
+        from omnigraph.api.write_options import WriteOptions
+        from omnigraph.evolve.proposal import SchemaPlan
+
+        handle = self._handle.for_branch(branch)
+        handle.require_branch("a schema change")
+        if not dry_run:
+            handle.require_writable("a schema change")
+        plan = new if isinstance(new, SchemaPlan) else _plan(handle, new, allow_data_loss=False)
+        plan = plan.with_data_loss(allow_data_loss or plan.allow_data_loss)
+        return _apply(handle, plan, handle.with_actor(WriteOptions(if_commit, message, actor)), dry_run=dry_run)
+
+
+def _plan(handle: Handle, new: SchemaText, *, allow_data_loss: bool) -> "SchemaPlan":
+    from omnigraph.evolve.proposal import propose_schema
+
+    snapshot = handle.latest_snapshot()
+    text, name = read_schema_text(new)
+    row, contract = snapshot.schema_row, snapshot.schema
+    return propose_schema(row, contract, text, name, allow_data_loss=allow_data_loss)
+
+
+def _apply(handle: Handle, plan: "SchemaPlan", options: "WriteOptions", *, dry_run: bool) -> "SchemaApplied":
+    from omnigraph.api.log_events import log_operation
+    from omnigraph.api.write_options import AttemptCounter
+    from omnigraph.evolve.apply import apply_plan, check_plan
+    from omnigraph.evolve.proposal import SchemaApplied
+
+    branch, commit = handle.branch_name, None
+    with log_operation("apply_schema", branch) as event, report_missing_branch(handle.branch_state):
+        if dry_run:
+            check_plan(handle.branch_state, plan)
+        else:
+            requirement = handle.require_unchanged(())
+            conditions = options.requirements(requirement, AttemptCounter())
+            published = apply_plan(handle.branch_state, plan, options.commit_metadata(), conditions)
+            commit = handle.record_write(published, requirement)
+    return SchemaApplied(plan, commit, branch, event.elapsed_seconds(), dry_run)

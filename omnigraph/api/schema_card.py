@@ -1,0 +1,22 @@
+"""The notebook card of a schema: its diagram, and its text below it. All text is escaped; there are no scripts."""
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omnigraph.api.schema import Schema
+
+_MAX_SOURCE_LENGTH = 20_000
+_MAX_TYPES = 150  # the diagram of a larger schema is neither readable nor small
+
+
+def schema_card(schema: "Schema") -> str:
+    """Return the schema as HTML: the diagram, and the text behind a fold."""
+    counts = f"{len(schema.node_types)} node types, {len(schema.edge_types)} edge types"
+    diagram = schema.diagram("svg") if len(schema) <= _MAX_TYPES else ""
+    source = schema.source
+    shown_source = source if len(source) <= _MAX_SOURCE_LENGTH else f"{source[:_MAX_SOURCE_LENGTH]}\n…"
+    return (
+        f'<div class="og" style="color-scheme:light dark"><div style="overflow:auto;max-height:900px">{diagram}</div>'
+        f"<details><summary><small>{counts}</small></summary><pre>{escape(shown_source)}</pre></details></div>"
+    )

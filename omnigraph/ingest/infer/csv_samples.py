@@ -1,0 +1,77 @@
+"""The first rows of a CSV file as text, with the delimiter that fits its first lines best.
+
+A load finds the delimiter by the columns of a type; here there is no type yet, so the delimiter is the one that splits
+the first lines into the most columns of equal number. The first line names the columns.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import IO, Any
+
+from omnigraph.errors import InputError
+from omnigraph.ingest.csv_dialect import DELIMITERS
+from omnigraph.ingest.csv_records import CsvDialect, cut_records, first_records, split_cells
+from omnigraph.ingest.files import open_text
+from omnigraph.ingest.load_limits import LoadLimits
+
+_SAMPLE_BYTES = 1 << 16
+_SAMPLE_RECORDS = 50
+
+
+def read_csv_sample(file: IO[Any], file_name: str, max_rows: int) -> dict[str, list[str | None]]:
+    """Return the cells of the first rows by column name; an empty cell that is not quoted is None."""
+    with open_text(file, source_name=file_name) as (pieces, _):
+        first_piece = next(pieces, b"")
+        if b"\r" in first_piece and b"\n" not in first_piece:
+            raise InputError(f"{file_name}: lines end with a carriage return only", reason="malformed")
+        dialect = _choose_dialect(first_piece[:_SAMPLE_BYTES])
+        records = _iter_records(chain([first_piece], pieces), dialect)
+        names = [_decode(text) for text, _ in _split(next(records, b""), dialect, file_name)]
+        columns: dict[str, list[str | None]] = {name.strip(): [] for name in names}
+        if len(columns) < len(names) or "" in columns:
+            raise InputError(f"{file_name}: the first line must name every column once", reason="malformed")
+        for row_number, record in enumerate(records):
+            if row_number == max_rows:
+                break
+            _add_row(columns, _split(record, dialect, file_name), f"{file_name}: row {row_number + 1}")
+    return columns
+
+
+def _choose_dialect(sample: bytes) -> CsvDialect:
+    dialects = [CsvDialect(delimiter, '"') for delimiter in DELIMITERS]
+    return max(dialects, key=lambda dialect: _score(sample, dialect))
+
+
+def _score(sample: bytes, dialect: CsvDialect) -> tuple[bool, int, bool]:
+    """Return how well a dialect fits: whether it yields a regular table, and how many columns the first line names."""
+    try:
+        records = first_records(sample.rpartition(b"\n")[0] or sample, dialect, _SAMPLE_RECORDS)
+        counts = [len(split_cells(record, dialect)) for record in records]
+    except InputError:
+        return False, 0, False
+    is_regular, column_count = len(set(counts)) == 1, counts[0] if counts else 0
+    return is_regular and column_count > 1, column_count, is_regular
+
+
+def _iter_records(pieces: Iterator[bytes], dialect: CsvDialect) -> Iterator[bytes]:
+    for block in cut_records(pieces, dialect, LoadLimits()):
+        records = block.without_blank()
+        yield from (records.record(position) for position in range(len(records.starts)))
+
+
+def _split(record: bytes, dialect: CsvDialect, file_name: str) -> list[tuple[bytes, bool]]:
+    try:
+        return split_cells(record, dialect)
+    except InputError as error:
+        raise InputError(f"{file_name}: {error.message}", reason="malformed") from None
+
+
+def _add_row(columns: dict[str, list[str | None]], cells: list[tuple[bytes, bool]], row_label: str) -> None:
+    if len(cells) != len(columns):
+        raise InputError(f"{row_label}: expected {len(columns)} cells, got {len(cells)}", reason="malformed")
+    for column, (text, is_quoted) in zip(columns.values(), cells, strict=True):
+        column.append(None if not text and not is_quoted else _decode(text))
+
+
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "replace")

@@ -1,0 +1,78 @@
+"""The order in which a schema file declares its types and properties.
+
+A catalog is in name order, because order has no meaning. People read a schema in the order in which it is written, so
+listings and diagrams use the order of the text. Nothing here decides what a schema means.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from omnigraph.errors.diagnostics import SourceText
+from omnigraph.records.frozen import record
+
+from .catalog import EdgeType, NodeType, PropertyDefinition, TypeKind
+from .model import EdgeDeclaration, NodeDeclaration
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_NamedItem = TypeVar("_NamedItem", bound=_Named)
+
+
+@record
+class DeclaredType:
+    """A declaration as written: its text, and the names of its own properties in order."""
+
+    text: str
+    property_names: tuple[str, ...] = ()
+
+
+@record
+class DeclaredOrder:
+    """The declarations of a schema file by kind and name, in the order of the file."""
+
+    declarations: dict[tuple[TypeKind, str], DeclaredType]
+
+    def sort_types(self, kind: TypeKind, types: Iterable[_NamedItem]) -> list[_NamedItem]:
+        """Return types of one kind in the order of the file; types that the file lacks come last, in name order."""
+        return _sort_by_name(types, [name for declared_kind, name in self.declarations if declared_kind == kind])
+
+    def sort_properties(self, entity_type: NodeType | EdgeType) -> list[PropertyDefinition]:
+        """Return the properties of a type in the order of the file; inherited properties come first."""
+        declared = self.declaration(entity_type)
+        return _sort_by_name(entity_type.properties, declared.property_names, missing_first=True)
+
+    def declaration(self, entity_type: NodeType | EdgeType) -> DeclaredType:
+        """Return the declaration of a type as written."""
+        return self.declarations.get((entity_type.kind, entity_type.name), DeclaredType(""))
+
+
+def read_declared_order(schema_text: str) -> DeclaredOrder:
+    """Return the order of the declarations in a text; invalid declarations are skipped.
+
+    >>> order = read_declared_order("node B { z: I32 a: I32 } node A {}")
+    >>> [(name, declared.property_names) for (_, name), declared in order.declarations.items()]
+    [('B', ('z', 'a')), ('A', ())]
+    """
+    from .check.properties import declared_properties
+    from .parse import parse
+
+    declarations: dict[tuple[TypeKind, str], DeclaredType] = {}
+    for declaration in parse(SourceText("<schema>", schema_text)).declarations:
+        if isinstance(declaration, NodeDeclaration | EdgeDeclaration):
+            kind: TypeKind = "node" if isinstance(declaration, NodeDeclaration) else "edge"
+            property_names = tuple(declared.name.text for declared in declared_properties(declaration))
+            declaration_text = schema_text[declaration.span.start : declaration.span.end]
+            declarations.setdefault((kind, declaration.name.text), DeclaredType(declaration_text, property_names))
+    return DeclaredOrder(declarations)
+
+
+def _sort_by_name(
+    items: Iterable[_NamedItem], ordered_names: Iterable[str], *, missing_first: bool = False
+) -> list[_NamedItem]:
+    positions = {name: position for position, name in enumerate(ordered_names)}
+    missing_position = -1 if missing_first else len(positions)
+    return sorted(items, key=lambda item: (positions.get(item.name, missing_position), item.name))

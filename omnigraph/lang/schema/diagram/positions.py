@@ -1,0 +1,81 @@
+"""Vertical positions of the vertices in ordered columns: close to their neighbours, and never overlapping.
+
+`place_in_order` solves the placement of one column exactly (least squares with minimum distances); `place_columns`
+repeats it from left to right and back until lines are nearly straight.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+_ROUNDS = 12
+_OUTER_WEIGHT = 1.0
+
+
+def place_in_order(wanted: Sequence[float], distances: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """Return positions as close to the wanted ones as the minimum distances allow.
+
+    `distances[i]` is the minimum distance between the items `i` and `i + 1`.
+
+    >>> place_in_order([0.0, 0.0], [10.0], [1.0, 1.0])
+    [-5.0, 5.0]
+    """
+    offsets = [0.0]
+    for distance in distances:
+        offsets.append(offsets[-1] + distance)
+    blocks: list[tuple[float, float, int]] = []  # position of the first item without offsets, weight, number of items
+    for position, offset, weight in zip(wanted, offsets, weights, strict=True):
+        blocks.append((position - offset, weight, 1))
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (upper, upper_weight, upper_count), (lower, lower_weight, lower_count) = blocks[-2:]
+            total = upper_weight + lower_weight
+            blocks[-2:] = [((upper * upper_weight + lower * lower_weight) / total, total, upper_count + lower_count)]
+    starts = [start for start, _, count in blocks for _ in range(count)]
+    return [start + offset for start, offset in zip(starts, offsets, strict=True)]
+
+
+def place_columns(
+    columns: Sequence[Sequence[str]],
+    neighbours: Mapping[str, Sequence[tuple[str, float]]],
+    heights: Mapping[str, float],
+    gap: float,
+) -> dict[str, float]:
+    """Return the centre of each vertex; `neighbours` are the connected vertices with the weight of the connection."""
+    centres: dict[str, float] = {}
+    for column in columns:
+        wanted = _stacked_centres(column, heights, gap)
+        centres |= dict(zip(column, wanted, strict=True))
+    for round_number in range(_ROUNDS):
+        ordered = columns if round_number % 2 == 0 else list(columns)[::-1]
+        for column in ordered:
+            _place_column(column, neighbours, heights, gap, centres)
+    return centres
+
+
+def _stacked_centres(column: Sequence[str], heights: Mapping[str, float], gap: float) -> list[float]:
+    total = sum(heights[vertex] + gap for vertex in column)
+    centres, top = [], -total / 2
+    for vertex in column:
+        centres.append(top + heights[vertex] / 2)
+        top += heights[vertex] + gap
+    return centres
+
+
+def _place_column(
+    column: Sequence[str],
+    neighbours: Mapping[str, Sequence[tuple[str, float]]],
+    heights: Mapping[str, float],
+    gap: float,
+    centres: dict[str, float],
+) -> None:
+    wanted, weights = [], []
+    for vertex in column:
+        connections = neighbours.get(vertex, ())
+        total = sum(weight for _, weight in connections)
+        if total:
+            wanted.append(sum(centres[other] * weight for other, weight in connections) / total)
+            weights.append(total)
+        else:
+            wanted.append(centres[vertex])
+            weights.append(_OUTER_WEIGHT)
+    distances = [(heights[upper] + heights[lower]) / 2 + gap for upper, lower in pairwise(column)]
+    centres |= dict(zip(column, place_in_order(wanted, distances, weights), strict=True))

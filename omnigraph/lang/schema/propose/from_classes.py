@@ -1,0 +1,134 @@
+"""Schema text from Python classes: dataclasses and pydantic models.
+
+A class is a node type, and its fields are properties. A class with two fields that refer to other classes is an edge
+type from the first to the second. pydantic is never imported; its models are recognised by their members.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, get_type_hints
+
+from omnigraph.errors import UsageError
+from omnigraph.lang.schema.merge.print_slots import quote
+from omnigraph.records.frozen import record
+from omnigraph.values import PropertyType, ScalarType
+
+from .proposal import ProposedProperty, ProposedType, print_types
+from .python_types import PythonType, to_property_type, unwrap_annotation
+
+_TYPES_HINT = (
+    "use str, bool, int, float, bytes, date, datetime, an Enum, a Literal of strings or a list of a plain type, "
+    'or name the type, as in Annotated[list[float], "Vector(8)"]'
+)
+
+
+@record
+class ClassField:
+    """A field of a class; `default` is None if there is none."""
+
+    name: str
+    type: PythonType
+    default: Any = None
+    description: str | None = None
+
+
+def propose_classes(classes: Sequence[type]) -> str:
+    """Return schema text with one type per class, in the given order."""
+    names = {cls.__name__: cls for cls in classes}
+    return print_types(_propose_class(cls, names) for cls in classes)
+
+
+def _propose_class(cls: type, classes: Mapping[str, type]) -> ProposedType:
+    fields = list(_class_fields(cls, classes))
+    endpoints = {field.name: target for field in fields if (target := _endpoint_type(field, classes)) is not None}
+    if len(endpoints) not in (0, 2):
+        raise UsageError(
+            reason=f"{cls.__name__} refers to {len(endpoints)} of the classes; an edge type refers to exactly 2",
+            hint="give an edge class two fields with the classes of its nodes, and a node class none",
+        )
+    own_fields = [field for field in fields if field.name not in endpoints]
+    members = tuple(member for field in own_fields for member in _field_members(field, is_node=not endpoints))
+    source_name, target_name = [endpoint.__name__ for endpoint in endpoints.values()] if endpoints else (None, None)
+    properties = tuple(_propose_property(cls, field) for field in own_fields)
+    annotations = tuple(_class_annotations(cls))
+    return ProposedType(cls.__name__, properties, source_name, target_name, annotations, members)
+
+
+def _class_fields(cls: type, classes: Mapping[str, type]) -> Iterator[ClassField]:
+    if isinstance(model_fields := getattr(cls, "model_fields", None), Mapping):
+        yield from (_model_field(name, info) for name, info in model_fields.items())
+        return
+    if not dataclasses.is_dataclass(cls):
+        raise UsageError(reason=f"{cls.__name__} is neither a dataclass nor a pydantic model")
+    hints = get_type_hints(cls, localns=dict(classes), include_extras=True)
+    for field in dataclasses.fields(cls):
+        default = None if field.default is dataclasses.MISSING else field.default
+        yield ClassField(field.name, unwrap_annotation(hints[field.name]), default)
+
+
+def _model_field(name: str, info: Any) -> ClassField:
+    unwrapped = unwrap_annotation(info.annotation)
+    inner_metadata = [inner for note in unwrapped.metadata for inner in getattr(note, "metadata", (note,))]
+    python_type = dataclasses.replace(unwrapped, metadata=(*inner_metadata, *info.metadata))
+    has_default = not info.is_required() and info.default_factory is None
+    return ClassField(name, python_type, info.default if has_default else None, info.description)
+
+
+def _endpoint_type(field: ClassField, classes: Mapping[str, type]) -> type | None:
+    """Return the class that a field refers to, either as its type or in `Annotated[str, Person]`."""
+    candidates = (field.type.type, *field.type.metadata)
+    return next((candidate for candidate in candidates if any(candidate is cls for cls in classes.values())), None)
+
+
+def _propose_property(cls: type, field: ClassField) -> ProposedProperty:
+    property_type = to_property_type(field.type)
+    if property_type is None:
+        type_text = getattr(field.type.type, "__name__", str(field.type.type))
+        reason = f"{cls.__name__}.{field.name} has the type {type_text}, which no property can have"
+        raise UsageError(reason=reason, hint=_TYPES_HINT)
+    annotations = [note for note in field.type.metadata if isinstance(note, str) and note.startswith("@")]
+    inline_annotations = [note for note in annotations if not note.startswith(("@range", "@check"))]
+    default = _default_text(property_type, field.default)
+    if default is not None:
+        inline_annotations.append(f"@default({default})")
+    if field.description:
+        inline_annotations.append(f"@description({quote(field.description)})")
+    return ProposedProperty(field.name, property_type, tuple(inline_annotations))
+
+
+def _default_text(property_type: PropertyType, default: Any) -> str | None:
+    """Return a default as it is written in a schema, or None if there is none that a schema can express."""
+    value = default.value if isinstance(default, enum.Enum) else default
+    if value is None or property_type.is_list or property_type.scalar in (ScalarType.BLOB, ScalarType.VECTOR):
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, datetime | date):
+        return quote(value.isoformat())
+    return quote(value) if isinstance(value, str) else None
+
+
+def _field_members(field: ClassField, *, is_node: bool) -> Iterator[str]:
+    """Return the constraints of a field: `@range` and `@check` as written, and the bounds `ge` and `le` of pydantic."""
+    for note in field.type.metadata:
+        if isinstance(note, str) and note.startswith(("@range(", "@check(")):
+            constraint, _, arguments = note.partition("(")
+            yield f"{constraint}({field.name}, {arguments}"
+    bounds = [_find_bound(field, side) for side in ("ge", "le")]
+    if is_node and any(isinstance(bound, int | float) for bound in bounds):
+        yield f"@range({field.name}, {'..'.join('' if bound is None else repr(bound) for bound in bounds)})"
+
+
+def _find_bound(field: ClassField, side: str) -> Any:
+    return next((getattr(note, side) for note in field.type.metadata if hasattr(note, side)), None)
+
+
+def _class_annotations(cls: type) -> Iterator[str]:
+    """Return the first line of the docstring as a description; a dataclass without a docstring repeats its fields."""
+    first_line = (cls.__dict__.get("__doc__") or "").strip().partition("\n")[0]
+    if first_line and not first_line.startswith(f"{cls.__name__}("):
+        yield f"@description({quote(first_line)})"
