@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import exits, show
-from .address import resolve_root, store_option, uri_argument
+from .address import GraphAddress, graph_arguments, has_address, resolve_root
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -15,17 +15,16 @@ _OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 
 
 @click.command()
-@uri_argument
 @click.option("--no-probe", is_flag=True, help="Skip the tests that write to the store")
-@store_option
+@graph_arguments()
 @shared_options
-def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
+def doctor(address: GraphAddress, no_probe: bool) -> None:
     """Diagnose this machine (versions, Java and caches) and, if given, a store.
 
     For a store, checks that object creation is exclusive, using a small temporary object, and
     compares the store's clock with the local clock. Exits with code 1 if a check fails.
     """
-    root = resolve_root(uri, store) if uri is not None or store is not None else None
+    root = resolve_root(address) if has_address(address) else None
     from omnigraph.maintenance.doctor import diagnose_environment
     from omnigraph.spark.diagnosis import diagnose_java
 

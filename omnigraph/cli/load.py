@@ -11,13 +11,13 @@ from omnigraph.errors import InputError
 
 from . import exits, files, show
 from .address import (
+    GraphAddress,
     actor_option,
     announce_target,
     external_blobs_option,
+    graph_arguments,
     require_consent,
     resolve_root,
-    store_option,
-    uri_argument,
     yes_option,
 )
 from .engines import engine_options, open_spark_session
@@ -35,7 +35,6 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 
 
 @click.command()
-@uri_argument
 @click.option(
     "--data",
     required=True,
@@ -84,11 +83,11 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 )
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @external_blobs_option
-@store_option
+@graph_arguments()
 @actor_option
 @yes_option
 @shared_options
-def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **options: Any) -> None:
+def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any) -> None:
     """Load records: append rejects existing ids, merge replaces entities, overwrite replaces whole types.
 
     With patch, each record identifies an existing entity by its key or id, and changes only the properties in the
@@ -104,7 +103,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     duplicates such edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their "data",
     pass --idempotency-key, or declare @unique(src, dst), which rejects the second edge.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     if mode == "overwrite":
         require_consent("load --mode overwrite", root, yes=options["yes"])
     announce_target("load into", root)

@@ -8,7 +8,7 @@ from omnigraph.errors import LanguageError, language_error
 from omnigraph.errors.diagnostics import Diagnostic, SourceText
 
 from . import exits, files, show
-from .address import open_snapshot, resolve_root, store_option, uri_argument
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options, snapshot_option
 
@@ -29,14 +29,13 @@ def schema() -> None:
 
 
 @click.command("show")
-@uri_argument
 @click.option("--branch", help="Branch to read; main unless a snapshot is given")
 @snapshot_option
-@store_option
+@graph_arguments()
 @shared_options
-def show_(uri: str | None, branch: str | None, snapshot: str | None, store: str | None) -> None:
+def show_(address: GraphAddress, branch: str | None, snapshot: str | None) -> None:
     """Print the schema of a graph, as its author wrote it."""
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     source = open_snapshot(root.uri, branch, snapshot).schema.source
     if settings().json:
         show.document({"schema_source": source})
