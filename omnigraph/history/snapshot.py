@@ -24,8 +24,8 @@ from .missing_table_files import missing_files_error
 from .schemas import StoredSchema, dropped_history_error, read_erased_directories, read_schema
 
 REVISION_HINT = (
-    "use a commit id, a tag, a branch, a version number, a timestamp such as"
-    " 2024-01-31T12:00:00Z, HEAD, or an ancestor such as HEAD~3 or main~3"
+    "use a commit id or its beginning, a tag, a branch, a version number, a time such as 2024-01-31T12:00:00Z,"
+    " 2024-01-31 or '2 hours ago', HEAD, or an ancestor such as HEAD~3 or main^"
 )
 
 
