@@ -11,6 +11,7 @@ import click
 
 from omnigraph.records.frozen import record
 
+from .old_spellings import explain_old_command, explain_old_flag
 from .options import SCOPE_FLAGS, Invocation
 
 
@@ -59,8 +60,14 @@ class LazyGroup(click.Group):
         """Resolve a command as click does; the error for an unknown command suggests a similar one."""
         is_unknown = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy_commands
         if is_unknown and not ctx.resilient_parsing:
-            ctx.fail(f"no such command '{args[0]}'{self._suggest_command(args[0])}")
+            new_spelling = explain_old_command(args[0]) if "query" in self._lazy_commands else None  # the root group
+            ctx.fail(new_spelling or f"no such command '{args[0]}'{self._suggest_command(args[0])}")
         name, command, remaining = super().resolve_command(ctx, args)
+        if command is not None and not isinstance(command, click.Group) and not ctx.resilient_parsing:
+            accepted_flags = {flag for parameter in command.params for flag in parameter.opts}
+            old_flag = explain_old_flag(str(name), remaining, accepted_flags)
+            if old_flag is not None:
+                ctx.fail(old_flag)
         asks_for_help = any(argument in ctx.help_option_names for argument in remaining)
         if command is not None and not asks_for_help:
             _reject_unused_flags(ctx, f"{ctx.command_path} {name}", command)

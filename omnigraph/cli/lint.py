@@ -11,7 +11,9 @@ from omnigraph.errors.diagnostics import Diagnostic, DiagnosticSeverity, SourceT
 from omnigraph.records.frozen import record
 
 from . import exits, files, show
-from .options import schema_option, settings, shared_options
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
+from .lint_fixes import fix_query_files, fix_schema_file
+from .options import settings, shared_options
 
 
 @record
@@ -23,8 +25,22 @@ class LintedFile:
     json_document: dict[str, Any]
 
 
+@record
+class LintedSchema:
+    """The schema that queries are checked against; `location` is a file as typed, or the location of a graph."""
+
+    location: str
+    source: SourceText
+    read_errors: tuple[Diagnostic, ...] = ()
+
+
 @click.command()
-@schema_option
+@click.option(
+    "--schema",
+    "schema_path",
+    type=click.Path(allow_dash=True),
+    help="Schema file (.pg), instead of the schema of GRAPH",
+)
 @click.option(
     "--query",
     "query_paths",
@@ -32,6 +48,8 @@ class LintedFile:
     type=click.Path(allow_dash=True),
     help="Query file (.gq) or directory; may be repeated",
 )
+@click.option("--branch", help="Branch of GRAPH whose schema is used  [default: main]")
+@click.option("--fix", is_flag=True, help="Correct misspelt names and format the files before checking them")
 @click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there are warnings")
 @click.option(
     "--format",
@@ -41,43 +59,73 @@ class LintedFile:
     show_default=True,
     help="Output format; sarif is for code scanning services",
 )
+@graph_arguments(direct=True)
 @shared_options
 @click.pass_context
-def lint(context: click.Context, schema_path: str, query_paths: tuple[str, ...], strict: bool, form: str) -> None:
-    """Check queries against a schema, and the schema itself.
+def lint(
+    context: click.Context,
+    /,
+    schema_path: str | None,
+    query_paths: tuple[str, ...],
+    address: GraphAddress,
+    **options: Any,
+) -> None:
+    """Check queries against the schema of a graph or a schema file, and the schema itself.
 
-    Every finding is reported with its position. Exits with code 1 if there are errors.
+    Every finding is reported with its position. Exits with code 1 if there are errors. With --fix, a correction is
+    made only if it removes a finding: names for which there is one suggestion, words without effect, and the format.
     """
-    files.reject_repeated_stdin(schema_path, *query_paths)
-    schema_report, query_reports = lint_files(schema_path, query_paths)
+    files.reject_repeated_stdin(*((schema_path,) if schema_path is not None else ()), *query_paths)
+    if schema_path is not None and options["fix"]:
+        fix_schema_file(schema_path)
+    schema = _read_schema(schema_path, address, options["branch"])
+    if options["fix"]:
+        fix_query_files(schema.source, query_paths)
+    schema_report, query_reports = lint_files(schema, query_paths)
     reports = [schema_report, *query_reports]
-    form = "json" if settings().json else form
+    form = "json" if settings().json else options["form"]
     if form == "sarif":
         from .sarif import sarif_log
 
         show.document(sarif_log([(report.source, report.diagnostics) for report in reports]))
     elif form == "json":
-        show.document(_report_document(schema_report, query_reports, schema_path, query_paths))
+        show.document(_report_document(schema_report, query_reports, schema.location, query_paths))
     else:
         _print_reports(reports)
     diagnostics = [diagnostic for report in reports for diagnostic in report.diagnostics]
-    context.exit(exits.diagnostics_exit_code(diagnostics, strict=strict))
+    context.exit(exits.diagnostics_exit_code(diagnostics, strict=options["strict"]))
 
 
-def lint_files(schema_path: str, query_paths: Sequence[str]) -> tuple[LintedFile, list[LintedFile]]:
+def _read_schema(schema_path: str | None, address: GraphAddress, branch: str | None) -> LintedSchema:
+    """Read the schema from a file, or from a graph if no file is given."""
+    if schema_path is None:
+        return _read_graph_schema(address, branch)
+    if address.spellings or branch is not None:
+        raise click.UsageError("--schema and a graph both specify a schema: use only one of them")
+    try:
+        return LintedSchema(schema_path, files.read_source(schema_path))
+    except LanguageError as error:
+        return LintedSchema(schema_path, error.source or SourceText(schema_path, ""), error.diagnostics)
+
+
+def _read_graph_schema(address: GraphAddress, branch: str | None) -> LintedSchema:
+    root = resolve_root(address)
+    schema_text = open_snapshot(root.uri, branch, None).schema.source
+    return LintedSchema(root.uri, SourceText(root.uri, schema_text))
+
+
+def lint_files(schema: LintedSchema, query_paths: Sequence[str]) -> tuple[LintedFile, list[LintedFile]]:
     """Lint a schema and each query file; queries are skipped if the schema has errors."""
     from omnigraph.lang.schema import examine_schema
 
-    try:
-        source = files.read_source(schema_path)
-    except LanguageError as error:
-        return _schema_report(error.source or SourceText(schema_path, ""), error.diagnostics), []
-    catalog, diagnostics = examine_schema(source.text, source.name)
-    schema_report = _schema_report(source, diagnostics)
+    if schema.read_errors:
+        return _schema_report(schema.source, schema.read_errors), []
+    catalog, diagnostics = examine_schema(schema.source.text, schema.source.name)
+    schema_report = _schema_report(schema.source, diagnostics)
     if catalog is None:
         return schema_report, []
     expanded_paths = files.expand_directories(query_paths, ".gq")
-    return schema_report, [_lint_queries(path, catalog, schema_path) for path in expanded_paths]
+    return schema_report, [_lint_queries(path, catalog, schema.location) for path in expanded_paths]
 
 
 def _lint_queries(query_path: str, catalog: Any, schema_path: str) -> LintedFile:

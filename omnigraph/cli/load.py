@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, KeyConflict
 
 from . import exits, files, show
 from .address import (
@@ -137,7 +137,7 @@ def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any
         if outcome.error is not None and not wants_report and is_single_problem and len(data) == 1:
             raise outcome.error
         _print_problems(outcome, ", ".join(files.display_name(path) for path in data))
-        click.get_current_context().exit(exits.FAILED)
+        click.get_current_context().exit(exits.error_exit_code(outcome.error or InputError()))
     _print_receipt(outcome, root.uri, mode, options["base"], is_dry_run=options["dry_run"])
     show.warnings(graph.warnings)
 
@@ -203,9 +203,10 @@ def _read_mapping(path: str | None) -> Any:
 
 
 def _print_problems(report: "LoadReport", source_names: str) -> None:
-    if settings().json:
-        error = InputError(f"{len(report)} bad lines in {source_names}; nothing was written")
-        show.document(error.to_json() | {"problems": report.to_dicts()})
+    if settings().json or settings().json_errors:
+        message = f"{len(report)} bad lines in {source_names}; nothing was written"
+        members = report.error.to_json() if isinstance(report.error, KeyConflict) else InputError(message).to_json()
+        show.document(members | {"error": message, "problems": report.to_dicts()})
         return
     hint = report.error.advice if report.error is not None else None
     for problem in report:

@@ -36,6 +36,7 @@ _COMMANDS = {
     "blame": LazyCommand("omnigraph.cli.entity", "blame", "Show which commit last changed each property of an entity"),
     "tag": LazyCommand("omnigraph.cli.tag", "tag", "Create, list and delete tags"),
     "revert": LazyCommand("omnigraph.cli.replay", "revert", "Undo a commit or a range with a new commit"),
+    "undo": LazyCommand("omnigraph.cli.replay", "undo", "Undo the last commit with a new commit"),
     "cherry-pick": LazyCommand("omnigraph.cli.replay", "cherry_pick", "Apply the changes of one commit to a branch"),
     "commit": LazyCommand("omnigraph.cli.commit", "commit", "List and show commits"),
     "changes": LazyCommand("omnigraph.cli.changes", "changes", "Follow the commits of a branch"),

@@ -68,5 +68,6 @@ def change_document(receipt: "Receipt", actor: str | None) -> dict[str, Any]:
         "affected_nodes": receipt.affected_nodes,
         "affected_edges": receipt.affected_edges,
         "actor_id": actor,
+        **({"ids": {type_name: list(ids) for type_name, ids in sorted(receipt.ids.items())}} if receipt.ids else {}),
         "commit": commit_document(receipt.commit) if receipt.commit is not None else None,
     }

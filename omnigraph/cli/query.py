@@ -1,20 +1,24 @@
 """`omnigraph query`: run a read query and print its rows."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from . import show
 from .address import GraphAddress, open_snapshot, resolve_root
 from .operator_config import load_config
 from .options import settings, shared_options, snapshot_option
 from .query_input import QueryInput, query_options
 
 if TYPE_CHECKING:
-    from omnigraph.api.results.formats import ResultFormat, TextStyle
+    from omnigraph.api.results.formats import TextStyle
+    from omnigraph.api.results.result import Result
 
-_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md")
+_FORMATS = ("table", "kv", "csv", "jsonl", "ndjson", "json", "md", "arrow", "parquet")
 _LINES_PER_WRITE = 1000  # lines per write
 _MAX_COLUMN_WIDTH = 80
 
@@ -27,7 +31,10 @@ _MAX_COLUMN_WIDTH = 80
     "--format",
     "form",
     type=click.Choice(_FORMATS),
-    help="Output format; jsonl begins with a line of metadata  [default: table]",
+    help="Output format; jsonl is ndjson after a line of metadata  [default: table, or the suffix of --out]",
+)
+@click.option(
+    "--out", metavar="FILE", help="Write to a file: .arrow, .parquet, .csv, .ndjson, .json or .md, or see --format"
 )
 @click.option("--max-width", type=click.IntRange(min=8), help="Maximum column width  [default: 80]")
 @click.option("--wrap/--no-wrap", default=None, help="Wrap long table cells instead of truncating them")
@@ -44,14 +51,37 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
     result = graph.query(
         query_input.source, name=query_input.query_name, params=query_input.params, timeout=options["timeout"]
     )
-    print_lines(result.render(_choose_format(options["form"]), _choose_style(options)))
+    if options["out"] is not None:
+        _write_file(result, Path(options["out"]), options)
+        return
+    form = "json" if settings().json else options["form"] or load_config().output or "table"
+    _print_result(result, form, options)
 
 
-def _choose_format(explicit_format: str | None) -> "ResultFormat":
-    """Return the format of --json, of --format or of the configuration, in this order."""
+def _print_result(result: "Result", form: Any, options: dict[str, Any]) -> None:
+    from omnigraph.api.results.result_files import BINARY_FORMATS, copy_binary, render_lines
+
+    if form not in BINARY_FORMATS:
+        print_lines(render_lines(result, form, _choose_style(options)))
+        return
+    if sys.stdout.isatty():
+        raise click.UsageError(f"--format {form} is binary: pass --out FILE or redirect standard output")
+    copy_binary(result, form, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def _write_file(result: "Result", path: Path, options: dict[str, Any]) -> None:
+    from omnigraph.api.results.result_files import choose_file_format, write_result_file
+
+    form = options["form"] or choose_file_format(path)
+    if form is None:
+        raise click.UsageError(f"cannot determine the format of {path}: use --format, or a suffix such as .parquet")
+    write_result_file(result, path, form, _choose_style(options))
     if settings().json:
-        return "json"
-    return explicit_format or load_config().output or "table"  # type: ignore[return-value]
+        members = {"path": str(path), "format": form, "row_count": result.num_rows}
+        show.document(members | {"graph_commit_id": result.commit_id})
+    else:
+        show.note(f"wrote {show.count(result.num_rows, 'row')} to {path}")
 
 
 def _choose_style(options: dict[str, Any]) -> "TextStyle":

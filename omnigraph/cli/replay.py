@@ -1,4 +1,4 @@
-"""`omnigraph revert` and `omnigraph cherry-pick`: undo commits, or apply one to another branch."""
+"""`omnigraph revert`, `omnigraph undo` and `omnigraph cherry-pick`: undo commits, or apply one to another branch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,22 @@ def revert(commit: str, branch: str, **options: Any) -> None:
     are conflicts.
     """
     _replay_commit("revert", commit, branch, options)
+
+
+@click.command()
+@click.option("--branch", default="main", show_default=True, help="Branch on which to undo the commit")
+@_mainline_option
+@conflict_options
+@graph_arguments(commit="[COMMIT]")
+@actor_option
+@shared_options
+def undo(commit: str | None, branch: str, **options: Any) -> None:
+    """Undo the last commit of a branch, or COMMIT, with a new commit; same as revert.
+
+    COMMIT is anything that revert accepts, such as an id, HEAD~2 or a range A..B. Running undo twice restores the
+    undone changes, because the second run undoes the first.
+    """
+    _replay_commit("revert", commit or "HEAD", branch, options)
 
 
 @click.command("cherry-pick")

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--branch", help="Branch to read; main unless --at is given")
-@click.option("--at", "point", metavar="REVISION", help="Commit, tag, version, timestamp, or main~3")
+@click.option(
+    "--at", "point", metavar="REVISION", help="Commit, tag, branch, version, time such as '2 hours ago', or main~3"
+)
 @graph_arguments()
 @shared_options
 def snapshot(address: GraphAddress, branch: str | None, point: str | None) -> None:

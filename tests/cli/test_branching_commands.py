@@ -222,7 +222,7 @@ def test_suggested_command_repeats_the_given_options(omnigraph: Program, graph: 
     sides = ("--strategy", "orphan_edge=ours")
     named = omnigraph("branch", "merge", "r", "--uri", graph, *sides, "--dry-run")
     assert f"--store {graph} --strategy orphan_edge=ours --dry-run --json   #" in named.out
-    decided = f"--uri {graph} --strategy orphan_edge=ours --strategy Person=theirs"
+    decided = f"--store {graph} --strategy orphan_edge=ours --strategy Person=theirs"
     assert f"{decided}   #" in named.out, "what was decided stays decided"
     done = omnigraph("branch", "merge", "r", *decided.split())
     assert done.code == 0, done.err

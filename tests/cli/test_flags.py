@@ -94,6 +94,7 @@ def test_command_list_matches_the_expected_one() -> None:
         "tag list",
         "tag delete",
         "revert",
+        "undo",
         "cherry-pick",
         "commit changes",
         "changes",
