@@ -87,6 +87,8 @@ def _print_result(
     show.result(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}")
     for line in schema_lines(merge_result.schema_change):
         show.result(line)
+    if merge_result.branch_deleted:
+        show.note(f"deleted branch {source}")
     print_discarded_changes(merge_result, (into, source))
     for edge in merge_result.parallel_edges[:3]:
         type_name = edge.key.type_name

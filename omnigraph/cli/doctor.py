@@ -1,5 +1,6 @@
 """`omnigraph doctor`: check whether this machine and a store can run Omnigraph."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -31,6 +32,7 @@ def doctor(address: GraphAddress, no_probe: bool) -> None:
     diagnoses = diagnose_environment(
         root.uri if root is not None else None, probe=not no_probe, spark_probe=diagnose_java
     )
+    diagnoses.append(_diagnose_config())
     if settings().json:
         show.document({"ok": _is_healthy(diagnoses), "diagnoses": [diagnosis.to_json() for diagnosis in diagnoses]})
     else:
@@ -40,6 +42,25 @@ def doctor(address: GraphAddress, no_probe: bool) -> None:
                 show.result(f"         {diagnosis.hint}")
     if not _is_healthy(diagnoses):
         raise click.exceptions.Exit(exits.FAILED)
+
+
+def _diagnose_config() -> "EnvironmentDiagnosis":
+    """Check that the operator configuration can be read and that all of its profiles are valid."""
+    from omnigraph.errors import OmnigraphError
+    from omnigraph.maintenance.doctor import EnvironmentDiagnosis
+
+    from .operator_config import load_config
+    from .profiles import describe_profile
+
+    try:
+        config = load_config()
+    except OmnigraphError as error:
+        return EnvironmentDiagnosis("configuration", "error", error.message, error.advice)
+    problems = [described["error"] for described in map(partial(describe_profile, config), config.profiles)]
+    problems = [*config.warnings, *filter(None, problems)]
+    if problems:
+        return EnvironmentDiagnosis("configuration", "warning", "; ".join(problems), f"correct {config.path}")
+    return EnvironmentDiagnosis("configuration", "ok", str(config.path) if config.exists else "no configuration file")
 
 
 def _is_healthy(diagnoses: "list[EnvironmentDiagnosis]") -> bool:

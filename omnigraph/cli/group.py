@@ -38,9 +38,12 @@ def _reject_unused_flags(ctx: click.Context, command_path: str, command: click.C
 class LazyGroup(click.Group):
     """A click group that imports its commands on demand."""
 
-    def __init__(self, *args: Any, lazy: dict[str, LazyCommand], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, lazy: dict[str, LazyCommand], aliases: dict[str, str] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._lazy_commands = lazy
+        self._aliases = aliases or {}  # other names of commands, which the help page does not list
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order in which they were declared."""
@@ -48,7 +51,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
-        lazy_command = self._lazy_commands.get(cmd_name)
+        lazy_command = self._lazy_commands.get(self._aliases.get(cmd_name, cmd_name))
         if lazy_command is None:
             return None
         command: click.Command = getattr(import_module(lazy_command.module), lazy_command.attribute)
@@ -58,7 +61,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve a command as click does; the error for an unknown command suggests a similar one."""
-        is_unknown = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy_commands
+        is_unknown = bool(args) and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None
         if is_unknown and not ctx.resilient_parsing:
             new_spelling = explain_old_command(args[0]) if "query" in self._lazy_commands else None  # the root group
             ctx.fail(new_spelling or f"no such command '{args[0]}'{self._suggest_command(args[0])}")

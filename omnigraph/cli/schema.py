@@ -21,7 +21,7 @@ _COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, lazy=_COMMANDS)
+@click.group(cls=LazyGroup, lazy=_COMMANDS, aliases={"get": "show"})
 @scope_options
 @shared_options
 def schema() -> None:

@@ -1,11 +1,13 @@
 """Small promises of the command line: undo, lint --fix, silence, old spellings, generated ids, key conflicts."""
 
 import json
+import warnings
 from pathlib import Path
 
 import pytest
 
 import omnigraph as package
+from omnigraph.cli.main import _show_warning
 from tests.cli.conftest import Program
 
 SCHEMA = "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person\n"
@@ -60,7 +62,7 @@ def test_lint_fix_corrects_names_and_formats(omnigraph: Program) -> None:
     assert before.code == 1
     ended = omnigraph("lint", "--schema", "s.pg", "--query", "q.gq", "--fix")
     assert ended.code == 0, ended.out
-    assert Path("s.pg").read_text() == "node Lamp {\n    watts: I32 // bright\n    name: String\n}\n"
+    assert Path("s.pg").read_text() == "node Lamp {\n    watts: I32  // bright\n    name: String\n}\n"
     text = Path("q.gq").read_text()
     assert "$l: Lamp" in text
     assert "$l.watts" in text
@@ -80,17 +82,19 @@ def test_lint_fix_leaves_what_it_cannot_correct(omnigraph: Program) -> None:
     assert (wrong.code, "standard input cannot be changed" in wrong.err) == (2, True)
 
 
-def test_quiet_prints_nothing_but_results_and_errors(omnigraph: Program) -> None:
+def test_quiet_prints_nothing_but_results_and_errors(omnigraph: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warnings, "showwarning", _show_warning)
     Path("s.pg").write_text("node Lamp { wattsNow: I32 }\nedge Near: Lamp -> Lamp\n")
     assert "warning" in omnigraph("init", "a", "--schema", "s.pg").err
     assert omnigraph("--quiet", "init", "b", "--schema", "s.pg").err == ""
-    Path("home").mkdir()
     ended = omnigraph("--quiet", "snapshot", "nowhere")
     assert ended.err.startswith("error: ")
-    for words in ("tag create b v1", "branch create b c", "branch create b v1", "query b -e 'x'"):
+    for words in ("tag create b v1", "branch create b c", "branch create b v1"):
         omnigraph("--quiet", *words.split())
-    assert omnigraph("--quiet", "snapshot", "b", "--at", "v1").err == ""  # an ambiguous name
-    assert "is a tag and a branch" in omnigraph("snapshot", "b", "--at", "v1").err
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert omnigraph("--quiet", "snapshot", "b", "--at", "v1").err == ""
+        assert "warning: revision 'v1' is a tag and a branch" in omnigraph("snapshot", "b", "--at", "v1").err
 
 
 @pytest.mark.parametrize(
@@ -135,3 +139,27 @@ def test_key_conflicts_end_alike_for_one_and_several(
     told = omnigraph(*words, "--json-errors")
     assert (told.code, json.loads(told.out)["kind"]) == (3, "KeyConflict")
     assert "key_conflict" in told.out
+
+
+def test_small_conveniences(omnigraph: Program, graph: package.Graph) -> None:
+    assert omnigraph("schema", "get", "g").out == omnigraph("schema", "show", "g").out == SCHEMA
+    branch = graph.branches.create("r")
+    branch.insert("Person", {"name": "cy"})
+    merged = omnigraph("branch", "merge", "g", "r", "--delete-branch")
+    assert (merged.code, "deleted branch r\n" in merged.err) == (0, True)
+    Path("f").write_text("")
+    for location in ("f", "f/x"):
+        ended = omnigraph("init", location, "--schema", "-", stdin=b"node A {}")
+        assert (ended.code, "f is a file" in ended.err) == (1, True)
+
+
+def test_doctor_checks_the_configuration(omnigraph: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def outcome() -> str:
+        found = json.loads(omnigraph("doctor", "--json").out)["diagnoses"]
+        return next(str(one["outcome"]) for one in found if one["name"] == "configuration")
+
+    monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path))
+    assert outcome() == "ok"
+    for text, expected in (("defaults: {output: csv}", "ok"), ("profiles: {a: {}}", "warning"), ("- a", "error")):
+        (tmp_path / "config.yaml").write_text(text)
+        assert outcome() == expected
