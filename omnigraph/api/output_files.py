@@ -5,6 +5,7 @@ link. A pipe, a device or a terminal is written to directly, because replacing i
 """
 
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,9 @@ from omnigraph.errors import InputError
 
 # Names of open descriptors and devices, such as /dev/stdout, even if they refer to a regular file.
 _SYSTEM_DIRECTORIES = ("/dev/", "/proc/")
+# Opening such a name again would truncate a file to which the descriptor is redirected.
+_DESCRIPTOR_PATTERN = re.compile(r"/dev/(stdout|stderr|fd/([0-9]{1,9}))")
+_NAMED_DESCRIPTORS = {"stdout": 1, "stderr": 2}
 
 
 def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
@@ -41,7 +45,7 @@ def open_output(path: Path, *, sync: bool = False, durable: bool = False) -> Ite
     With `sync`, the content is flushed to the disk before the rename. A pipe or device is written to directly.
     """
     if is_written_directly(path):
-        with path.open("wb") as output_file:
+        with _open_directly(path) as output_file:
             yield output_file
         return
     target = Path(os.path.realpath(path))
@@ -57,6 +61,15 @@ def open_output(path: Path, *, sync: bool = False, durable: bool = False) -> Ite
     finally:
         with suppress(FileNotFoundError):
             Path(temporary_path).unlink()
+
+
+def _open_directly(path: Path) -> IO[bytes]:
+    """Open a pipe or device; an open descriptor such as /dev/stdout is written at its current position."""
+    descriptor_match = _DESCRIPTOR_PATTERN.fullmatch(str(path))
+    if descriptor_match is None:
+        return path.open("wb")
+    descriptor = _NAMED_DESCRIPTORS.get(descriptor_match[1])
+    return os.fdopen(os.dup(int(descriptor_match[2]) if descriptor is None else descriptor), "wb")
 
 
 @contextmanager

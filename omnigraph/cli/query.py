@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from omnigraph.api.results.formats import TextStyle
     from omnigraph.api.results.result import Result
 
-_FORMATS = ("table", "kv", "csv", "jsonl", "ndjson", "json", "md", "arrow", "parquet")
+_BINARY_FORMATS = ("arrow", "parquet")
+_FILE_FORMATS = ("ndjson", *_BINARY_FORMATS)
+_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md", *_FILE_FORMATS)
 _LINES_PER_WRITE = 1000  # lines per write
 _MAX_COLUMN_WIDTH = 80
 
@@ -47,36 +49,49 @@ def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> Non
     The query comes from a file or from -e, which also accepts a bare `match { … } return { … }`.
     """
     root = resolve_root(address)
+    form, style = _choose_format(options["form"], options["out"]), _choose_style(options)
     graph = open_snapshot(root.uri, options["branch"], options["snapshot"])
     result = graph.query(
         query_input.source, name=query_input.query_name, params=query_input.params, timeout=options["timeout"]
     )
     if options["out"] is not None:
-        _write_file(result, Path(options["out"]), options)
+        _write_file(result, Path(options["out"]), form, style)
+    elif form in _FILE_FORMATS:
+        _print_file(result, form)
+    else:
+        print_lines(result.render(form, style))
+
+
+def _choose_format(explicit_format: str | None, out: str | None) -> Any:
+    """Return the format of --format, of the suffix of --out, of --json or of the configuration."""
+    if out is not None:
+        from omnigraph.api.results.result_files import choose_file_format
+
+        file_format = explicit_format or choose_file_format(Path(out))
+        if file_format is None:
+            raise click.UsageError(f"cannot determine the format of {out}: use --format, or a suffix such as .parquet")
+        return file_format
+    if settings().json:
+        return "json"
+    if explicit_format in _BINARY_FORMATS and sys.stdout.isatty():
+        raise click.UsageError(f"--format {explicit_format} is binary: pass --out FILE or redirect standard output")
+    return explicit_format or load_config().output or "table"
+
+
+def _print_file(result: "Result", form: Any) -> None:
+    from omnigraph.api.results.result_files import copy_binary, render_lines
+
+    if form not in _BINARY_FORMATS:
+        print_lines(render_lines(result, form))
         return
-    form = "json" if settings().json else options["form"] or load_config().output or "table"
-    _print_result(result, form, options)
-
-
-def _print_result(result: "Result", form: Any, options: dict[str, Any]) -> None:
-    from omnigraph.api.results.result_files import BINARY_FORMATS, copy_binary, render_lines
-
-    if form not in BINARY_FORMATS:
-        print_lines(render_lines(result, form, _choose_style(options)))
-        return
-    if sys.stdout.isatty():
-        raise click.UsageError(f"--format {form} is binary: pass --out FILE or redirect standard output")
     copy_binary(result, form, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
 
-def _write_file(result: "Result", path: Path, options: dict[str, Any]) -> None:
-    from omnigraph.api.results.result_files import choose_file_format, write_result_file
+def _write_file(result: "Result", path: Path, form: Any, style: "TextStyle") -> None:
+    from omnigraph.api.results.result_files import write_result_file
 
-    form = options["form"] or choose_file_format(path)
-    if form is None:
-        raise click.UsageError(f"cannot determine the format of {path}: use --format, or a suffix such as .parquet")
-    write_result_file(result, path, form, _choose_style(options))
+    write_result_file(result, path, form, style)
     if settings().json:
         members = {"path": str(path), "format": form, "row_count": result.num_rows}
         show.document(members | {"graph_commit_id": result.commit_id})

@@ -111,3 +111,13 @@ def test_formatter_does_not_replace_a_pipe(omnigraph: Program) -> None:
     writer.join(30)
     assert (ended.code, "it is not a regular file" in ended.err) == (1, True)
     assert stat.S_ISFIFO(Path("a.pg").stat().st_mode)
+
+
+def test_redirected_descriptor_is_not_truncated(omnigraph: Program) -> None:
+    with Path("log").open("wb") as redirected:
+        redirected.write(b"before\n")
+        redirected.flush()
+        assert omnigraph("export", "g", "--out", f"/dev/fd/{redirected.fileno()}").code == 0
+    lines = Path("log").read_bytes().splitlines()
+    assert lines[0] == b"before"
+    assert len(lines) == 3
