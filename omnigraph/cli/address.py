@@ -137,17 +137,17 @@ def _reject_server() -> None:
     raise click.UsageError(f"{context.info_name} {advice}", context)
 
 
-def resolve_root(address: GraphAddress) -> "GraphRoot":
+def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot":
     """Return the root of the graph that a command names; raise an error if two addresses are given.
 
     An explicit address wins over `--profile`, which wins over `OMNIGRAPH_STORE`, `OMNIGRAPH_PROFILE` and the defaults
-    of the operator configuration, in this order.
+    of the operator configuration, in this order. `alternative` is what the command accepts instead of a graph.
     """
     location = _explicit_location(address)
     if location is None and address.profile is None:
         location = os.environ.get(STORE_VARIABLE) or None
     if location is None:
-        location = _configured_location(address)
+        location = _configured_location(address, alternative)
     return parse_storage_uri(location)
 
 
@@ -172,7 +172,7 @@ def _explicit_location(address: GraphAddress) -> str | None:
     return location
 
 
-def _configured_location(address: GraphAddress) -> str:
+def _configured_location(address: GraphAddress, alternative: str) -> str:
     from .operator_config import load_config
     from .profiles import resolve_scope
 
@@ -180,7 +180,7 @@ def _configured_location(address: GraphAddress) -> str:
     if scope is None:
         raise click.UsageError(
             f"no graph given: pass {GRAPH_METAVAR} as the first argument or --store, set {STORE_VARIABLE},"
-            " or use a profile (see `omnigraph config path`)"
+            f" or use a profile (see `omnigraph config path`){alternative and f'; or pass {alternative}'}"
         )
     if scope.kind != "store":
         raise click.UsageError(f"{scope.origin} names a {scope.kind}: {_NO_SERVER}")

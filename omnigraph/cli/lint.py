@@ -109,7 +109,7 @@ def _read_schema(schema_path: str | None, address: GraphAddress, branch: str | N
 
 
 def _read_graph_schema(address: GraphAddress, branch: str | None) -> LintedSchema:
-    root = resolve_root(address)
+    root = resolve_root(address, alternative="--schema FILE")
     schema_text = open_snapshot(root.uri, branch, None).schema.source
     return LintedSchema(root.uri, SourceText(root.uri, schema_text))
 
