@@ -70,7 +70,7 @@ run query reviewers_for --query "$queries" --params '{"doi": "10.5555/lib.2026.0
 
 heading '8. Change the graph on a branch' \
     'Creating a branch takes the same time for a graph of any size. An invalid change has no effect.'
-run branch create review/spring --uri "$graph"
+run branch create review/spring --store "$graph"
 run mutate accept --query "$queries" --store "$graph" --branch review/spring --as ada \
     --params '{"doi": "10.5555/lib.2026.00200", "on": "2026-06-01", "pages": 12}' -m 'It appeared'
 show "omnigraph mutate -e 'insert Topic { slug: \"No Spaces\", name: \"x\" }' --store library.omni"
@@ -97,16 +97,16 @@ heading '10. Merge the branch' \
     'Main changed the same paper in the meantime. The merge reports the conflict, which --strategy resolves.'
 run mutate accept --query "$queries" --store "$graph" --as bob \
     --params '{"doi": "10.5555/lib.2026.00200", "on": "2026-06-01", "pages": 14}' -m 'Two more pages'
-run diff main...review/spring --uri "$graph"
-show 'omnigraph branch merge review/spring --uri library.omni'
+run diff main...review/spring --store "$graph"
+show 'omnigraph branch merge review/spring --store library.omni'
 status=0
-(cd "$scratch" && omnigraph --quiet branch merge review/spring --uri library.omni 2>&1) || status=$?
+(cd "$scratch" && omnigraph --quiet branch merge review/spring --store library.omni 2>&1) || status=$?
 if [[ $status -ne 1 ]]; then
     echo "expected exit code 1, got $status" >&2
     exit 1
 fi
-run branch merge review/spring --uri "$graph" --strategy theirs --dry-run
-run branch merge review/spring --uri "$graph" --strategy theirs --delete-branch --as ada -m 'Spring'
+run branch merge review/spring --store "$graph" --strategy theirs --dry-run
+run branch merge review/spring --store "$graph" --strategy theirs --delete-branch --as ada -m 'Spring'
 run query -e "$status_of" --store "$graph"
 run log "$graph"
 

@@ -1,17 +1,14 @@
 """Access blobs as files: read a blob through a seekable file object, and write chunks to a path atomically.
 
-The file always contains either its previous content or the complete new content. An interrupted write leaves no
+A regular file always contains either its previous content or the complete new content. An interrupted write leaves no
 temporary file behind.
 """
 
 import io
-import os
-import tempfile
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from omnigraph.api.output_files import read_umask, unwritable_error
+from omnigraph.api.output_files import open_output, unwritable_error
 
 READ_AHEAD_BYTES = 1 << 20
 
@@ -55,34 +52,32 @@ class BlobFile(io.RawIOBase):
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
-    """Write chunks to a temporary file next to `path`, rename it to `path`, and return the number of bytes written."""
+    """Write chunks to a file that is replaced once they are complete, and return the number of bytes written.
+
+    A pipe or a device is written to directly, and a symbolic link stays a link.
+    """
+    byte_count = 0
     try:
-        file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with open_output(path, sync=True) as file:
+            for chunk in _wrap_read_errors(chunks):
+                byte_count += file.write(chunk)
+    except _ReadFailedError as failure:
+        raise failure.error from failure.error.__cause__
     except OSError as error:
         raise unwritable_error(path, error) from error
-    try:
-        with os.fdopen(file_descriptor, "wb") as file:
-            byte_count = sum(_write_chunk(file, path, chunk) for chunk in chunks)
-            _rename_complete(file, temporary_path, path)
-    finally:
-        with suppress(FileNotFoundError):
-            Path(temporary_path).unlink()
     return byte_count
 
 
-def _write_chunk(file: io.BufferedWriter, path: Path, chunk: bytes) -> int:
-    # The chunks come from the store, so a failure to read them must not be reported as a failure to write this file.
-    try:
-        return file.write(chunk)
-    except OSError as error:
-        raise unwritable_error(path, error) from error
+class _ReadFailedError(Exception):
+    """Carries an error of the store, which must not be reported as a failure to write the file."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
-def _rename_complete(file: io.BufferedWriter, temporary_path: str, path: Path) -> None:
+def _wrap_read_errors(chunks: Iterable[bytes]) -> Iterator[bytes]:
     try:
-        file.flush()
-        os.fsync(file.fileno())
-        Path(temporary_path).chmod(0o666 & ~read_umask())
-        Path(temporary_path).replace(path)
+        yield from chunks
     except OSError as error:
-        raise unwritable_error(path, error) from error
+        raise _ReadFailedError(error) from error

@@ -376,10 +376,16 @@ class Graph(Guarded):
     def at(self, point: Revision) -> "Graph":
         """Return a read-only graph pinned to a revision.
 
-        A revision is a commit id, a manifest version, a point in time with a time zone (a `datetime` or an ISO string),
-        a duration before now, a tag, a branch, or an expression. The expressions `HEAD~3` and `main~2` count back from
-        the commit that this graph shows and from the head of the branch, respectively. A tag takes precedence over a
-        branch of the same name.
+        A revision is a commit id or its beginning, a tag, a branch, a point in time (a `datetime` or an ISO string with
+        a time zone, a date, or a text such as "2 hours ago"), a duration before now, a manifest version, or an
+        expression. The expressions `HEAD~3` and `main^` go back from the commit that this graph shows and from the head
+        of the branch, respectively. A tag takes precedence over a branch of the same name, with a warning.
+
+        >>> from omnigraph import testing
+        >>> with testing.graph("node Person { name: String @key }") as graph:
+        ...     _ = graph.insert("Person", {"name": "ada"})
+        ...     graph.at("HEAD^").nodes("Person").count(), graph.at(graph.head.id.lower()).nodes("Person").count()
+        (0, 1)
         """
         return type(self)(self._handle.at(point))
 

@@ -5,15 +5,17 @@ Opening for writing first recovers interrupted operations; opening for reading w
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.api.actors import resolve_actor
 from omnigraph.api.error_boundary import guarded
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
-from omnigraph.errors import AlreadyExists, BranchNotFound, SchemaUnsupported
+from omnigraph.errors import AlreadyExists, BranchNotFound, InputError, SchemaUnsupported
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
 from omnigraph.history.manifest import manifest_exists
@@ -62,6 +64,7 @@ def init(  # noqa: PLR0913 - all but two are keywords
     catalog = compile_schema(text, name)
     actor = resolve_actor(actor)
     store = open_store(os.fspath(uri), durability=durability, storage_options=storage_options)
+    _require_directory(store)
     contract = StoredSchema(text, new_identity(catalog, clock_and_ids.new_ulid()))
     try:
         branch_state = init_graph(store, contract, force=force, actor=actor)
@@ -73,6 +76,17 @@ def init(  # noqa: PLR0913 - all but two are keywords
         )
         return _require_same_schema(existing, catalog)
     return Graph(Handle(store, branch_state, actor=actor, external_blobs=allowed_bases))
+
+
+def _require_directory(store: Store) -> None:
+    """Raise `InputError` if the location of a new graph, or a folder above it, is a file."""
+    if not store.root.is_local:
+        return
+    location, existing = Path(store.root.path), None
+    with suppress(PermissionError):  # reported by the write itself
+        existing = next((folder for folder in (location, *location.parents) if folder.exists()), None)
+    if existing is not None and not existing.is_dir():
+        raise InputError(f"cannot create a graph at {location}: {existing} is a file", reason="not a directory")
 
 
 @guarded

@@ -1,10 +1,11 @@
-"""The files that an export or a baseline writes.
+"""The files that exports, baselines, queries and blobs write.
 
 A regular file is replaced atomically: it is either complete or unchanged, and a symbolic link stays a
 link. A pipe, a device or a terminal is written to directly, because replacing it would destroy it.
 """
 
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -18,17 +19,65 @@ from omnigraph.errors import InputError
 
 # Names of open descriptors and devices, such as /dev/stdout, even if they refer to a regular file.
 _SYSTEM_DIRECTORIES = ("/dev/", "/proc/")
+# Opening such a name again would truncate a file to which the descriptor is redirected.
+_DESCRIPTOR_PATTERN = re.compile(r"/dev/(stdout|stderr|fd/([0-9]{1,9}))")
+_NAMED_DESCRIPTORS = {"stdout": 1, "stderr": 2}
 
 
 def write_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> int:
     """Write lines to a file, compressed if its suffix is .gz or .zst; return the line count.
 
-    The lines are first written to a temporary file in the same folder; once complete, the temporary file is renamed.
     With `durable`, the file survives a crash, and it is an error if the file is replaced concurrently.
     """
+    with (
+        _report_unwritable(path),
+        open_output(path, durable=durable) as raw_file,
+        _compress_by_suffix(raw_file, path.suffix) as output_file,
+    ):
+        return _write_all(output_file, lines)
+
+
+@contextmanager
+def open_output(path: Path, *, sync: bool = False, durable: bool = False) -> Iterator[IO[bytes]]:
+    """Open a file for writing; the path gets the new content only if the block succeeds.
+
+    The content is first written to a temporary file in the same folder; once complete, the temporary file is renamed.
+    With `sync`, the content is flushed to the disk before the rename. A pipe or device is written to directly.
+    """
     if is_written_directly(path):
-        return _write_directly(path, lines)
-    return _replace_file(Path(os.path.realpath(path)), lines, durable=durable)
+        with _open_directly(path) as output_file:
+            yield output_file
+        return
+    target = Path(os.path.realpath(path))
+    file_descriptor, temporary_path = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(file_descriptor, "wb") as output_file:
+            yield output_file
+        Path(temporary_path).chmod(0o666 & ~read_umask())
+        written_stat = _sync_file(Path(temporary_path)) if sync or durable else None
+        Path(temporary_path).replace(target)
+        if durable and written_stat is not None:
+            _sync_rename(target, written_stat)
+    finally:
+        with suppress(FileNotFoundError):
+            Path(temporary_path).unlink()
+
+
+def _open_directly(path: Path) -> IO[bytes]:
+    """Open a pipe or device; an open descriptor such as /dev/stdout is written at its current position."""
+    descriptor_match = _DESCRIPTOR_PATTERN.fullmatch(str(path))
+    if descriptor_match is None:
+        return path.open("wb")
+    descriptor = _NAMED_DESCRIPTORS.get(descriptor_match[1])
+    return os.fdopen(os.dup(int(descriptor_match[2]) if descriptor is None else descriptor), "wb")
+
+
+@contextmanager
+def _report_unwritable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise unwritable_error(path, error) from error
 
 
 def is_written_directly(path: Path) -> bool:
@@ -40,35 +89,6 @@ def is_written_directly(path: Path) -> bool:
     except OSError:
         return False
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-def _write_directly(path: Path, lines: Iterable[bytes]) -> int:
-    try:
-        with path.open("wb") as raw_file, _compress_by_suffix(raw_file, path.suffix) as output_file:
-            return _write_all(output_file, lines)
-    except OSError as error:
-        raise unwritable_error(path, error) from error
-
-
-def _replace_file(path: Path, lines: Iterable[bytes], *, durable: bool) -> int:
-    try:
-        file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise unwritable_error(path, error) from error
-    try:
-        with os.fdopen(file_descriptor, "wb") as raw_file, _compress_by_suffix(raw_file, path.suffix) as output_file:
-            line_count = _write_all(output_file, lines)
-        Path(temporary_path).chmod(0o666 & ~read_umask())
-        written_stat = _sync_file(Path(temporary_path)) if durable else None
-        Path(temporary_path).replace(path)
-        if written_stat is not None:
-            _sync_rename(path, written_stat)
-    except OSError as error:
-        raise unwritable_error(path, error) from error
-    finally:
-        with suppress(FileNotFoundError):
-            Path(temporary_path).unlink()
-    return line_count
 
 
 def _sync_file(path: Path) -> os.stat_result:

@@ -1,21 +1,24 @@
 """Resolve the graph that a command works on, and ask for confirmation before destructive changes.
 
-This module defines the ways to name a graph (a URI, `--uri`, `--store` or `OMNIGRAPH_STORE`),
-announces the target of a write, and prompts before a destructive action. This module opens graphs
-only for reading.
+This module defines the ways to name a graph: a positional argument, `--store` or `--uri`, `OMNIGRAPH_STORE`, and the
+profiles and defaults of the operator configuration. It announces the target of a write, prompts before a destructive
+action, and opens graphs only for reading.
 """
 
 import os
 import sys
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, redact_uri
+from omnigraph.records.frozen import record
 
 from . import show
 from .options import scope_option, settings
+from .positionals import GRAPH_METAVAR, split_arguments, usage_metavar
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
@@ -23,14 +26,60 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 STORE_VARIABLE = "OMNIGRAPH_STORE"
+ACTOR_VARIABLE = "OMNIGRAPH_ACTOR"
 _SERVER_SCHEMES = ("http://", "https://")
+_NO_SERVER = "servers and clusters are not supported yet: use a path or s3://bucket/prefix"
 
-uri_argument = click.argument("uri", required=False)
-uri_option = click.option("--uri", metavar="URI", help="Graph location: a path or s3://bucket/prefix")
-store_option = scope_option(
-    "--store", "store", metavar="URI", help="Graph location; may also precede the command; default: $OMNIGRAPH_STORE"
+
+@record
+class GraphAddress:
+    """The graph as the command line names it; all members are None if only the environment names a graph.
+
+    `graph_id` is the graph within a server or cluster.
+    """
+
+    argument: str | None = None
+    store: str | None = None
+    uri: str | None = None
+    profile: str | None = None
+    server: str | None = None
+    cluster: str | None = None
+    graph_id: str | None = None
+
+    @property
+    def spellings(self) -> dict[str, str]:
+        """The explicit addresses, by the flag or argument that gives them."""
+        spellings = {
+            GRAPH_METAVAR: self.argument,
+            "--uri": self.uri,
+            "--store": self.store,
+            "--server": self.server,
+            "--cluster": self.cluster,
+        }
+        return {spelling: value for spelling, value in spellings.items() if value is not None}
+
+    @property
+    def typed_location(self) -> str:
+        """The explicit location of the graph, or an empty string."""
+        return self.argument or self.uri or self.store or ""
+
+
+def _load_default_actor() -> str | None:
+    """Return `operator.actor` of the configuration, unless the environment names an actor."""
+    if os.environ.get(ACTOR_VARIABLE):
+        return None
+    from .operator_config import load_config
+
+    return load_config().actor
+
+
+actor_option = scope_option(
+    "--as",
+    "actor",
+    metavar="ACTOR",
+    help="Actor to record for the change; default: $OMNIGRAPH_ACTOR",
+    load_default=_load_default_actor,
 )
-actor_option = scope_option("--as", "actor", metavar="ACTOR", help="Actor to record for the change")
 external_blobs_option = click.option(
     "--external-blobs",
     metavar="URI",
@@ -39,34 +88,103 @@ external_blobs_option = click.option(
 )
 yes_option = scope_option("--yes", "yes", is_flag=True, help="Skip the confirmation prompt for remote stores")
 
+_GRAPH_OPTIONS = (
+    scope_option(
+        "--store",
+        "store",
+        metavar="URI",
+        help="Graph location, instead of GRAPH; default: $OMNIGRAPH_STORE, then the profile",
+    ),
+    click.option("--uri", metavar="URI", hidden=True),
+    scope_option(
+        "--profile", "profile", metavar="NAME", help="Profile that names the graph; default: $OMNIGRAPH_PROFILE"
+    ),
+    scope_option("--server", "server", metavar="URL", hidden=True),
+    scope_option("--cluster", "cluster", metavar="URI", hidden=True),
+    scope_option("--graph", "graph_id", metavar="ID", hidden=True),
+)
+_ADDRESS_NAMES = ("store", "uri", "profile", "server", "cluster", "graph_id")
 
-def _reject_server(context: click.Context, _: click.Parameter, server_url: str | None) -> None:
-    if server_url is not None:
-        advice = "needs direct storage access: use a path or s3://bucket/prefix instead of --server"
-        raise click.UsageError(f"{context.info_name} {advice}", context)
 
+def graph_arguments(*, direct: bool = False, **slots: str) -> Callable[[Command], Command]:
+    """Add the graph and the other positional arguments of a command; the command receives the graph as `address`.
 
-# Rejects `--server` in maintenance commands, which a server does not run for its clients.
-direct_only = click.option("--server", hidden=True, expose_value=False, callback=_reject_server, metavar="URL")
-
-
-def resolve_root(
-    uri: str | None, store: str | None, *, argument_name: str = "URI", option_value: str | None = None
-) -> "GraphRoot":
-    """Return the root of the graph that a command names; raise an error if it is named in more than one way.
-
-    If the command names no graph, the environment variable `OMNIGRAPH_STORE` is used. `argument_name` is the name of
-    `uri` in the command's usage message; `option_value` is the value of a separate `--uri`.
+    `slots` maps parameter names to metavars, with brackets around optional ones. Commands that are `direct` refuse
+    `--server`, because a server does not run them for its clients.
     """
-    spellings = ((argument_name, uri), ("--uri", option_value), ("--store", store))
-    named = {spelling: value for spelling, value in spellings if value is not None}
-    if len(named) > 1:
-        raise click.UsageError(f"{' and '.join(named)} both specify a graph: use only one of them")
-    default_store = os.environ.get(STORE_VARIABLE)
-    if not named and not default_store:
-        accepted = " or ".join(dict.fromkeys((argument_name, "--store")))
-        raise click.UsageError(f"no graph given: use {accepted}, or set {STORE_VARIABLE}")
-    return parse_storage_uri(next(iter(named.values()), default_store or ""))
+
+    def add_arguments(command: Command) -> Command:
+        @wraps(command)
+        def call_command(*positional: Any, arguments: tuple[str, ...], **options: Any) -> Any:
+            given = {name: options.pop(name) for name in _ADDRESS_NAMES}
+            if direct and given["server"] is not None:
+                _reject_server()
+            graph_is_given = given["store"] is not None or given["uri"] is not None
+            graph, values = split_arguments(arguments, slots, graph_is_given=graph_is_given)
+            return command(*positional, address=GraphAddress(graph, **given), **values, **options)
+
+        for option in reversed(_GRAPH_OPTIONS):
+            call_command = option(call_command)
+        argument = click.argument("arguments", nargs=-1, metavar=usage_metavar(slots))
+        return argument(call_command)  # type: ignore[return-value]
+
+    return add_arguments
+
+
+def _reject_server() -> None:
+    context = click.get_current_context()
+    advice = "needs direct storage access: use a path or s3://bucket/prefix instead of --server"
+    raise click.UsageError(f"{context.info_name} {advice}", context)
+
+
+def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot":
+    """Return the root of the graph that a command names; raise an error if two addresses are given.
+
+    An explicit address wins over `--profile`, which wins over `OMNIGRAPH_STORE`, `OMNIGRAPH_PROFILE` and the defaults
+    of the operator configuration, in this order. `alternative` is what the command accepts instead of a graph.
+    """
+    location = _explicit_location(address)
+    if location is None and address.profile is None:
+        location = os.environ.get(STORE_VARIABLE) or None
+    if location is None:
+        location = _configured_location(address, alternative)
+    return parse_storage_uri(location)
+
+
+def has_address(address: GraphAddress) -> bool:
+    """Return whether anything but the defaults of the configuration names a graph."""
+    return bool(address.spellings or address.profile or os.environ.get(STORE_VARIABLE))
+
+
+def _explicit_location(address: GraphAddress) -> str | None:
+    spellings = [
+        (spelling, value, f"{spelling} '{redact_uri(value)}'") for spelling, value in address.spellings.items()
+    ]
+    if len(spellings) > 1:
+        named = " and ".join(label for _, _, label in spellings)
+        raise click.UsageError(f"{named} both specify a graph: use only one of them")
+    flag, location, label = spellings[0] if spellings else (None, None, None)
+    if flag in ("--server", "--cluster"):
+        raise click.UsageError(f"{label}: {_NO_SERVER}")
+    if address.graph_id is not None:
+        problem = f" and cannot be combined with {label}" if label else f"; {_NO_SERVER}"
+        raise click.UsageError(f"--graph {address.graph_id} selects a graph of a server or cluster{problem}")
+    return location
+
+
+def _configured_location(address: GraphAddress, alternative: str) -> str:
+    from .operator_config import load_config
+    from .profiles import resolve_scope
+
+    scope = resolve_scope(load_config(), address.profile)
+    if scope is None:
+        raise click.UsageError(
+            f"no graph given: pass {GRAPH_METAVAR} as the first argument or --store, set {STORE_VARIABLE},"
+            f" or use a profile (see `omnigraph config path`){alternative and f'; or pass {alternative}'}"
+        )
+    if scope.kind != "store":
+        raise click.UsageError(f"{scope.origin} names a {scope.kind}: {_NO_SERVER}")
+    return scope.target
 
 
 def parse_storage_uri(location: str) -> "GraphRoot":

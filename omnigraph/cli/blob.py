@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import actor_option, announce_target, open_snapshot, resolve_root, store_option, uri_option
+from .address import actor_option, announce_target, graph_arguments, open_snapshot, resolve_root
 from .conflicts import Command
 from .entity import parse_key
 from .group import LazyCommand, LazyGroup
@@ -36,18 +36,6 @@ def blob() -> None:
     """Read, describe and replace blobs, which are binary values of nodes and edges."""
 
 
-def _blob_arguments(command: Command) -> Command:
-    """Add the arguments that identify one blob."""
-    arguments = (
-        click.argument("type_name", metavar="TYPE"),
-        click.argument("entity_id", metavar="ID"),
-        click.argument("property_name", metavar="PROPERTY"),
-    )
-    for argument in reversed(arguments):
-        command = argument(command)
-    return command
-
-
 def _read_options(command: Command) -> Command:
     """Add the options that select the state to read."""
     options = (
@@ -58,8 +46,7 @@ def _read_options(command: Command) -> Command:
             type=click.Choice(["node", "edge"]),
             help="Kind of TYPE, if both a node and an edge type have this name",
         ),
-        uri_option,
-        store_option,
+        graph_arguments(type_name="TYPE", entity_id="ID", property_name="PROPERTY"),
         shared_options,
     )
     for option in reversed(options):
@@ -68,7 +55,6 @@ def _read_options(command: Command) -> Command:
 
 
 @click.command()
-@_blob_arguments
 @click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="Write atomically to a file")
 @click.option(
     "--range", "byte_range", metavar="A-B", help="Read only the bytes from A up to and excluding B; A- reads to the end"
@@ -99,7 +85,6 @@ def get(type_name: str, entity_id: str, property_name: str, out: Path | None, **
 
 
 @click.command()
-@_blob_arguments
 @_read_options
 def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> None:
     """Show the size, media type and ETag of a blob; the ETag is computed from all of its bytes.
@@ -117,8 +102,6 @@ def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> 
 
 
 @click.command()
-@_blob_arguments
-@click.argument("file", metavar="FILE", type=click.Path(allow_dash=True, path_type=str))
 @click.option("--media-type", metavar="TYPE", help="Media type to record in the property PROPERTY_media_type")
 @click.option("--if-match", metavar="ETAG", help="Write only if the stored blob has this ETag; * matches any blob")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
@@ -128,8 +111,7 @@ def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> 
 @click.option(
     "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
 )
-@uri_option
-@store_option
+@graph_arguments(type_name="TYPE", entity_id="ID", property_name="PROPERTY", file="FILE")
 @actor_option
 @shared_options
 def put(type_name: str, entity_id: str, property_name: str, file: str, **options: Any) -> None:
@@ -138,7 +120,7 @@ def put(type_name: str, entity_id: str, property_name: str, file: str, **options
     The bytes are streamed, so FILE may be larger than memory. ID is the key of the node, or its id
     if the type has no key.
     """
-    root = resolve_root(options.pop("uri"), options.pop("store"), argument_name="--uri")
+    root = resolve_root(options.pop("address"))
     announce_target("blob put", root)
     mark_as_write()
     from omnigraph.api.opening import open as open_graph
@@ -162,7 +144,7 @@ def put(type_name: str, entity_id: str, property_name: str, file: str, **options
 
 
 def _open_blob(type_name: str, entity_id: str, property_name: str, options: dict[str, Any]) -> "Blob":
-    root = resolve_root(options["uri"], options["store"], argument_name="--uri")
+    root = resolve_root(options["address"])
     graph = open_snapshot(root.uri, options["branch"], options["snapshot"])
     key = parse_key(graph, type_name, options["kind"], entity_id)
     return graph.blob(type_name, key, property_name, kind=options["kind"])

@@ -3,7 +3,15 @@
 import click
 
 from . import show
-from .address import actor_option, announce_target, require_consent, resolve_root, store_option, uri_option, yes_option
+from .address import (
+    GraphAddress,
+    actor_option,
+    announce_target,
+    graph_arguments,
+    require_consent,
+    resolve_root,
+    yes_option,
+)
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
@@ -26,7 +34,6 @@ def branch() -> None:
 
 
 @click.command()
-@click.argument("name")
 @click.option(
     "--from",
     "source",
@@ -38,19 +45,16 @@ def branch() -> None:
 @click.option(
     "--commit", "commit_id", metavar="REVISION", help="Commit on the --from branch to use instead of its head"
 )
-@uri_option
-@store_option
+@graph_arguments(name="NAME")
 @actor_option
 @shared_options
-def create(
-    name: str, source: str, commit_id: str | None, uri: str | None, store: str | None, actor: str | None
-) -> None:
+def create(name: str, source: str, commit_id: str | None, address: GraphAddress, actor: str | None) -> None:
     """Create a branch. No data is copied, so the cost does not depend on the graph's size.
 
     NAME may contain letters, digits, '.', '-' and '_', with '/' between parts, and must not exceed
     200 bytes.
     """
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     announce_target("branch create", root)
     from omnigraph.api.opening import open as open_graph
 
@@ -65,13 +69,11 @@ def create(
 
 
 @click.command("list")
-@click.argument("graph_uri", metavar="[URI]", required=False)
-@uri_option
-@store_option
+@graph_arguments()
 @shared_options
-def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
+def list_(address: GraphAddress) -> None:
     """List branches, sorted by name."""
-    root = resolve_root(graph_uri, store, option_value=uri)
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     branch_names = open_graph(root.uri, read_only=True).branches.names()
@@ -82,19 +84,17 @@ def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
 
 
 @click.command()
-@click.argument("name")
-@uri_option
-@store_option
+@graph_arguments(name="NAME")
 @actor_option
 @click.option("--force", is_flag=True, help="Delete the branch even if it has unmerged commits")
 @yes_option
 @shared_options
-def delete(name: str, uri: str | None, store: str | None, actor: str | None, force: bool, yes: bool) -> None:
+def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes: bool) -> None:
     """Delete a branch whose commits are also on another branch or tag.
 
     A branch with unmerged commits is deleted only with --force. Its unmerged commits can then no longer be read.
     """
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     require_consent(f"delete branch {name}", root, yes=yes)
     announce_target("branch delete", root)
     from omnigraph.api.opening import open as open_graph

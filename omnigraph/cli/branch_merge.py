@@ -7,7 +7,7 @@ import click
 from omnigraph.errors import MergeConflict
 
 from . import show
-from .address import actor_option, announce_target, resolve_root, store_option, uri_option
+from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_root
 from .changes import schema_lines
 from .conflicts import (
     TypedCommand,
@@ -29,17 +29,15 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source")
 @click.option("--into", default="main", show_default=True, help="Branch to merge into")
 @click.option("--delete-branch", is_flag=True, help="Delete SOURCE after the merge")
 @click.option("--collapse-edges", is_flag=True, help="Keep only one edge if both branches added equal edges")
 @conflict_options
 @engine_options("when both branches changed millions of rows")
-@uri_option
-@store_option
+@graph_arguments(source="SOURCE")
 @actor_option
 @shared_options
-def merge(source: str, into: str, uri: str | None, store: str | None, **options: Any) -> None:
+def merge(source: str, into: str, address: GraphAddress, **options: Any) -> None:
     """Merge branch SOURCE into another branch, as one commit with two parents.
 
     Changes made on only one branch are merged without conflict. Different changes to the same value
@@ -47,7 +45,7 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **options:
     Use --strategy to resolve conflicts: it decides only the values in conflict, and the changes that
     it discards are listed.
     """
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     strategies = options.pop("strategies")
     strategy = parse_strategies(strategies)
     actor, dry_run = options.pop("actor"), options["dry_run"]
@@ -60,7 +58,7 @@ def merge(source: str, into: str, uri: str | None, store: str | None, **options:
     graph = open_graph(root.uri, branch=into, actor=actor, read_only=dry_run)
     command_words = ("branch", "merge", source, *(("--into", into) if into != "main" else ()))
     explicit_engine = {option_name: value for option_name, value in engine_choice.items() if value != "auto"}
-    typed_command = build_typed_command(command_words, uri or store or "", options | explicit_engine, strategies)
+    typed_command = build_typed_command(command_words, address.typed_location, options | explicit_engine, strategies)
     try:
         merge_result = graph.merge(source, into, strategy=strategy, **options, **engine_arguments(**engine_choice))
     except MergeConflict as error:
@@ -89,6 +87,8 @@ def _print_result(
     show.result(f"{verb} {source} into {into}: {describe_counts(merge_result)}{commit_note}")
     for line in schema_lines(merge_result.schema_change):
         show.result(line)
+    if merge_result.branch_deleted:
+        show.note(f"deleted branch {source}")
     print_discarded_changes(merge_result, (into, source))
     for edge in merge_result.parallel_edges[:3]:
         type_name = edge.key.type_name
@@ -120,15 +120,12 @@ def _merge_document(merge_result: "MergeResult", source: str, into: str, actor: 
 
 
 @click.command()
-@click.argument("name")
-@click.argument("new_name", metavar="NEW")
-@uri_option
-@store_option
+@graph_arguments(name="NAME", new_name="NEW")
 @actor_option
 @shared_options
-def rename(name: str, new_name: str, uri: str | None, store: str | None, actor: str | None) -> None:
+def rename(name: str, new_name: str, address: GraphAddress, actor: str | None) -> None:
     """Rename a branch. Readers and writers that are already using the branch are not affected."""
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     announce_target("branch rename", root)
     from omnigraph.api.opening import open as open_graph
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import actor_option, announce_target, resolve_root, store_option, uri_option
+from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_root
 from .conflicts import describe_counts
 from .options import mark_as_write, settings, shared_options
 
@@ -14,24 +14,19 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name")
-@click.argument("revision", metavar="TO")
 @click.option("--message", "-m", help="Commit message")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--dry-run", is_flag=True, help="Show the changes without writing")
-@uri_option
-@store_option
+@graph_arguments(name="NAME", revision="TO")
 @actor_option
 @shared_options
-def reset(
-    name: str, revision: str, dry_run: bool, uri: str | None, store: str | None, actor: str | None, **options: Any
-) -> None:
+def reset(name: str, revision: str, dry_run: bool, address: GraphAddress, actor: str | None, **options: Any) -> None:
     """Reset branch NAME to the state of TO, in a new commit. No data is copied.
 
     TO is a commit, tag, branch, timestamp, or a revision such as HEAD~3, where HEAD is the newest
     commit of NAME. The old commits stay in the log, so resetting to HEAD~1 undoes a reset.
     """
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     if not dry_run:
         announce_target("branch reset", root)
         mark_as_write()

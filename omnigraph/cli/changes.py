@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from . import show
-from .address import resolve_root, store_option, uri_option
+from .address import GraphAddress, graph_arguments, resolve_root
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
@@ -59,12 +59,9 @@ def changes() -> None:
 @click.option("--follow", is_flag=True, help="Wait for new commits; print one JSON line per commit")
 @click.option("--interval", default="2s", show_default=True, help="Time between polls with --follow")
 @filter_options
-@uri_option
-@store_option
+@graph_arguments()
 @shared_options
-def poll(
-    branch: str, cursor: str | None, start: str | None, limit: int, uri: str | None, store: str | None, **options: Any
-) -> None:
+def poll(branch: str, cursor: str | None, start: str | None, limit: int, address: GraphAddress, **options: Any) -> None:
     """Show the complete commits after a cursor, oldest first, and the next cursor.
 
     Store the cursor together with the results of your processing, and pass it to the next poll with
@@ -72,7 +69,7 @@ def poll(
     """
     if cursor is not None and start is not None:
         raise click.UsageError("--cursor and --start both set the start position: use only one of them")
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     interval_seconds = _parse_interval(options["interval"])
     from omnigraph.api.change_feed.pages import PageLimits
     from omnigraph.api.opening import open as open_graph
@@ -174,16 +171,15 @@ def _parse_interval(interval: str) -> float:
 @click.option("--out", required=True, metavar="PATH", help="Output file; the suffixes .gz and .zst compress it")
 @click.option("--branch", default="main", show_default=True, help="Branch to export")
 @filter_options
-@uri_option
-@store_option
+@graph_arguments()
 @shared_options
-def baseline(out: str, branch: str, uri: str | None, store: str | None, **filters: Any) -> None:
+def baseline(out: str, branch: str, address: GraphAddress, **filters: Any) -> None:
     """Export all entities of a branch as NDJSON, and print the cursor to poll from.
 
     The file appears only when it is complete; its last line holds the same cursor. Concurrent
     exports to the same file wait for one another; their lock file, PATH.lock, is not removed.
     """
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     captured = open_graph(root.uri, branch=branch, read_only=True).changes.baseline(out, **filter_arguments(filters))
@@ -195,18 +191,14 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
 
 
 @click.command("changes")
-@click.argument("commit_id", metavar="ID")
 @click.option("--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Changes per page")
 @click.option("--page-token", help="Print only the page after this token")
 @filter_options
-@uri_option
-@store_option
+@graph_arguments(commit_id="ID")
 @shared_options
-def commit_changes(
-    commit_id: str, limit: int, page_token: str | None, uri: str | None, store: str | None, **filters: Any
-) -> None:
+def commit_changes(commit_id: str, limit: int, page_token: str | None, address: GraphAddress, **filters: Any) -> None:
     """Show what one commit changed relative to its first parent. HEAD is the newest commit of main."""
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)

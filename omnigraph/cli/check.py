@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import direct_only, resolve_root, store_option, uri_argument
+from .address import GraphAddress, graph_arguments, resolve_root
 from .engines import engine_arguments, engine_options
 from .options import settings, shared_options
 
@@ -18,7 +18,6 @@ _CHECKSUM_COUNTS = ("verified", "unrecorded")
 
 
 @click.command()
-@uri_argument
 @click.option(
     "--absent",
     nargs=2,
@@ -40,12 +39,10 @@ _CHECKSUM_COUNTS = ("verified", "unrecorded")
     help="Run a quick check that also verifies the contents of this percentage of files",
 )
 @engine_options("for 32 GiB of files or more")
-@store_option
-@direct_only
+@graph_arguments(direct=True)
 @shared_options
 def check(  # noqa: PLR0913, PLR0917 - an argument for each option
-    uri: str | None,
-    store: str | None,
+    address: GraphAddress,
     absent: tuple[str, str] | None,
     also: tuple[str, ...],
     quick: bool,
@@ -62,7 +59,7 @@ def check(  # noqa: PLR0913, PLR0917 - an argument for each option
     instead that an entity is completely erased, and exits with code 5 if traces of it remain.
     Nothing is written.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     if absent is not None:
         if quick or sample is not None:
             raise click.UsageError("--absent cannot be combined with --quick or --sample")

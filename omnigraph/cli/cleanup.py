@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import announce_target, direct_only, require_consent, resolve_root, store_option, uri_argument, yes_option
+from .address import GraphAddress, announce_target, graph_arguments, require_consent, resolve_root, yes_option
 from .engines import engine_arguments, engine_options
 from .options import settings, shared_options
 from .progress import show_progress
@@ -20,7 +20,6 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of listed tags and operations that reta
 
 
 @click.command()
-@uri_argument
 @click.option("--keep", type=int, metavar="N", help="Keep the newest N commits of every branch")
 @click.option(
     "--older-than", metavar=_DURATION_METAVAR, help="Keep commits younger than this, such as 30m, 12h, 7d or 2w"
@@ -35,17 +34,16 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of listed tags and operations that reta
 @click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")
 @engine_options("for 100,000 files or more")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
-@store_option
-@direct_only
+@graph_arguments(direct=True)
 @yes_option
 @shared_options
-def cleanup(store: str | None, uri: str | None, no_progress: bool, yes: bool, **options: Any) -> None:
+def cleanup(address: GraphAddress, no_progress: bool, yes: bool, **options: Any) -> None:
     """Remove history that is neither among the newest N commits of a branch nor recent.
 
     Everything that branches, tags, merge bases and running operations need is kept. Reads and
     writes can continue during a cleanup. Without --confirm, nothing is removed.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     if options["keep"] is None and options["older_than"] is None:
         raise click.UsageError(f"cleanup needs a retention policy: {_ADVICE}")
     if options["confirm"]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import resolve_root, store_option, uri_argument, uri_option
+from .address import GraphAddress, graph_arguments, resolve_root
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
@@ -28,7 +28,6 @@ def commit() -> None:
 
 
 @click.command("list")
-@uri_argument
 @click.option("--branch", default="main", show_default=True, help="Branch to list")
 @click.option(
     "--filter",
@@ -38,11 +37,11 @@ def commit() -> None:
     help="Filter by actor, operation or changed type, such as actor=ann",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Maximum number of commits")
-@store_option
+@graph_arguments()
 @shared_options
-def list_(uri: str | None, branch: str, filters: tuple[str, ...], limit: int | None, store: str | None) -> None:
+def list_(address: GraphAddress, branch: str, filters: tuple[str, ...], limit: int | None) -> None:
     """List the commits in the history of a branch, newest first."""
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     criteria = dict(_parse_filter(filter_text) for filter_text in filters)
     from omnigraph.api.opening import open as open_graph
 
@@ -68,13 +67,11 @@ def _parse_filter(filter_text: str) -> tuple[str, str]:
 
 
 @click.command("show")
-@click.argument("commit_id", metavar="ID")
-@uri_option
-@store_option
+@graph_arguments(commit_id="ID")
 @shared_options
-def show_(commit_id: str, uri: str | None, store: str | None) -> None:
+def show_(commit_id: str, address: GraphAddress) -> None:
     """Show one commit: author, time, message and changes. HEAD is the newest commit of main."""
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     shown_commit = open_graph(root.uri, read_only=True).revisions.commit(commit_id)

@@ -44,7 +44,7 @@ class TypedCommand:
         """Return the command with the default granularity.
 
         >>> build_typed_command(("revert", "HEAD"), "g", {"granularity": "entity"}).by_property().with_options()
-        'omnigraph revert HEAD --uri g'
+        'omnigraph revert HEAD --store g'
         """
         at = self.options.index("--granularity") if "--granularity" in self.options else len(self.options)
         return replace(self, options=self.options[:at] + self.options[at + 2 :])
@@ -52,7 +52,7 @@ class TypedCommand:
     def with_options(self, *extra_options: str) -> str:
         """Return the command with more options; a strategy for all conflicts replaces an earlier one."""
         strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
-        location = ("--uri", self.uri) if self.uri else ()  # otherwise the environment names the graph
+        location = ("--store", self.uri) if self.uri else ()  # otherwise the environment names the graph
         command_words = ("omnigraph", *self.words, *location, *self.options, *strategies, *extra_options)
         return " ".join(shlex.quote(argument) for argument in command_words)
 
@@ -64,7 +64,7 @@ def build_typed_command(
 
     >>> how = {"granularity": "entity", "mainline": 2, "message": None, "dry_run": True}
     >>> build_typed_command(("revert", "HEAD"), "g", how).with_options("--strategy", "ours")
-    'omnigraph revert HEAD --uri g --granularity entity --mainline 2 --strategy ours'
+    'omnigraph revert HEAD --store g --granularity entity --mainline 2 --strategy ours'
     """
     arguments: list[str] = []
     for option_name, value in options.items():

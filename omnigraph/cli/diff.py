@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import resolve_root, store_option, uri_option
+from .address import GraphAddress, graph_arguments, resolve_root
 from .changes import filter_arguments, filter_options, format_change, schema_lines
 from .conflicts import format_value
 from .options import settings, shared_options
@@ -18,21 +18,17 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("old_revision", metavar="A")
-@click.argument("new_revision", metavar="[B]", required=False)
 @click.option("--stat", is_flag=True, help="Show only counts")
 @click.option("--check", is_flag=True, help="Exit with code 5 if there are differences")
 @filter_options
-@uri_option
-@store_option
+@graph_arguments(old_revision="A", new_revision="[B]")
 @shared_options
 def diff(
     old_revision: str,
     new_revision: str | None,
     stat: bool,
     check: bool,
-    uri: str | None,
-    store: str | None,
+    address: GraphAddress,
     **filters: Any,
 ) -> None:
     """Show the changes from revision A to B; B defaults to the head of main.
@@ -40,7 +36,7 @@ def diff(
     A revision is a branch, tag, commit, version or timestamp, optionally followed by ~N, as in
     main~3. A..B is the same as A B; A...B shows what B changed since it diverged from A.
     """
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)

@@ -1,11 +1,12 @@
 """`omnigraph doctor`: check whether this machine and a store can run Omnigraph."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from . import exits, show
-from .address import resolve_root, store_option, uri_argument
+from .address import GraphAddress, graph_arguments, has_address, resolve_root
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -15,23 +16,23 @@ _OUTCOME_LABELS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
 
 
 @click.command()
-@uri_argument
 @click.option("--no-probe", is_flag=True, help="Skip the tests that write to the store")
-@store_option
+@graph_arguments()
 @shared_options
-def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
+def doctor(address: GraphAddress, no_probe: bool) -> None:
     """Diagnose this machine (versions, Java and caches) and, if given, a store.
 
     For a store, checks that object creation is exclusive, using a small temporary object, and
     compares the store's clock with the local clock. Exits with code 1 if a check fails.
     """
-    root = resolve_root(uri, store) if uri is not None or store is not None else None
+    root = resolve_root(address) if has_address(address) else None
     from omnigraph.maintenance.doctor import diagnose_environment
     from omnigraph.spark.diagnosis import diagnose_java
 
     diagnoses = diagnose_environment(
         root.uri if root is not None else None, probe=not no_probe, spark_probe=diagnose_java
     )
+    diagnoses.append(_diagnose_config())
     if settings().json:
         show.document({"ok": _is_healthy(diagnoses), "diagnoses": [diagnosis.to_json() for diagnosis in diagnoses]})
     else:
@@ -41,6 +42,25 @@ def doctor(uri: str | None, store: str | None, no_probe: bool) -> None:
                 show.result(f"         {diagnosis.hint}")
     if not _is_healthy(diagnoses):
         raise click.exceptions.Exit(exits.FAILED)
+
+
+def _diagnose_config() -> "EnvironmentDiagnosis":
+    """Check that the operator configuration can be read and that all of its profiles are valid."""
+    from omnigraph.errors import OmnigraphError
+    from omnigraph.maintenance.doctor import EnvironmentDiagnosis
+
+    from .operator_config import load_config
+    from .profiles import describe_profile
+
+    try:
+        config = load_config()
+    except OmnigraphError as error:
+        return EnvironmentDiagnosis("configuration", "error", error.message, error.advice)
+    problems = [described["error"] for described in map(partial(describe_profile, config), config.profiles)]
+    problems = [*config.warnings, *filter(None, problems)]
+    if problems:
+        return EnvironmentDiagnosis("configuration", "warning", "; ".join(problems), f"correct {config.path}")
+    return EnvironmentDiagnosis("configuration", "ok", str(config.path) if config.exists else "no configuration file")
 
 
 def _is_healthy(diagnoses: "list[EnvironmentDiagnosis]") -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import open_snapshot, resolve_root, store_option, uri_option
+from .address import graph_arguments, open_snapshot, resolve_root
 from .conflicts import Command, format_value
 from .options import settings, shared_options, snapshot_option
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 def _entity_options(command: Command) -> Command:
     """Add to a command the arguments and options that select one entity."""
     options = (
-        click.argument("type_name", metavar="TYPE"),
-        click.argument("entity_id", metavar="ID"),
         click.option("--branch", help="Branch to read; main unless a snapshot is given"),
         snapshot_option,
         click.option(
@@ -29,8 +27,7 @@ def _entity_options(command: Command) -> Command:
             type=click.Choice(["node", "edge"]),
             help="Kind of TYPE, if both a node and an edge type have this name",
         ),
-        uri_option,
-        store_option,
+        graph_arguments(type_name="TYPE", entity_id="ID"),
         shared_options,
     )
     for option in reversed(options):
@@ -88,7 +85,7 @@ def blame(type_name: str, entity_id: str, **options: Any) -> None:
 
 
 def _open_graph(options: dict[str, Any]) -> "Graph":
-    root = resolve_root(options["uri"], options["store"], argument_name="--uri")
+    root = resolve_root(options["address"])
     return open_snapshot(root.uri, options["branch"], options["snapshot"])
 
 

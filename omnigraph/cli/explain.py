@@ -3,7 +3,7 @@
 import click
 
 from . import show
-from .address import open_snapshot, resolve_root, store_option
+from .address import GraphAddress, open_snapshot, resolve_root
 from .options import settings, shared_options, snapshot_option
 from .query_input import QueryInput, query_options
 
@@ -13,13 +13,12 @@ from .query_input import QueryInput, query_options
 @click.option("--branch", help="Branch to read; main unless a snapshot is given")
 @snapshot_option
 @click.option("--analyze", is_flag=True, help="Run the query and show actual rows and times")
-@store_option
 @shared_options
 def explain(
-    query_input: QueryInput, store: str | None, branch: str | None, snapshot: str | None, analyze: bool
+    query_input: QueryInput, address: GraphAddress, branch: str | None, snapshot: str | None, analyze: bool
 ) -> None:
     """Show the operators of a read query and the estimated number of rows for each."""
-    root = resolve_root(None, store, argument_name="--store")
+    root = resolve_root(address)
     graph = open_snapshot(root.uri, branch, snapshot)
     explanation = graph.explain(
         query_input.source, name=query_input.query_name, params=query_input.params, analyze=analyze

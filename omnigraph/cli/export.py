@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import open_snapshot, resolve_root, store_option, uri_argument
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
 from .options import settings, shared_options, snapshot_option
 from .progress import show_progress
 
@@ -18,7 +18,6 @@ _FORMATS = ("ndjson", "parquet", "lance")
 
 
 @click.command()
-@uri_argument
 @click.option("--branch", help="Branch to read; main unless a snapshot is given")
 @snapshot_option
 @click.option("--type", "types", multiple=True, help="Export only this type; may be repeated")
@@ -29,15 +28,14 @@ _FORMATS = ("ndjson", "parquet", "lance")
 @click.option("--master", metavar="URL", help="With --format: Spark master")
 @click.option("--remote", metavar="URL", help="With --format: Spark Connect URL")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar (only with --format)")
-@store_option
+@graph_arguments()
 @shared_options
 def export(
-    uri: str | None,
+    address: GraphAddress,
     branch: str | None,
     snapshot: str | None,
     types: tuple[str, ...],
     out: str | None,
-    store: str | None,
     **options: Any,
 ) -> None:
     """Export one snapshot as NDJSON: nodes first, each type sorted by id.
@@ -45,7 +43,7 @@ def export(
     A Date is written as days and a DateTime as milliseconds since 1970, unless --iso-dates is
     given; both forms can be loaded. The schema is not included: use `omnigraph schema show`.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     graph = open_snapshot(root.uri, branch, snapshot)
     chosen_types = types or None
     if options["form"] is not None:

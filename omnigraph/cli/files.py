@@ -73,8 +73,11 @@ def expand_directories(paths: Iterable[str], *suffixes: str) -> Iterator[str]:
 
 
 def replace_text(path: str, text: str) -> None:
-    """Replace a file atomically; an interruption leaves the old file in place."""
+    """Replace a regular file atomically; an interruption leaves the old file in place."""
     target = Path(path).resolve()
+    if not target.is_file():
+        reason = "it is not a regular file"
+        raise InputError(f"cannot replace {path}: {reason}", reason="unwritable", hint="pass a file, or - for pipes")
     temporary_file = _create_temporary_file(target, path)
     try:
         temporary_file.write_text(text, encoding="utf-8", newline="")

@@ -11,6 +11,7 @@ import click
 
 from omnigraph.records.frozen import record
 
+from .old_spellings import explain_old_command, explain_old_flag
 from .options import SCOPE_FLAGS, Invocation
 
 
@@ -37,9 +38,12 @@ def _reject_unused_flags(ctx: click.Context, command_path: str, command: click.C
 class LazyGroup(click.Group):
     """A click group that imports its commands on demand."""
 
-    def __init__(self, *args: Any, lazy: dict[str, LazyCommand], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, lazy: dict[str, LazyCommand], aliases: dict[str, str] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._lazy_commands = lazy
+        self._aliases = aliases or {}  # other names of commands, which the help page does not list
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order in which they were declared."""
@@ -47,7 +51,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
-        lazy_command = self._lazy_commands.get(cmd_name)
+        lazy_command = self._lazy_commands.get(self._aliases.get(cmd_name, cmd_name))
         if lazy_command is None:
             return None
         command: click.Command = getattr(import_module(lazy_command.module), lazy_command.attribute)
@@ -57,10 +61,16 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve a command as click does; the error for an unknown command suggests a similar one."""
-        is_unknown = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy_commands
+        is_unknown = bool(args) and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None
         if is_unknown and not ctx.resilient_parsing:
-            ctx.fail(f"no such command '{args[0]}'{self._suggest_command(args[0])}")
+            new_spelling = explain_old_command(args[0]) if "query" in self._lazy_commands else None  # the root group
+            ctx.fail(new_spelling or f"no such command '{args[0]}'{self._suggest_command(args[0])}")
         name, command, remaining = super().resolve_command(ctx, args)
+        if command is not None and not isinstance(command, click.Group) and not ctx.resilient_parsing:
+            accepted_flags = {flag for parameter in command.params for flag in parameter.opts}
+            old_flag = explain_old_flag(str(name), remaining, accepted_flags)
+            if old_flag is not None:
+                ctx.fail(old_flag)
         asks_for_help = any(argument in ctx.help_option_names for argument in remaining)
         if command is not None and not asks_for_help:
             _reject_unused_flags(ctx, f"{ctx.command_path} {name}", command)

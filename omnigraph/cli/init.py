@@ -48,5 +48,5 @@ def _print_schema_warnings(source: SourceText) -> None:
     from omnigraph.lang.schema import examine_schema
 
     catalog, diagnostics = examine_schema(source.text, source.name)
-    if catalog is not None and not settings().json:
+    if catalog is not None and not settings().json and not settings().quiet:
         show.findings(diagnostics, source, err=True)

@@ -10,11 +10,18 @@ from omnigraph.errors import LanguageError
 from omnigraph.errors.diagnostics import SourceText
 
 from . import exits, files, show
-from .options import schema_option, settings, shared_options
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
+from .lint_fixes import fix_query_files, fix_schema_file
+from .options import settings, shared_options
 
 
 @click.command()
-@schema_option
+@click.option(
+    "--schema",
+    "schema_path",
+    type=click.Path(allow_dash=True),
+    help="Schema file (.pg), instead of the schema of GRAPH",
+)
 @click.option(
     "--query",
     "query_paths",
@@ -22,6 +29,8 @@ from .options import schema_option, settings, shared_options
     type=click.Path(allow_dash=True),
     help="Query file (.gq) or directory; may be repeated",
 )
+@click.option("--branch", help="Branch of GRAPH whose schema is used  [default: main]")
+@click.option("--fix", is_flag=True, help="Correct misspelt names and format the files before checking them")
 @click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there are warnings")
 @click.option(
     "--format",
@@ -31,16 +40,30 @@ from .options import schema_option, settings, shared_options
     show_default=True,
     help="Output format; sarif is for code scanning services",
 )
+@graph_arguments(direct=True)
 @shared_options
 @click.pass_context
-def lint(context: click.Context, schema_path: str, query_paths: tuple[str, ...], strict: bool, form: str) -> None:
-    """Check queries against a schema, and the schema itself.
+def lint(
+    context: click.Context,
+    /,
+    schema_path: str | None,
+    query_paths: tuple[str, ...],
+    address: GraphAddress,
+    **options: Any,
+) -> None:
+    """Check queries against the schema of a graph or a schema file, and the schema itself.
 
-    Every finding is reported with its position. Exits with code 1 if there are errors.
+    Every finding is reported with its position. Exits with code 1 if there are errors. With --fix, a correction is
+    made only if it removes a finding: names for which there is one suggestion, words without effect, and the format.
     """
-    files.reject_repeated_stdin(schema_path, *query_paths)
-    report = lint_files(schema_path, query_paths)
-    form = "json" if settings().json else form
+    files.reject_repeated_stdin(*((schema_path,) if schema_path is not None else ()), *query_paths)
+    if schema_path is not None and options["fix"]:
+        fix_schema_file(schema_path)
+    schema = _read_schema(schema_path, address, options["branch"])
+    if options["fix"] and isinstance(schema, SourceText):
+        fix_query_files(schema, query_paths)
+    report = lint_files(schema, query_paths)
+    form = "json" if settings().json else options["form"]
     if form == "sarif":
         from .sarif import sarif_log
 
@@ -49,14 +72,29 @@ def lint(context: click.Context, schema_path: str, query_paths: tuple[str, ...],
         show.document(_with_path_arguments(report.to_json()))
     else:
         _print_report(report)
-    context.exit(exits.diagnostics_exit_code([finding.diagnostic for finding in report], strict=strict))
+    diagnostics = [finding.diagnostic for finding in report]
+    context.exit(exits.diagnostics_exit_code(diagnostics, strict=options["strict"]))
 
 
-def lint_files(schema_path: str, query_paths: Sequence[str]) -> LintReport:
+def _read_schema(schema_path: str | None, address: GraphAddress, branch: str | None) -> SourceText | LanguageError:
+    """Read the schema from a file, or from a graph if no file is given."""
+    if schema_path is None:
+        return _read_graph_schema(address, branch)
+    if address.spellings or branch is not None:
+        raise click.UsageError("--schema and a graph both specify a schema: use only one of them")
+    return _read_file(schema_path)
+
+
+def _read_graph_schema(address: GraphAddress, branch: str | None) -> SourceText:
+    root = resolve_root(address, alternative="--schema FILE")
+    return SourceText(root.uri, open_snapshot(root.uri, branch, None).schema.source)
+
+
+def lint_files(schema: SourceText | LanguageError, query_paths: Sequence[str]) -> LintReport:
     """Lint a schema and each query file; queries are skipped if the schema has errors."""
     sources = (_read_file(path) for path in files.expand_directories(query_paths, ".gq"))
     only_path = files.display_name(query_paths[0]) if files.is_single_file(query_paths) else None
-    return lint_sources(_read_file(schema_path), sources, only_path)
+    return lint_sources(schema, sources, only_path)
 
 
 def _read_file(path: str) -> SourceText | LanguageError:

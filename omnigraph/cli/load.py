@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, KeyConflict
 
 from . import exits, files, show
 from .address import (
+    GraphAddress,
     actor_option,
     announce_target,
     external_blobs_option,
+    graph_arguments,
     require_consent,
     resolve_root,
-    store_option,
-    uri_argument,
     yes_option,
 )
 from .engines import engine_options, open_spark_session
@@ -35,7 +35,6 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 
 
 @click.command()
-@uri_argument
 @click.option(
     "--data",
     required=True,
@@ -84,11 +83,11 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 )
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar")
 @external_blobs_option
-@store_option
+@graph_arguments()
 @actor_option
 @yes_option
 @shared_options
-def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, **options: Any) -> None:
+def load(address: GraphAddress, data: tuple[str, ...], mode: str, **options: Any) -> None:
     """Load records: append rejects existing ids, merge replaces entities, overwrite replaces whole types.
 
     With patch, each record identifies an existing entity by its key or id, and changes only the properties in the
@@ -104,7 +103,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
     duplicates such edges. To prevent this, declare @key(src, dst) in the schema, give edges an "id" in their "data",
     pass --idempotency-key, or declare @unique(src, dst), which rejects the second edge.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     if mode == "overwrite":
         require_consent("load --mode overwrite", root, yes=options["yes"])
     announce_target("load into", root)
@@ -138,7 +137,7 @@ def load(uri: str | None, data: tuple[str, ...], mode: str, store: str | None, *
         if outcome.error is not None and not wants_report and is_single_problem and len(data) == 1:
             raise outcome.error
         _print_problems(outcome, ", ".join(files.display_name(path) for path in data))
-        click.get_current_context().exit(exits.FAILED)
+        click.get_current_context().exit(exits.error_exit_code(outcome.error or InputError()))
     _print_receipt(outcome, root.uri, mode, options["base"], is_dry_run=options["dry_run"])
     show.warnings(graph.warnings)
 
@@ -204,9 +203,10 @@ def _read_mapping(path: str | None) -> Any:
 
 
 def _print_problems(report: "LoadReport", source_names: str) -> None:
-    if settings().json:
-        error = InputError(f"{len(report)} bad lines in {source_names}; nothing was written")
-        show.document(error.to_json() | {"problems": report.to_dicts()})
+    if settings().json or settings().json_errors:
+        message = f"{len(report)} bad lines in {source_names}; nothing was written"
+        members = report.error.to_json() if isinstance(report.error, KeyConflict) else InputError(message).to_json()
+        show.document(members | {"error": message, "problems": report.to_dicts()})
         return
     hint = report.error.advice if report.error is not None else None
     for problem in report:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import resolve_root, store_option, uri_argument
+from .address import GraphAddress, graph_arguments, resolve_root
 from .commit import commit_document
 from .options import settings, shared_options
 
@@ -15,21 +15,20 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@uri_argument
 @click.option("--branch", default="main", show_default=True, help="Branch to show")
 @click.option("--all", "every", is_flag=True, help="Show all branches")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum number of commits")
 @click.option("--actor", "who", help="Show only commits by this actor")
 @click.option("--type", "type_name", help="Show only commits that changed this type")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII characters")
-@store_option
+@graph_arguments()
 @shared_options
-def log(uri: str | None, branch: str, limit: int, store: str | None, **options: Any) -> None:
+def log(address: GraphAddress, branch: str, limit: int, **options: Any) -> None:
     """Draw the history of a branch, newest commit first, with branches and tags.
 
     In programs, use `omnigraph commit list`.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, read_only=True)

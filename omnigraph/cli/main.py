@@ -36,6 +36,7 @@ _COMMANDS = {
     "blame": LazyCommand("omnigraph.cli.entity", "blame", "Show which commit last changed each property of an entity"),
     "tag": LazyCommand("omnigraph.cli.tag", "tag", "Create, list and delete tags"),
     "revert": LazyCommand("omnigraph.cli.replay", "revert", "Undo a commit or a range with a new commit"),
+    "undo": LazyCommand("omnigraph.cli.replay", "undo", "Undo the last commit with a new commit"),
     "cherry-pick": LazyCommand("omnigraph.cli.replay", "cherry_pick", "Apply the changes of one commit to a branch"),
     "commit": LazyCommand("omnigraph.cli.commit", "commit", "List and show commits"),
     "changes": LazyCommand("omnigraph.cli.changes", "changes", "Follow the commits of a branch"),
@@ -56,14 +57,17 @@ _COMMANDS = {
     "schema": LazyCommand("omnigraph.cli.schema", "schema", "Check, compare, show and apply schemas"),
     "fmt": LazyCommand("omnigraph.cli.fmt", "fmt", "Format schema and query files"),
     "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show the parameters, results and types of queries"),
+    "profile": LazyCommand("omnigraph.cli.profile", "profile", "List and show profiles"),
+    "config": LazyCommand("omnigraph.cli.config", "config", "Show the configuration"),
     "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
 }
 # Start-up creates many objects but no garbage, so garbage collection would waste a tenth of the start-up time.
 _GC_THRESHOLD = 300_000
 _EPILOG = """
-A graph is a path or s3://bucket/prefix; S3 access is configured with the AWS_* variables.
-lint, fmt, describe, completion, version, schema check and schema diff work without a graph.
+A graph is a path or s3://bucket/prefix. Commands that need one take it as their first argument,
+from --store, $OMNIGRAPH_STORE, a profile, or the default store of the configuration.
+S3 access is configured with the AWS_* variables and the shared AWS configuration files.
 Exit codes: 0 success, 1 failure, 2 usage error, 4 --if-commit did not match, 5 --check found
 differences or warnings, 130 interrupted, 143 terminated.
 """

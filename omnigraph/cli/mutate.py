@@ -7,7 +7,7 @@ import click
 from omnigraph.errors import PreconditionFailed
 
 from . import exits, show
-from .address import actor_option, announce_target, external_blobs_option, resolve_root, store_option
+from .address import GraphAddress, actor_option, announce_target, external_blobs_option, resolve_root
 from .options import mark_as_write, settings, shared_options
 from .query_input import QueryInput, query_options
 
@@ -24,15 +24,14 @@ if TYPE_CHECKING:
     "--idempotency-key", metavar="KEY", help="Idempotency key; repeating the command with the same key has no effect"
 )
 @external_blobs_option
-@store_option
 @actor_option
 @shared_options
-def mutate(query_input: QueryInput, store: str | None, actor: str | None, branch: str, **options: Any) -> None:
+def mutate(query_input: QueryInput, address: GraphAddress, actor: str | None, branch: str, **options: Any) -> None:
     """Run a mutation: insert, update or delete, atomically.
 
     Exits with code 4 if --if-commit names a commit that is no longer the head of the branch.
     """
-    root = resolve_root(None, store, argument_name="--store")
+    root = resolve_root(address)
     announce_target("mutate", root)
     mark_as_write()
     from omnigraph.api.opening import open as open_graph
@@ -69,5 +68,6 @@ def change_document(receipt: "Receipt", actor: str | None) -> dict[str, Any]:
         "affected_nodes": receipt.affected_nodes,
         "affected_edges": receipt.affected_edges,
         "actor_id": actor,
+        **({"ids": {type_name: list(ids) for type_name, ids in sorted(receipt.ids.items())}} if receipt.ids else {}),
         "commit": commit_document(receipt.commit) if receipt.commit is not None else None,
     }

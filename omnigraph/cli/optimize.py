@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from . import exits, show
-from .address import announce_target, direct_only, resolve_root, store_option, uri_argument
+from .address import GraphAddress, announce_target, graph_arguments, resolve_root
 from .engines import engine_arguments, engine_options
 from .options import settings, shared_options
 
@@ -13,22 +13,18 @@ _branch_option = click.option("--branch", metavar="NAME", help="Branch to mainta
 
 
 @click.command()
-@uri_argument
 @click.option("--type", "types", multiple=True, metavar="T", help="Optimize only this type; may be repeated")
 @engine_options("for 1 GiB of work or more")
 @_branch_option
-@store_option
-@direct_only
+@graph_arguments(direct=True)
 @shared_options
-def optimize(
-    store: str | None, uri: str | None, types: tuple[str, ...], branch: str | None, **engine_choice: Any
-) -> None:
+def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, **engine_choice: Any) -> None:
     """Compact small fragments of tables, and update indexes to cover all rows.
 
     The content does not change. Reads and writes can continue in the meantime. Small writes already
     do most of this work; run this command after large loads and deletes.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     announce_target("optimize", root)
     from omnigraph.api.opening import open as open_graph
 
@@ -71,7 +67,6 @@ def _describe_dataset(dataset: Any) -> str:
 
 
 @click.command("ensure-indices")
-@uri_argument
 @click.option("--rebuild", is_flag=True, help="Also replace existing indexes, which repairs damaged ones")
 @click.option(
     "--index",
@@ -82,16 +77,15 @@ def _describe_dataset(dataset: Any) -> str:
 )
 @engine_options("for 1 GiB of work or more")
 @_branch_option
-@store_option
-@direct_only
+@graph_arguments(direct=True)
 @shared_options
 def ensure_indices(
-    store: str | None, uri: str | None, branch: str | None, rebuild: bool, names: tuple[str, ...], **engine_choice: Any
+    address: GraphAddress, branch: str | None, rebuild: bool, names: tuple[str, ...], **engine_choice: Any
 ) -> None:
     """Build the indexes that the schema declares, so that they cover all rows."""
     if names and not rebuild:
         raise click.UsageError("--index requires --rebuild")
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     announce_target("ensure-indices", root)
     from omnigraph.api.opening import open as open_graph
 

@@ -128,16 +128,31 @@ _SHARED_OPTIONS = (
 )
 
 # Flags that may precede a command, keyed by the parameter name in the commands that accept them.
-SCOPE_FLAGS = {"store": "--store", "actor": "--as", "yes": "--yes"}
+SCOPE_FLAGS = {
+    "store": "--store",
+    "profile": "--profile",
+    "server": "--server",
+    "cluster": "--cluster",
+    "graph_id": "--graph",
+    "actor": "--as",
+    "yes": "--yes",
+}
 
 
-def scope_option(declaration: str, parameter_name: str, **attributes: Any) -> Callable[[Command], Command]:
-    """Declare a flag that may also precede the command; a value given after the command takes precedence."""
+def scope_option(
+    declaration: str, parameter_name: str, *, load_default: Callable[[], Any] | None = None, **attributes: Any
+) -> Callable[[Command], Command]:
+    """Declare a flag that may also precede the command; a value given after the command takes precedence.
+
+    `load_default` is called only if the flag is not given at all.
+    """
 
     def use_group_value(context: click.Context, _: click.Parameter, value: Any) -> Any:
         invocation = context.find_object(Invocation)
         group_value = invocation.scope_flags.get(parameter_name) if invocation is not None else None
-        return group_value if value in (None, False) and group_value is not None else value
+        if value in (None, False) and group_value is not None:
+            return group_value
+        return load_default() if value is None and load_default is not None and not context.resilient_parsing else value
 
     return click.option(declaration, parameter_name, callback=use_group_value, **attributes)
 
@@ -162,6 +177,10 @@ def _remember_scope(parameter_name: str) -> Callable[[click.Context, click.Param
 
 _SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--store", "store", {"metavar": "URI", "help": "Graph location, for commands that need one"}),
+    ("--profile", "profile", {"metavar": "NAME", "help": "Profile of the configuration that names the graph"}),
+    ("--server", "server", {"metavar": "URL", "hidden": True}),
+    ("--cluster", "cluster", {"metavar": "URI", "hidden": True}),
+    ("--graph", "graph_id", {"metavar": "ID", "hidden": True}),
     ("--as", "actor", {"metavar": "ACTOR", "help": "Actor to record, for commands that write"}),
     ("--yes", "yes", {"is_flag": True, "help": "Skip confirmation prompts, for destructive commands"}),
 )
@@ -171,7 +190,7 @@ snapshot_option = click.option(
     "--at",
     "snapshot",
     metavar="REVISION",
-    help="Commit, tag, version, timestamp, or main~3; the default is the newest state",
+    help="Commit, tag, branch, version, time such as '2 hours ago', or main~3; the default is the newest state",
 )
 schema_option = click.option(
     "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg)"

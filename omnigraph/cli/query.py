@@ -1,17 +1,28 @@
 """`omnigraph query`: run a read query and print its rows."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .address import open_snapshot, resolve_root, store_option
+from . import show
+from .address import GraphAddress, open_snapshot, resolve_root
+from .operator_config import load_config
 from .options import settings, shared_options, snapshot_option
 from .query_input import QueryInput, query_options
 
-_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md")
+if TYPE_CHECKING:
+    from omnigraph.api.results.formats import TextStyle
+    from omnigraph.api.results.result import Result
+
+_BINARY_FORMATS = ("arrow", "parquet")
+_FILE_FORMATS = ("ndjson", *_BINARY_FORMATS)
+_FORMATS = ("table", "kv", "csv", "jsonl", "json", "md", *_FILE_FORMATS)
 _LINES_PER_WRITE = 1000  # lines per write
+_MAX_COLUMN_WIDTH = 80
 
 
 @click.command()
@@ -22,29 +33,79 @@ _LINES_PER_WRITE = 1000  # lines per write
     "--format",
     "form",
     type=click.Choice(_FORMATS),
-    help="Output format; jsonl begins with a line of metadata  [default: table]",
+    help="Output format; jsonl begins with a line of metadata  [default: table, or the suffix of --out]",
 )
-@click.option("--max-width", type=click.IntRange(min=8), default=80, show_default=True, help="Maximum column width")
-@click.option("--wrap", is_flag=True, help="Wrap long table cells instead of truncating them")
+@click.option(
+    "--out", metavar="FILE", help="Write to a file: .arrow, .parquet, .csv, .ndjson, .json or .md, or see --format"
+)
+@click.option("--max-width", type=click.IntRange(min=8), help="Maximum column width  [default: 80]")
+@click.option("--wrap/--no-wrap", default=None, help="Wrap long table cells instead of truncating them")
 @click.option("--csv-null", default="null", show_default=True, help="Text for missing values in CSV")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Maximum run time in seconds")
-@store_option
 @shared_options
-def query(query_input: QueryInput, store: str | None, **options: Any) -> None:
+def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> None:
     """Run a read query and print its rows.
 
     The query comes from a file or from -e, which also accepts a bare `match { … } return { … }`.
     """
-    root = resolve_root(None, store, argument_name="--store")
-    from omnigraph.api.results.formats import ResultFormat, TextStyle
-
+    root = resolve_root(address)
+    form, style = _choose_format(options["form"], options["out"]), _choose_style(options)
     graph = open_snapshot(root.uri, options["branch"], options["snapshot"])
     result = graph.query(
         query_input.source, name=query_input.query_name, params=query_input.params, timeout=options["timeout"]
     )
-    form: ResultFormat = "json" if settings().json else options["form"] or "table"
-    style = TextStyle(options["max_width"], "wrap" if options["wrap"] else "truncate", options["csv_null"])
-    print_lines(result.render(form, style))
+    if options["out"] is not None:
+        _write_file(result, Path(options["out"]), form, style)
+    elif form in _FILE_FORMATS:
+        _print_file(result, form)
+    else:
+        print_lines(result.render(form, style))
+
+
+def _choose_format(explicit_format: str | None, out: str | None) -> Any:
+    """Return the format of --format, of the suffix of --out, of --json or of the configuration."""
+    if out is not None:
+        from omnigraph.api.results.result_files import choose_file_format
+
+        file_format = explicit_format or choose_file_format(Path(out))
+        if file_format is None:
+            raise click.UsageError(f"cannot determine the format of {out}: use --format, or a suffix such as .parquet")
+        return file_format
+    if settings().json:
+        return "json"
+    if explicit_format in _BINARY_FORMATS and sys.stdout.isatty():
+        raise click.UsageError(f"--format {explicit_format} is binary: pass --out FILE or redirect standard output")
+    return explicit_format or load_config().output or "table"
+
+
+def _print_file(result: "Result", form: Any) -> None:
+    from omnigraph.api.results.result_files import copy_binary, render_lines
+
+    if form not in _BINARY_FORMATS:
+        print_lines(render_lines(result, form))
+        return
+    copy_binary(result, form, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def _write_file(result: "Result", path: Path, form: Any, style: "TextStyle") -> None:
+    from omnigraph.api.results.result_files import write_result_file
+
+    write_result_file(result, path, form, style)
+    if settings().json:
+        members = {"path": str(path), "format": form, "row_count": result.num_rows}
+        show.document(members | {"graph_commit_id": result.commit_id})
+    else:
+        show.note(f"wrote {show.count(result.num_rows, 'row')} to {path}")
+
+
+def _choose_style(options: dict[str, Any]) -> "TextStyle":
+    from omnigraph.api.results.formats import TextStyle
+
+    config = load_config()
+    wrap = options["wrap"] if options["wrap"] is not None else config.table_cell_layout == "wrap"
+    max_width = options["max_width"] or config.table_max_column_width or _MAX_COLUMN_WIDTH
+    return TextStyle(max_width, "wrap" if wrap else "truncate", options["csv_null"])
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -16,9 +16,9 @@ from omnigraph.errors.diagnostics import SourceText
 from omnigraph.records.frozen import record
 
 from . import files
+from .address import graph_arguments
 
 _QUERY_OPTIONS = (
-    click.argument("name", required=False),
     click.option(
         "--query",
         "query_path",
@@ -44,8 +44,9 @@ class QueryInput:
 
 
 def query_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add NAME, --query, -e, --params and --params-file; the command receives one `query_input`."""
+    """Add the graph, NAME, --query, -e, --params and --params-file; the command gets `address` and `query_input`."""
 
+    @graph_arguments(name="[NAME]")
     @wraps(command)
     def read_input(name: str | None, query_path: str | None, text: str | None, **other_options: Any) -> None:
         parameter_sources = other_options.pop("params"), other_options.pop("params_file")

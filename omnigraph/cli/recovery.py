@@ -7,14 +7,12 @@ import click
 
 from . import show
 from .address import (
+    GraphAddress,
     actor_option,
     announce_target,
-    direct_only,
+    graph_arguments,
     require_consent,
     resolve_root,
-    store_option,
-    uri_argument,
-    uri_option,
     yes_option,
 )
 from .group import LazyCommand, LazyGroup
@@ -29,7 +27,6 @@ _COMMANDS = {
     "retry": LazyCommand(__name__, "retry", "Retry an operation that was set aside"),
     "drop": LazyCommand(__name__, "drop", "Drop an operation that was set aside"),
 }
-_id_argument = click.argument("operation_id", metavar="ID")
 
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS)
@@ -40,17 +37,16 @@ def recovery() -> None:
 
 
 @click.command("list")
-@uri_argument
-@store_option
+@graph_arguments()
 @shared_options
-def list_(uri: str | None, store: str | None) -> None:
+def list_(address: GraphAddress) -> None:
     """List recovered operations, oldest first, then pending ones, then those that need a decision.
 
     A pending operation is running, or its process crashed and the next write recovers it. An
     operation that recovery cannot resolve is set aside: it blocks nothing, and the data it needs is
     kept. Fix the cause and retry the operation, or drop it.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, read_only=True)
@@ -83,18 +79,15 @@ def list_(uri: str | None, store: str | None) -> None:
 
 
 @click.command()
-@_id_argument
-@uri_option
-@store_option
+@graph_arguments(direct=True, operation_id="ID")
 @actor_option
-@direct_only
 @shared_options
-def retry(operation_id: str, uri: str | None, store: str | None, actor: str | None) -> None:
+def retry(operation_id: str, address: GraphAddress, actor: str | None) -> None:
     """Retry the recovery of operation ID after the cause of its failure is fixed.
 
     If recovery fails again, the error is reported and the operation stays set aside.
     """
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     announce_target("recovery retry", root)
     from omnigraph.api.opening import open as open_graph
 
@@ -106,20 +99,17 @@ def retry(operation_id: str, uri: str | None, store: str | None, actor: str | No
 
 
 @click.command()
-@_id_argument
 @click.option("--confirm", is_flag=True, help="Drop the operation; the default is a preview")
-@uri_option
-@store_option
+@graph_arguments(direct=True, operation_id="ID")
 @actor_option
-@direct_only
 @yes_option
 @shared_options
-def drop(operation_id: str, confirm: bool, uri: str | None, store: str | None, actor: str | None, yes: bool) -> None:
+def drop(operation_id: str, confirm: bool, address: GraphAddress, actor: str | None, yes: bool) -> None:
     """Abandon operation ID: recovery ignores it, and cleanup may remove its staged data.
 
     The drop is recorded. Without --confirm, nothing is changed.
     """
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     if not confirm:

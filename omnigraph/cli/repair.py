@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import announce_target, direct_only, require_consent, resolve_root, store_option, uri_argument, yes_option
+from .address import GraphAddress, announce_target, graph_arguments, require_consent, resolve_root, yes_option
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@uri_argument
 @click.option("--branch", default="main", show_default=True, help="Branch to repair")
 @click.option("--confirm", is_flag=True, help="Repair the graph; the default is a preview")
 @click.option("--force", is_flag=True, help="Adopt appended rows; needs --confirm")
@@ -25,12 +24,9 @@ if TYPE_CHECKING:
 @click.option("--drop", metavar="ULID|NAME", help="Delete only this branch or tag, which has lost its name")
 @click.option("--commit", metavar="ID", help="Republish a commit that check lists as possibly lost")
 @yes_option
-@store_option
-@direct_only
+@graph_arguments(direct=True)
 @shared_options
-def repair(
-    uri: str | None, store: str | None, branch: str, confirm: bool, force: bool, yes: bool, **options: Any
-) -> None:
+def repair(address: GraphAddress, branch: str, confirm: bool, force: bool, yes: bool, **options: Any) -> None:
     """Report or adopt changes made by external writers; restore lost names and versions.
 
     With --confirm, the names of branches and tags whose ref objects are lost are restored. If a
@@ -42,7 +38,7 @@ def repair(
     other external changes are rejected; with --confirm, the exit code is 1 in that case. Missing
     files are listed together with the newest readable commit of each branch.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     if force and not confirm:
         raise click.UsageError("--force needs --confirm: review the preview first")
     if confirm:

@@ -1,4 +1,4 @@
-"""`omnigraph revert` and `omnigraph cherry-pick`: undo commits, or apply one to another branch."""
+"""`omnigraph revert`, `omnigraph undo` and `omnigraph cherry-pick`: undo commits, or apply one to another branch."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +7,7 @@ import click
 from omnigraph.errors import MergeConflict
 
 from . import show
-from .address import actor_option, announce_target, resolve_root, store_option, uri_option
+from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_root
 from .conflicts import (
     build_typed_command,
     conflict_options,
@@ -30,12 +30,10 @@ _mainline_option = click.option(
 
 
 @click.command()
-@click.argument("commit")
 @click.option("--branch", default="main", show_default=True, help="Branch on which to revert the commit")
 @_mainline_option
 @conflict_options
-@uri_option
-@store_option
+@graph_arguments(commit="COMMIT")
 @actor_option
 @shared_options
 def revert(commit: str, branch: str, **options: Any) -> None:
@@ -48,13 +46,27 @@ def revert(commit: str, branch: str, **options: Any) -> None:
     _replay_commit("revert", commit, branch, options)
 
 
+@click.command()
+@click.option("--branch", default="main", show_default=True, help="Branch on which to undo the commit")
+@_mainline_option
+@conflict_options
+@graph_arguments(commit="[COMMIT]")
+@actor_option
+@shared_options
+def undo(commit: str | None, branch: str, **options: Any) -> None:
+    """Undo the last commit of a branch, or COMMIT, with a new commit; same as revert.
+
+    COMMIT is anything that revert accepts, such as an id, HEAD~2 or a range A..B. Running undo twice restores the
+    undone changes, because the second run undoes the first.
+    """
+    _replay_commit("revert", commit or "HEAD", branch, options)
+
+
 @click.command("cherry-pick")
-@click.argument("commit")
 @click.option("--into", "branch", default="main", show_default=True, help="Branch to apply the commit to")
 @_mainline_option
 @conflict_options
-@uri_option
-@store_option
+@graph_arguments(commit="COMMIT")
 @actor_option
 @shared_options
 def cherry_pick(commit: str, branch: str, **options: Any) -> None:
@@ -66,8 +78,8 @@ def cherry_pick(commit: str, branch: str, **options: Any) -> None:
 
 
 def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any]) -> None:
-    uri, store = options.pop("uri"), options.pop("store")
-    root = resolve_root(uri, store, argument_name="--uri")
+    address: GraphAddress = options.pop("address")
+    root = resolve_root(address)
     actor, strategies = options.pop("actor"), options.pop("strategies")
     strategy = parse_strategies(strategies)
     if not options["dry_run"]:
@@ -78,7 +90,7 @@ def _replay_commit(verb: str, commit: str, branch: str, options: dict[str, Any])
     graph = open_graph(root.uri, branch=branch, actor=actor, read_only=options["dry_run"])
     branch_flag = "--branch" if verb == "revert" else "--into"
     command_words = (verb, commit, *((branch_flag, branch) if branch != "main" else ()))
-    typed_command = build_typed_command(command_words, uri or store, options, strategies)
+    typed_command = build_typed_command(command_words, address.typed_location, options, strategies)
     sides = branch, _other_side(verb, commit)
     action = "reverted on" if verb == "revert" else "applied to"
     failure = f"'{commit}' cannot be {action} '{branch}'"

@@ -8,7 +8,7 @@ from omnigraph.errors import LanguageError, language_error
 from omnigraph.errors.diagnostics import Diagnostic, SourceText
 
 from . import exits, files, show
-from .address import open_snapshot, resolve_root, store_option, uri_argument
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options, snapshot_option
 
@@ -22,7 +22,7 @@ _COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, lazy=_COMMANDS)
+@click.group(cls=LazyGroup, lazy=_COMMANDS, aliases={"get": "show"})
 @scope_options
 @shared_options
 def schema() -> None:
@@ -30,7 +30,6 @@ def schema() -> None:
 
 
 @click.command("show")
-@uri_argument
 @click.option("--branch", help="Branch to read; main unless a snapshot is given")
 @snapshot_option
 @click.option(
@@ -39,13 +38,11 @@ def schema() -> None:
     type=click.Choice(["mermaid", "svg"]),
     help="Print a diagram instead, as Mermaid text or as an SVG image",
 )
-@store_option
+@graph_arguments()
 @shared_options
-def show_(
-    uri: str | None, branch: str | None, snapshot: str | None, diagram_format: str | None, store: str | None
-) -> None:
+def show_(address: GraphAddress, branch: str | None, snapshot: str | None, diagram_format: str | None) -> None:
     """Print the schema of a graph, as its author wrote it, or a diagram of it."""
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     stored_schema = open_snapshot(root.uri, branch, snapshot).schema
     source = stored_schema.source
     diagram = None if diagram_format is None else _draw(stored_schema, diagram_format)

@@ -8,12 +8,12 @@ from omnigraph.errors import SchemaViolation
 
 from . import exits, files, show
 from .address import (
+    GraphAddress,
     actor_option,
     announce_target,
+    graph_arguments,
     require_consent,
     resolve_root,
-    store_option,
-    uri_argument,
     yes_option,
 )
 from .options import mark_as_write, settings, shared_options
@@ -31,22 +31,20 @@ _data_loss_option = click.option("--allow-data-loss", is_flag=True, help="Also d
 
 
 @click.command()
-@uri_argument
 @_schema_option
 @_branch_option
 @_data_loss_option
 @click.option("--safe-only", is_flag=True, help="Exit with code 1 if a step can lose data")
 @click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to change")
-@store_option
+@graph_arguments()
 @shared_options
 @click.pass_context
 def plan(
     context: click.Context,
     /,
-    uri: str | None,
+    address: GraphAddress,
     path: str,
     branch: str,
-    store: str | None,
     allow_data_loss: bool,
     **options: bool,
 ) -> None:
@@ -54,7 +52,7 @@ def plan(
 
     No data is read and nothing is changed. Exits with code 1 if a step is not supported.
     """
-    root, source = resolve_root(uri, store), files.read_source(path)
+    root, source = resolve_root(address), files.read_source(path)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, read_only=True)
@@ -69,26 +67,23 @@ def plan(
 
 
 @click.command()
-@uri_argument
 @_schema_option
 @_branch_option
 @_data_loss_option
 @click.option("--dry-run", is_flag=True, help="Check the steps against the data without applying them")
 @click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit")
 @click.option("--message", "-m", help="Commit message")
-@store_option
+@graph_arguments()
 @actor_option
 @yes_option
 @shared_options
-def apply(
-    uri: str | None, path: str, branch: str, store: str | None, actor: str | None, yes: bool, **options: Any
-) -> None:
+def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes: bool, **options: Any) -> None:
     """Change the schema of one branch, as one commit.
 
     Data that violates a new rule is listed, and nothing is changed. Dropped data stays readable in
     earlier commits unless --allow-data-loss is given.
     """
-    root, source = resolve_root(uri, store), files.read_source(path)
+    root, source = resolve_root(address), files.read_source(path)
     if not options["dry_run"]:
         announce_target("schema apply", root)
         mark_as_write()

@@ -7,7 +7,7 @@ import click
 from omnigraph.values.table_key import TableKey
 
 from . import show
-from .address import open_snapshot, resolve_root, store_option, uri_argument
+from .address import GraphAddress, graph_arguments, open_snapshot, resolve_root
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@uri_argument
 @click.option("--branch", help="Branch to read; main unless --at is given")
-@click.option("--at", "point", metavar="REVISION", help="Commit, tag, version, timestamp, or main~3")
-@store_option
+@click.option(
+    "--at", "point", metavar="REVISION", help="Commit, tag, branch, version, time such as '2 hours ago', or main~3"
+)
+@graph_arguments()
 @shared_options
-def snapshot(uri: str | None, branch: str | None, point: str | None, store: str | None) -> None:
+def snapshot(address: GraphAddress, branch: str | None, point: str | None) -> None:
     """Show the tables of a branch, at its newest or a past state: types, versions and sizes."""
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     opened_snapshot = open_snapshot(root.uri, branch, point).snapshot
     if settings().json:
         show.document(_snapshot_document(opened_snapshot))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import show
-from .address import direct_only, resolve_root, store_option, uri_argument
+from .address import GraphAddress, graph_arguments, resolve_root
 from .options import settings, shared_options
 
 if TYPE_CHECKING:
@@ -13,14 +13,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@uri_argument
 @click.option("--branch", default="main", show_default=True, help="Branch to show")
-@store_option
-@direct_only
+@graph_arguments(direct=True)
 @shared_options
-def status(uri: str | None, store: str | None, branch: str) -> None:
+def status(address: GraphAddress, branch: str) -> None:
     """Show the fragments, versions, bytes and index coverage of each table, and recommend commands."""
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     graph_status = open_graph(root.uri, branch=branch, read_only=True).maintenance.status()

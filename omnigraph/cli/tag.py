@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import actor_option, announce_target, resolve_root, store_option, uri_option
+from .address import GraphAddress, actor_option, announce_target, graph_arguments, resolve_root
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
@@ -28,21 +28,18 @@ def tag() -> None:
 
 
 @click.command()
-@click.argument("name")
-@click.argument("point", metavar="[COMMIT]", required=False)
 @click.option("--branch", default="main", show_default=True, help="Branch whose head is tagged when COMMIT is omitted")
 @click.option("--message", "-m", help="Tag message")
-@uri_option
-@store_option
+@graph_arguments(name="NAME", point="[COMMIT]")
 @actor_option
 @shared_options
-def create(name: str, point: str | None, uri: str | None, store: str | None, **options: Any) -> None:
+def create(name: str, point: str | None, address: GraphAddress, **options: Any) -> None:
     """Tag the head of a branch, or COMMIT: an id, a timestamp or HEAD~2. Tagged data is kept by cleanup.
 
     NAME may contain letters, digits, '.', '-' and '_', with '/' between parts, and must not exceed
     200 bytes.
     """
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     announce_target("tag create", root)
     from omnigraph.api.opening import open as open_graph
 
@@ -55,13 +52,11 @@ def create(name: str, point: str | None, uri: str | None, store: str | None, **o
 
 
 @click.command("list")
-@click.argument("graph_uri", metavar="[URI]", required=False)
-@uri_option
-@store_option
+@graph_arguments()
 @shared_options
-def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
+def list_(address: GraphAddress) -> None:
     """List tags, sorted by name."""
-    root = resolve_root(graph_uri, store, option_value=uri)
+    root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
     tags = open_graph(root.uri, read_only=True).tags.values()
@@ -79,14 +74,12 @@ def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
 
 
 @click.command()
-@click.argument("name")
-@uri_option
-@store_option
+@graph_arguments(name="NAME")
 @actor_option
 @shared_options
-def delete(name: str, uri: str | None, store: str | None, actor: str | None) -> None:
+def delete(name: str, address: GraphAddress, actor: str | None) -> None:
     """Delete a tag. The commit is kept if it is recent or if a branch or another tag needs it."""
-    root = resolve_root(uri, store, argument_name="--uri")
+    root = resolve_root(address)
     announce_target("tag delete", root)
     from omnigraph.api.opening import open as open_graph
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import show
-from .address import announce_target, direct_only, resolve_root, store_option, uri_argument
+from .address import GraphAddress, announce_target, graph_arguments, resolve_root
 from .options import mark_as_write, settings, shared_options
 
 if TYPE_CHECKING:
@@ -13,18 +13,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@uri_argument
 @click.option("--dry-run", is_flag=True, help="Report the format and the steps without writing")
-@store_option
-@direct_only
+@graph_arguments(direct=True)
 @shared_options
-def upgrade(store: str | None, uri: str | None, dry_run: bool) -> None:
+def upgrade(address: GraphAddress, dry_run: bool) -> None:
     """Upgrade a graph to the storage format of this release, in place.
 
     All data, branches, tags and history are kept. Stop all writers first: the release that wrote the
     graph cannot open it afterwards. To resume an interrupted upgrade, run the command again.
     """
-    root = resolve_root(uri, store)
+    root = resolve_root(address)
     if not dry_run:
         announce_target("upgrade", root)
         mark_as_write()

@@ -40,6 +40,7 @@ from .conflict import (
     VersionConflict,
 )
 from .failure import (
+    AmbiguousRevision,
     BlobIntegrityError,
     Cancelled,
     ClusterError,
@@ -86,6 +87,7 @@ from .root import ClientError, ConfigError, Conflict, Effect, OmnigraphError, Re
 __all__ = [
     "AlreadyExists",
     "AmbiguousAssignment",
+    "AmbiguousRevision",
     "BlobIntegrityError",
     "BlobPreconditionFailed",
     "BranchBusy",

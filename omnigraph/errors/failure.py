@@ -45,6 +45,10 @@ class IndexUnreadable(UserWarning):
     """Warning: an index cannot be read. Results stay correct, but queries are slower until the index is rebuilt."""
 
 
+class AmbiguousRevision(UserWarning):
+    """Warning: the name of a tag or branch can also be read as another revision, such as a date or a commit id."""
+
+
 class BlobIntegrityError(ServerError):
     """A stored blob does not match its metadata."""
 

@@ -1,31 +1,38 @@
-"""Revisions: resolve a commit id, version, timestamp, tag, branch or `HEAD~n` to a snapshot.
+"""Revisions: resolve a commit id, version, time, tag, branch, or an ancestor such as `HEAD~2^` to a snapshot.
 
-This module defines the precedence of names: a string that is not a commit id is looked up as a tag, then as a branch,
-then as a timestamp or version number. This module only resolves names; it opens no tables and changes nothing.
+This module defines the precedence of the readings of a text: a commit id in full, a tag, a branch, a time, a version
+number, and finally the beginning of a commit id. It warns if a tag or branch hides another reading. This module only
+resolves names; it opens no tables and changes nothing.
 """
 
+import re
+import warnings
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from omnigraph.errors import BranchNotFound, InputError, NotFound, SnapshotNotFound
+from omnigraph.errors import AmbiguousRevision, BranchNotFound, InputError, NotFound, SnapshotNotFound
 from omnigraph.lang.schema.names import did_you_mean
 from omnigraph.storage import layout
 from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.describe_value import describe
+from omnigraph.values.moments import parse_moment
 from omnigraph.values.name_rules import quote_name, require_text
 
 from . import refs
 from .branch_state import BranchState
 from .branches import open_ref
 from .commit import Commit
+from .commit_prefixes import expand_commit_prefix, find_commits_by_prefix, is_commit_prefix
 from .snapshot import REVISION_HINT, Snapshot, find_commit, load_snapshot, manifest_snapshot
 from .tags import list_tags, open_tag, tag_snapshot
 
 Revision = str | int | datetime | timedelta
 HEAD = "HEAD"
 _MAX_DIGITS = 18  # maximum digits of a number in a revision; no commit count or version number has more
+_STEPS_PATTERN = re.compile(rf"(?:[~^][0-9]{{0,{_MAX_DIGITS}}})+")
+_STEP_PATTERN = re.compile(r"([~^])([0-9]*)")
 
 
 def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision: Revision) -> Snapshot:
@@ -35,11 +42,25 @@ def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Sna
         return load_snapshot(store, branch_state, clock_and_ids.now() - abs(revision))
     if not isinstance(revision, str):
         return load_snapshot(store, branch_state, revision)
-    name, tilde, step_count = revision.strip().partition("~")
+    name, steps = _split_steps(revision.strip())
     branch_state, start_snapshot = (
         (branch_state, head_snapshot) if name == HEAD else _resolve_name(store, branch_state, name)
     )
-    return _step_back(store, branch_state, start_snapshot, revision, step_count or "1") if tilde else start_snapshot
+    return _follow_steps(store, branch_state, start_snapshot, steps) if steps else start_snapshot
+
+
+def _split_steps(revision_text: str) -> tuple[str, str]:
+    """Split a revision into a name and the steps from it to an ancestor.
+
+    >>> _split_steps("HEAD~2^"), _split_steps("v1")
+    (('HEAD', '~2^'), ('v1', ''))
+    """
+    name = re.split("[~^]", revision_text, maxsplit=1)[0]
+    steps = revision_text[len(name) :]
+    if steps and _STEPS_PATTERN.fullmatch(steps) is None:
+        reason = "expected steps such as HEAD~2 or HEAD^"
+        raise InputError(f"{quote_name(revision_text)} is not a revision", reason=reason)
+    return name, steps
 
 
 def check_revision_type(revision: object) -> None:
@@ -61,18 +82,21 @@ def _resolve_name(store: Store, branch_state: BranchState, revision_name: str) -
     """Return the snapshot for a name, and the branch whose log is searched first for the snapshot's ancestors."""
     if is_ulid(revision_name):
         return branch_state, _find_commit_snapshot(store, branch_state, revision_name)
-    if revision_name and ":" not in revision_name:  # before timestamps, since a tag may be called 2026-12-01
+    if revision_name and ":" not in revision_name:
         named_snapshot = _resolve_tag_or_branch(store, branch_state, revision_name)
         if named_snapshot is not None:
             return named_snapshot
-    timestamp = _parse_timestamp(revision_name)
-    if timestamp is not None:
-        return branch_state, load_snapshot(store, branch_state, timestamp)
-    if _is_number(revision_name):
+    moment = parse_moment(revision_name, clock_and_ids.now())
+    if moment is not None:
+        return branch_state, load_snapshot(store, branch_state, moment)
+    if _is_version(revision_name):
         return branch_state, load_snapshot(store, branch_state, int(revision_name))
-    if not revision_name.startswith("manifest:"):
+    if revision_name.startswith("manifest:"):
+        return branch_state, load_snapshot(store, branch_state, revision_name)
+    commit_id = expand_commit_prefix(store, branch_state, revision_name) if is_commit_prefix(revision_name) else None
+    if commit_id is None:
         raise _unknown_revision_error(store, revision_name)
-    return branch_state, load_snapshot(store, branch_state, revision_name)
+    return branch_state, _find_commit_snapshot(store, branch_state, commit_id)
 
 
 def _resolve_tag_or_branch(
@@ -80,15 +104,40 @@ def _resolve_tag_or_branch(
 ) -> tuple[BranchState, Snapshot] | None:
     """Return the snapshot of a tag or branch, or None if the name is not in use or was just released."""
     tag_ref = refs.find_open_ref(store, ref_name, layout.TAGS)
+    branch_ref = refs.find_open_ref(store, ref_name)
     if tag_ref is not None:
         with suppress(NotFound):
-            return branch_state, tag_snapshot(store, tag_ref)
-    branch_ref = refs.find_open_ref(store, ref_name)
+            snapshot = tag_snapshot(store, tag_ref)
+            _warn_if_ambiguous(store, branch_state, ref_name, ["tag", *(["branch"] if branch_ref is not None else [])])
+            return branch_state, snapshot
     if branch_ref is not None:
         with suppress(BranchNotFound):
             named_branch = open_ref(store, branch_ref)
-            return named_branch, manifest_snapshot(store, named_branch, named_branch.last_known())
+            snapshot = manifest_snapshot(store, named_branch, named_branch.last_known())
+            _warn_if_ambiguous(store, branch_state, ref_name, ["branch"])
+            return named_branch, snapshot
     return None
+
+
+def _warn_if_ambiguous(store: Store, branch_state: BranchState, ref_name: str, readings: list[str]) -> None:
+    """Warn if a name in use also has readings of lower precedence; the first reading is the one that is used."""
+    if parse_moment(ref_name, clock_and_ids.now()) is not None:
+        readings.append("time")
+    if _is_version(ref_name):
+        readings.append("version number")
+    # All commit ids of this age begin with 0, so most names need no search.
+    if (
+        ref_name.startswith("0")
+        and is_commit_prefix(ref_name)
+        and find_commits_by_prefix(store, branch_state, ref_name)
+    ):
+        readings.append("commit id")
+    if len(readings) > 1:
+        other_readings = " and a ".join(readings[1:])
+        message = (
+            f"revision {quote_name(ref_name)} is a {readings[0]} and a {other_readings}; the {readings[0]} is used"
+        )
+        warnings.warn(message, AmbiguousRevision, stacklevel=2)
 
 
 def _unknown_revision_error(store: Store, revision_name: str) -> InputError:
@@ -113,18 +162,14 @@ def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: st
         raise
 
 
-def _step_back(
-    store: Store, branch_state: BranchState, start_snapshot: Snapshot, revision_text: str, step_count: str
-) -> Snapshot:
-    """Follow first parents back from a snapshot for a given number of steps."""
-    if not _is_number(step_count):
-        raise InputError(f"{quote_name(revision_text)} is not a revision", reason="expected HEAD~ and a number")
+def _follow_steps(store: Store, branch_state: BranchState, start_snapshot: Snapshot, steps: str) -> Snapshot:
+    """Follow steps to an ancestor: `~N` is the N-th first parent, `^N` is parent number N, and `^0` is the commit."""
     commit_id = start_snapshot.commit_id
-    for _ in range(int(step_count)):
-        parent_id = start_snapshot.log.get(commit_id).parent
-        if parent_id is None:
-            raise SnapshotNotFound(f"there are fewer than {step_count} commits before this commit")
-        commit_id = parent_id
+    for kind, digits in _STEP_PATTERN.findall(steps):
+        number = int(digits or "1")
+        parent_numbers = [1] * number if kind == "~" else [number] if number else []
+        for parent_number in parent_numbers:
+            commit_id = _find_parent(start_snapshot, commit_id, parent_number, number)
     return (
         start_snapshot
         if commit_id == start_snapshot.commit_id
@@ -132,15 +177,16 @@ def _step_back(
     )
 
 
-def _is_number(digits: str) -> bool:
-    return digits.isdecimal() and len(digits) <= _MAX_DIGITS
+def _find_parent(snapshot: Snapshot, commit_id: str, parent_number: int, step_count: int) -> str:
+    parents = snapshot.log.get(commit_id).parents
+    if parent_number <= len(parents):
+        return parents[parent_number - 1]
+    if parent_number > 1:
+        raise SnapshotNotFound(f"commit {commit_id} has no parent number {parent_number}")
+    raise SnapshotNotFound(f"there are fewer than {step_count} commits before this commit")
 
 
-def _parse_timestamp(timestamp_text: str) -> datetime | None:
-    """Parse an ISO timestamp, or return None for any other string."""
-    try:
-        return (
-            datetime.fromisoformat(timestamp_text) if timestamp_text[:4].isdecimal() and "-" in timestamp_text else None
-        )
-    except ValueError:
-        return None
+def _is_version(text: str) -> bool:
+    """Return whether a text is a version number; long texts with a leading zero are commit ids."""
+    is_number = text.isdecimal() and len(text) <= _MAX_DIGITS
+    return is_number and not (text.startswith("0") and is_commit_prefix(text))

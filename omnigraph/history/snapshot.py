@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .schemas import StoredSchema
 
 REVISION_HINT = (
-    "use a commit id, a tag, a branch, a version number, a timestamp such as"
-    " 2024-01-31T12:00:00Z, HEAD, or an ancestor such as HEAD~3 or main~3"
+    "use a commit id or its beginning, a tag, a branch, a version number, a time such as 2024-01-31T12:00:00Z,"
+    " 2024-01-31 or '2 hours ago', HEAD, or an ancestor such as HEAD^ or main~3"
 )
 
 

@@ -1,7 +1,8 @@
 """The location of a graph: a directory, or a prefix in a bucket.
 
-This module parses URIs and the `AWS_*` variables. All stored names are relative to the root, so a root without running
-writers can be moved or copied. Secrets never appear in `repr` or in errors.
+This module parses URIs and the `AWS_*` variables, which override the shared AWS configuration files. All stored names
+are relative to the root, so a root without running writers can be moved or copied. Secrets never appear in `repr` or
+in errors.
 """
 
 import os
@@ -13,6 +14,8 @@ from urllib.parse import unquote, urlsplit
 from omnigraph.errors import InputError
 from omnigraph.errors.redact import redact_uri
 from omnigraph.records.frozen import record
+
+from .aws_profiles import read_aws_profile
 
 # The options that callers may pass, and Lance's names for them.
 _LANCE_OPTION_NAMES = {
@@ -110,11 +113,14 @@ def parse_root(
 
 
 def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the S3 client settings from the `AWS_*` variables. `AWS_ENDPOINT_URL_S3` overrides `AWS_ENDPOINT_URL`."""
+    """Return the S3 client settings from the `AWS_*` variables, then from the shared AWS configuration files.
+
+    `AWS_ENDPOINT_URL_S3` overrides `AWS_ENDPOINT_URL`.
+    """
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     path_style = environment.get("AWS_S3_FORCE_PATH_STYLE", "").lower() == "true"
     configured = {
-        "aws_region": environment.get("AWS_REGION"),
+        "aws_region": environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION"),
         "aws_access_key_id": environment.get("AWS_ACCESS_KEY_ID"),
         "aws_secret_access_key": environment.get("AWS_SECRET_ACCESS_KEY"),
         "aws_session_token": environment.get("AWS_SESSION_TOKEN"),
@@ -122,7 +128,8 @@ def s3_options(environment: Mapping[str, str]) -> dict[str, str]:
         "allow_http": "true" if environment.get("AWS_ALLOW_HTTP", "").lower() == "true" else None,
         "aws_virtual_hosted_style_request": "false" if path_style else None,
     }
-    return {option_name: value for option_name, value in configured.items() if value} | _DEFAULT_TIMEOUTS
+    ambient = {option_name: value for option_name, value in configured.items() if value}
+    return read_aws_profile(environment) | ambient | _DEFAULT_TIMEOUTS
 
 
 def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:

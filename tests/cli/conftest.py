@@ -10,7 +10,15 @@ import pytest
 
 from omnigraph.cli.main import run
 
-AMBIENT = ("OMNIGRAPH_STORE", "NO_COLOR", "CLICOLOR_FORCE", "OMNIGRAPH_JSON_ERRORS", "OMNIGRAPH_EXIT_CODES")
+AMBIENT = (
+    "OMNIGRAPH_STORE",
+    "OMNIGRAPH_PROFILE",
+    "OMNIGRAPH_ACTOR",
+    "NO_COLOR",
+    "CLICOLOR_FORCE",
+    "OMNIGRAPH_JSON_ERRORS",
+    "OMNIGRAPH_EXIT_CODES",
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,7 @@ def omnigraph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.chdir(tmp_path)
     for name in AMBIENT:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path / "no-operator-home"))
 
     def call(*arguments: str | Path, stdin: bytes = b"") -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

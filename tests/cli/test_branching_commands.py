@@ -32,9 +32,9 @@ CONFLICT = """\
          base  main  r
     age  1     7     5
 next commands:
-  omnigraph branch merge r --uri g --strategy ours   # keep the values of main
-  omnigraph branch merge r --uri g --strategy theirs   # take the values of r
-  omnigraph branch merge r --uri g --dry-run --json   # list all conflicts
+  omnigraph branch merge r --store g --strategy ours   # keep the values of main
+  omnigraph branch merge r --store g --strategy theirs   # take the values of r
+  omnigraph branch merge r --store g --dry-run --json   # list all conflicts
 """
 
 
@@ -59,9 +59,9 @@ def test_changes_to_different_properties_are_merged(omnigraph: Program, graph: s
     made = library.open(graph, durability="os")
     made.update("Person", where="name = 'ada'", set={"age": 1, "city": "Ulm"})
     ended = omnigraph("branch", "merge", "r", "--uri", graph, "--granularity", "entity", "-m", "why")
-    suggested = f"  omnigraph branch merge r --uri {graph} --message why   # merge changes to different properties\n"
+    suggested = f"  omnigraph branch merge r --store {graph} --message why   # merge changes to different properties\n"
     assert suggested in ended.err
-    assert f"--uri {graph} --granularity entity --message why --strategy ours   #" in ended.err
+    assert f"--store {graph} --granularity entity --message why --strategy ours   #" in ended.err
     assert "discarded" not in omnigraph("branch", "merge", "r", "--uri", graph, "--dry-run").out
     done = omnigraph("branch", "merge", "r", "--uri", graph)
     assert done.code == 0
@@ -217,12 +217,12 @@ def test_suggested_command_repeats_the_given_options(omnigraph: Program, graph: 
     how = ("--granularity", "entity", "-m", "two words", "--delete-branch")
     ended = omnigraph("branch", "merge", "r", "--uri", graph, *how)
     kept = "--granularity entity --message 'two words' --delete-branch --strategy ours"
-    assert f"  omnigraph branch merge r --uri {graph} {kept}   #" in ended.err
+    assert f"  omnigraph branch merge r --store {graph} {kept}   #" in ended.err
     assert "# merge changes" not in ended.err
     sides = ("--strategy", "orphan_edge=ours")
     named = omnigraph("branch", "merge", "r", "--uri", graph, *sides, "--dry-run")
-    assert f"--uri {graph} --strategy orphan_edge=ours --dry-run --json   #" in named.out
-    decided = f"--uri {graph} --strategy orphan_edge=ours --strategy Person=theirs"
+    assert f"--store {graph} --strategy orphan_edge=ours --dry-run --json   #" in named.out
+    decided = f"--store {graph} --strategy orphan_edge=ours --strategy Person=theirs"
     assert f"{decided}   #" in named.out, "what was decided stays decided"
     done = omnigraph("branch", "merge", "r", *decided.split())
     assert done.code == 0, done.err
@@ -331,7 +331,7 @@ def test_branch_starts_at_any_revision(omnigraph: Program, graph: str) -> None:
         assert done.out.startswith(f"created branch b{at} from {point} at ")
     assert omnigraph("branch", "create", "x", "--from", "ghost", "--uri", graph).code == 1
     ended = omnigraph("revert", "HEAD~x", "--uri", graph)
-    assert "error: 'HEAD~x' is not a revision (expected HEAD~ and a number)\n" in ended.err
+    assert "error: 'HEAD~x' is not a revision (expected steps such as HEAD~2 or HEAD^)\n" in ended.err
     refused = omnigraph("tag", "create", "HEAD", "--uri", graph)
     assert "'HEAD' cannot be used as a tag name: 'HEAD' is reserved" in refused.err
 

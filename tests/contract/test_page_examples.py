@@ -12,6 +12,7 @@ PAGES = (
     "README.md",
     "docs/tutorial/README.md",
     "docs/how-to/README.md",
+    "docs/how-to/configuration.md",
     "docs/how-to/conflicts.md",
     "docs/how-to/merge.md",
     "docs/how-to/undo.md",

@@ -10,6 +10,7 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import (
     AlreadyExists,
+    AmbiguousRevision,
     BranchNotFound,
     InputError,
     NotFound,
@@ -36,6 +37,14 @@ POINTS: list[tuple[Any, dict[str, int]]] = [
     ("main~2", OLDER),
     ("HEAD~3", FIRST),
     ("HEAD~4", {}),
+    ("HEAD^", OLDER),
+    ("HEAD~1^", OLDER),
+    ("HEAD~1^2", {**FIRST}),
+    ("HEAD~1~1", OLDER),
+    ("HEAD~2^", FIRST),
+    ("HEAD^^^", FIRST),
+    ("HEAD^0", NOW),
+    ("v1^", {}),
     ("v1", FIRST),
     (" v1 ", FIRST),
     ("v1~1", {}),
@@ -47,6 +56,17 @@ POINTS: list[tuple[Any, dict[str, int]]] = [
     ("manifest:main:v2", FIRST),
     ("2030-01-02T00:00:00Z", FIRST),
     ("2030-01-01T23:59:59.999999Z", {}),
+    ("2030-01-02", FIRST),
+    ("2030-01-05", OLDER),
+    ("yesterday", OLDER),
+    ("1 day ago", OLDER),
+    ("2 days ago", OLDER),
+    ("96 hours ago", FIRST),
+    ("4.days.ago", FIRST),
+    ("-4d", FIRST),
+    ("-3d24h", FIRST),
+    ("P4D", FIRST),
+    ("-PT96H", FIRST),
     (START + timedelta(days=3), OLDER),
     (timedelta(days=1), OLDER),
     (timedelta(0), NOW),
@@ -55,7 +75,16 @@ WRONG: list[tuple[Any, type[OmnigraphError]]] = [
     ("HEAD~9", SnapshotNotFound),
     ("v1~5", SnapshotNotFound),
     ("HEAD~x", InputError),
-    ("HEAD~1~1", InputError),
+    ("HEAD^x", InputError),
+    ("HEAD~1x", InputError),
+    ("HEAD^2", SnapshotNotFound),
+    ("HEAD^^^^^", SnapshotNotFound),
+    ("5 fortnights ago", InputError),
+    ("-2", InputError),
+    ("P", InputError),
+    ("9999999 weeks ago", InputError),
+    ("2030-13-01", InputError),
+    ("1 month ago", SnapshotNotFound),
     ("HEAD~-1", InputError),
     ("", InputError),
     ("~2", InputError),
@@ -104,17 +133,56 @@ def test_tag_survives_the_deletion_of_its_branch(graph: Graph) -> None:
     assert len(graph.diff("kept", "v1")) == 2
 
 
+def test_commit_id_may_be_abbreviated_in_any_case(graph: Graph) -> None:
+    head = graph.head.id
+    for length in (10, 25, 26):
+        for prefix in (head[:length], head[:length].lower()):
+            assert graph.at(prefix).head.id == head
+            assert graph.revisions.commit(prefix).id == head
+    assert graph.at(f"{head[:12].lower()}~1").head.id == graph.at("HEAD~1").head.id
+    with pytest.raises(InputError, match=f"'{head[:4].lower()}' is ambiguous") as ambiguous:
+        graph.at(head[:4].lower())
+    assert head in str(ambiguous.value)
+    assert "and 1 more" in str(ambiguous.value)
+    for wrong in (head[:3], "01ZZ", "0000", f"{head[:12]}U"):
+        with pytest.raises(OmnigraphError):
+            graph.at(wrong)
+
+
+def test_abbreviated_id_is_found_on_any_branch_and_tag(graph: Graph) -> None:
+    side = graph.branches.create("side")
+    side.insert("Person", {"name": "eve"})
+    prefix = side.head.id[:-1]
+    assert graph.at(prefix).head.id == side.head.id
+    side.tag("kept")
+    graph.branches.delete("side")
+    assert graph.at(prefix).head.id == side.head.id
+
+
 def test_tag_takes_precedence_over_a_branch_of_the_same_name(graph: Graph) -> None:
     graph.branches.create("v1").insert("Person", {"name": "cy", "age": 5})
-    assert ages(graph.at("v1")) == FIRST
+    with pytest.warns(AmbiguousRevision, match="revision 'v1' is a tag and a branch; the tag is used"):
+        assert ages(graph.at("v1")) == FIRST
     assert ages(graph.checkout("v1")) == NOW | {"cy": 5}
-    assert not graph.diff("v1", graph.at("v1"))
+    with pytest.warns(AmbiguousRevision):
+        assert not graph.diff("v1", graph.at("v1"))
 
 
-def test_tag_name_may_look_like_a_date(graph: Graph) -> None:
+def test_name_hides_a_date_a_version_and_a_commit_id_with_a_warning(graph: Graph) -> None:
     graph.tag("2026-12-01")
     graph.branches.create("2026-12-02")
-    assert graph.at("2026-12-01").head.id == graph.at("2026-12-02").head.id == graph.head.id
+    prefix = graph.head.id[:12]
+    graph.tag("2", "HEAD~1")
+    graph.tag(prefix, "HEAD~1")
+    for name, readings in (
+        ("2026-12-01", "a tag and a time; the tag is used"),
+        ("2026-12-02", "a branch and a time; the branch is used"),
+        ("2", "a tag and a version number; the tag is used"),
+        (prefix, "a tag and a commit id; the tag is used"),
+    ):
+        with pytest.warns(AmbiguousRevision, match=f"revision '{name}' is {readings}"):
+            shown = graph.at(name).head.id
+        assert shown == (graph.head.id if name.startswith("2026") else graph.head.parent)
 
 
 @pytest.mark.parametrize("point", [1.5, True, None, b"HEAD"])

@@ -1,0 +1,115 @@
+"""Scopes: what a profile, or the defaults of the operator configuration, refers to.
+
+This module selects the active profile and checks its binding. It opens nothing, so it can describe profiles whose
+server or store does not exist.
+"""
+
+import os
+from typing import Any, Literal
+
+from omnigraph.errors import ConfigError, NotFound, OmnigraphError
+from omnigraph.records.frozen import record
+
+from .operator_config import BINDINGS, OperatorConfig
+
+PROFILE_VARIABLE = "OMNIGRAPH_PROFILE"
+ScopeKind = Literal["server", "cluster", "store"]
+
+
+@record
+class Scope:
+    """A server, a cluster or a store, and where the configuration names it.
+
+    `origin` is the profile or the key that names the scope; `binding` is the value as written, and `target` is the
+    location, in which names of servers and clusters are replaced by their addresses.
+    """
+
+    origin: str
+    kind: ScopeKind
+    binding: str
+    target: str
+    default_graph: str | None = None
+
+
+def active_profile(explicit_profile: str | None = None) -> tuple[str, str] | None:
+    """Return the name of the profile in use and the flag or variable that selects it, or None."""
+    if explicit_profile is not None:
+        return explicit_profile, "--profile"
+    ambient_profile = os.environ.get(PROFILE_VARIABLE)
+    return (ambient_profile, PROFILE_VARIABLE) if ambient_profile else None
+
+
+def resolve_scope(config: OperatorConfig, explicit_profile: str | None = None) -> Scope | None:
+    """Return the scope of the active profile or of the defaults, or None if neither names one."""
+    selected = active_profile(explicit_profile)
+    if selected is not None:
+        return profile_scope(config, *selected)
+    if config.default_store is not None:
+        return Scope("defaults.store", "store", config.default_store, config.default_store)
+    if config.default_server is not None:
+        server = config.default_server
+        return Scope("defaults.server", "server", server, _server_url(config, server), config.default_graph)
+    return None
+
+
+def profile_scope(config: OperatorConfig, name: str, selector: str = "--profile") -> Scope:
+    """Return the scope of a profile; raise `ConfigError` if its binding is invalid."""
+    profile = config.profiles.get(name)
+    if profile is None:
+        raise _unknown_profile(config, name, selector)
+    bindings = [binding for binding in BINDINGS if profile.get(binding) is not None]
+    if len(bindings) != 1:
+        problem = f"has {' and '.join(bindings)}" if bindings else f"has none of {', '.join(BINDINGS)}"
+        raise _invalid_profile(config, name, f"{problem}: give exactly one")
+    kind: Any = bindings[0]
+    default_graph = profile.get("default_graph")
+    for key in (kind, "default_graph"):
+        if profile.get(key) is not None and (not isinstance(profile[key], str) or not profile[key]):
+            raise _invalid_profile(config, name, f"'{key}' must be a text that is not empty")
+    if kind == "store" and default_graph is not None:
+        raise _invalid_profile(config, name, "'default_graph' needs a server or a cluster; a store is one graph")
+    binding = profile[kind]
+    return Scope(f"profile '{name}'", kind, binding, _locate_binding(config, kind, binding), default_graph)
+
+
+def describe_profile(config: OperatorConfig, name: str) -> dict[str, Any]:
+    """Return a profile as JSON-compatible data, with an error instead of a scope if it is invalid."""
+    selected = active_profile()
+    members: dict[str, Any] = {"name": name, "binding": None, "scope_kind": None, "target": None}
+    default_graph = config.profiles[name].get("default_graph")
+    error_message = None
+    try:
+        scope = profile_scope(config, name)
+        members |= {"binding": scope.binding, "scope_kind": scope.kind, "target": scope.target}
+    except OmnigraphError as error:
+        error_message = error.message
+    state = {"valid": error_message is None, "error": error_message, "default_graph": default_graph}
+    return members | state | {"active": selected is not None and selected[0] == name}
+
+
+def _locate_binding(config: OperatorConfig, kind: ScopeKind, binding: str) -> str:
+    if kind == "server":
+        return _server_url(config, binding)
+    return config.clusters.get(binding, binding) if kind == "cluster" else binding
+
+
+def _server_url(config: OperatorConfig, server: str) -> str:
+    if "://" in server:
+        return server
+    if server not in config.servers:
+        known = f"known servers: {', '.join(config.servers)}" if config.servers else "no servers are declared"
+        reason = f"unknown server '{server}'; {known}"
+        raise ConfigError(f"{config.path}: {reason}", path=str(config.path), reason=reason)
+    return config.servers[server]
+
+
+def _unknown_profile(config: OperatorConfig, name: str, selector: str) -> NotFound:
+    known = f"the profiles are {', '.join(config.profiles)}" if config.profiles else "there are no profiles"
+    return NotFound(
+        f"{selector} names unknown profile '{name}'; {known}", hint=f"profiles are defined in {config.path}"
+    )
+
+
+def _invalid_profile(config: OperatorConfig, name: str, problem: str) -> ConfigError:
+    reason = f"profile '{name}' {problem}"
+    return ConfigError(f"{config.path}: {reason}", path=str(config.path), reason=reason)
