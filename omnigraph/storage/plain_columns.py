@@ -23,31 +23,60 @@ Value = str | int | None
 _FOOTER = struct.Struct("<QQQIIHH4s")  # ends with: number of columns, file format version, magic
 _FILE_VERSION, _MAGIC = (2, 2), b"LANC"
 _MINI_BLOCK, _CONSTANT, _FULL_ZIP = 1, 2, 3  # page layouts
-_ALL_VALID, _NULLABLE = b"\x01", b"\x03"
+_ALL_VALID, _NULLABLE, _NULL_LISTS = b"\x01", b"\x03", b"\x01\x04"  # meanings of definition levels
+_COLUMN_ENCODING = b"\x12'\n%\n\x1f/lance.encodings.ColumnEncoding\x12\x02\n\x00"
+_PAGE_LAYOUT = b"/lance.encodings21.PageLayout"
 _ALIGNMENT = 8  # bytes
 _MAX_VALUES = 100_000  # a damaged count must not exhaust the memory
 
 
-def read_columns(file_bytes: bytes, column_indexes: Sequence[int], string_columns: set[int]) -> list[list[Value]]:
+def read_columns(
+    file_bytes: bytes, field_records: Sequence[int | bytes], column_indexes: Sequence[int], string_columns: set[int]
+) -> list[list[Value]]:
     """Return the values of some columns: strings for `string_columns`, unsigned numbers for the others.
+
+    `field_records` describe the columns that the file must contain. All other columns must be null lists.
 
     Raises `ValueError`, `LookupError`, `TypeError` or `struct.error` if the file is damaged or not supported.
     """
-    _, offset_table, _, _, column_count, *version, magic = _FOOTER.unpack_from(file_bytes, len(file_bytes) - 40)
-    if tuple(version) != _FILE_VERSION or magic != _MAGIC or max(column_indexes) >= column_count:
+    pages = [_Page(file_bytes, column_record) for column_record in _read_column_records(file_bytes, field_records)]
+    for index, page in enumerate(pages):
+        if index not in column_indexes:
+            page.require_null_lists()
+    return [pages[index].read(is_text=index in string_columns) for index in column_indexes]
+
+
+def _read_column_records(file_bytes: bytes, field_records: Sequence[int | bytes]) -> list[bytes]:
+    """Return the record of each column, after checking that nothing unexpected follows the data."""
+    footer_start = len(file_bytes) - _FOOTER.size
+    position, offset_table, global_table, global_count, column_count, *version, magic = _FOOTER.unpack_from(
+        file_bytes, footer_start
+    )
+    is_known = (tuple(version), magic, global_count) == (_FILE_VERSION, _MAGIC, 1)
+    if not is_known or (offset_table + 16 * column_count, global_table + 16) != (global_table, footer_start):
         raise UnsupportedEncodingError
-    columns = []
-    for column_index in column_indexes:
-        start, size = struct.unpack_from("<QQ", file_bytes, offset_table + 16 * column_index)
-        columns.append(_Page(file_bytes, file_bytes[start : start + size]).read(is_text=column_index in string_columns))
-    return columns
+    column_records = []
+    for column_offset in range(offset_table, global_table, 16):
+        start, size = struct.unpack_from("<QQ", file_bytes, column_offset)
+        if start != position:
+            raise UnsupportedEncodingError
+        position = start + size
+        column_records.append(file_bytes[start:position])
+    start, size = struct.unpack_from("<QQ", file_bytes, global_table)
+    schema = parse_record(get_bytes(parse_record(file_bytes[start : start + size]), 1))
+    if position != offset_table or not schema.keys() <= {1, 5} or schema[1] != field_records:
+        raise UnsupportedEncodingError
+    return column_records
 
 
 class _Page:
     """The only page of a column."""
 
     def __init__(self, file_bytes: bytes, column_record: bytes) -> None:
-        page = parse_record(get_bytes(parse_record(column_record), 2))
+        column = parse_record(column_record)
+        page = parse_record(get_bytes(column, 2))
+        if column.keys() != {1, 2} or get_bytes(column, 1) != _COLUMN_ENCODING or not page.keys() <= {1, 2, 3, 4}:
+            raise UnsupportedEncodingError
         # A page whose values are all null has no buffers.
         offsets, sizes = (parse_packed_numbers(get_bytes(page, member)) if member in page else [] for member in (1, 2))
         self._buffers = [file_bytes[start : start + size] for start, size in zip(offsets, sizes, strict=True)]
@@ -58,6 +87,8 @@ class _Page:
             raise UnsupportedEncodingError
         # A page names its encoding in an `Encoding` with a `DirectEncoding` with an `Any`.
         encoding = parse_record(get_bytes(parse_record(get_bytes(parse_record(get_bytes(page, 4)), 2)), 1))
+        if get_bytes(encoding, 1) != _PAGE_LAYOUT:
+            raise UnsupportedEncodingError
         layouts = parse_record(get_bytes(encoding, 2))
         (self._layout,) = layouts
         self._members = parse_record(get_bytes(layouts, self._layout))
@@ -70,6 +101,15 @@ class _Page:
             raise UnsupportedEncodingError
         decoded: list[Value] = [value.decode() if isinstance(value, bytes) else value for value in values]
         return [None if level else value for value, level in zip(decoded, levels, strict=True)] if levels else decoded
+
+    def require_null_lists(self) -> None:
+        """Raise an exception unless all values of the page are null lists."""
+        count, levels_record = self._value_count, self._members.get(7)
+        members = {5: [_NULL_LISTS], 7: levels_record, 8: levels_record, 9: [count], 10: [count]}
+        if self._layout != _CONSTANT or self._members != members:
+            raise UnsupportedEncodingError
+        for buffer in self._buffers:
+            decode_levels(get_bytes(self._members, 7), buffer, count)
 
     def _is_nullable(self, layers_member: int) -> bool:
         layers = get_bytes(self._members, layers_member)

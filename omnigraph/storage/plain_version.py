@@ -81,7 +81,7 @@ def _read_version(cell_directory: str, version: int, column_names: Sequence[str]
     if len(data_bytes) != get_number(data_file, 6):
         return None
     indexes, text_indexes = _find_columns(manifest, data_file, column_names)
-    columns = dict(zip(column_names, read_columns(data_bytes, indexes, text_indexes), strict=True))
+    columns = dict(zip(column_names, read_columns(data_bytes, manifest[1], indexes, text_indexes), strict=True))
     if {len(values) for values in columns.values()} != {get_number(fragment, 4)}:
         return None
     return PlainVersion(version, _read_stamp(manifest), data_path, columns)
