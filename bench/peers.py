@@ -132,7 +132,7 @@ def table(reports: dict[str, dict[str, Any]]) -> str:
     lines.append(f"`graph.query` adds {ours['overhead_ms']:.2f} ms to the bare engine.")
     for title, one in ours["threads"].items():
         rates = f"{one['one']:.0f} queries/s by one thread, {one['many']:.0f} by {THREADS}"
-        lines.append(f"{title}: {rates}: {one['ratio']:.2f}x")
+        lines.append(f"{title}: {rates}: {one['ratio']:.2f}x, {one['cores']:.2f} cores busy")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ middle and a heavy question, and the milliseconds that `graph.query` adds to `ru
 import statistics
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from bench.peers_data import Inputs
@@ -31,7 +31,8 @@ def throughput(engine: Any, given: Inputs) -> dict[str, dict[str, float]]:
         _rate(ask, count // 2, 1)  # what a process learns while it is used
         pairs = [(_rate(ask, count // 4, 1), _rate(ask, count // 2, THREADS)) for _ in range(_ROUNDS)]
         one, many, ratio = (statistics.median(each) for each in zip(*_with_ratio(pairs), strict=True))
-        found[title] = {"one": one, "many": many, "ratio": ratio}
+        cores = statistics.median(_cores(ask, count // 2) for _ in range(_ROUNDS))
+        found[title] = {"one": one, "many": many, "ratio": ratio, "cores": cores}
     return found
 
 
@@ -44,6 +45,16 @@ def _rate(ask: Callable[[int], Any], count: int, threads: int) -> float:
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(ask, range(count)))
     return count / (perf_counter() - began)
+
+
+def _cores(ask: Callable[[int], Any], count: int) -> float:
+    """Processor time over elapsed time of many threads; the interpreter lock allows one core plus what runs without it.
+
+    A figure near 1 means that the lock is never free, so no number of threads can be faster than one.
+    """
+    began, busy = perf_counter(), process_time()
+    _rate(ask, count, THREADS)
+    return (process_time() - busy) / (perf_counter() - began)
 
 
 def overhead(engine: Any, given: Inputs) -> float:

@@ -11,7 +11,6 @@ from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.errors import BranchBusy, BranchNotFound, InputError, OmnigraphError
 from omnigraph.history import branches
-from omnigraph.history.branch_info import BranchInfo, describe_branch, find_unmerged_commits
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.refs import find_ref
 from omnigraph.history.revisions import Revision, check_revision_type, resolve_revision
@@ -23,6 +22,7 @@ from omnigraph.values.name_rules import strip_name
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
     from omnigraph.api.merge_sessions import MergeResult, MergeSession
+    from omnigraph.history.branch_info import BranchInfo
     from omnigraph.merging.table_merge import Granularity
 
 
@@ -56,12 +56,14 @@ class Branches(Facet):
     def __contains__(self, name: object) -> bool:
         return name in self.names()
 
-    def __getitem__(self, name: str) -> BranchInfo:
+    def __getitem__(self, name: str) -> "BranchInfo":
         """Return the facts about a branch: its head, its origin, and how far it is ahead of and behind its parent."""
+        from omnigraph.history.branch_info import describe_branch
+
         self._handle.require_open()
         return describe_branch(self._handle.store, find_ref(self._handle.store, strip_name(name)))
 
-    def get(self, name: str) -> BranchInfo | None:
+    def get(self, name: str) -> "BranchInfo | None":
         """Return the facts about a branch, or None if there is no branch with that name."""
         try:
             return self[name]
@@ -184,6 +186,8 @@ class Branches(Facet):
 
 def _require_merged(handle: Handle, name: str) -> str | None:
     """Return the head of a branch whose commits another ref contains; raise `BranchBusy` if some are unmerged."""
+    from omnigraph.history.branch_info import find_unmerged_commits
+
     if name in (layout.MAIN, handle.branch_name):
         return None  # the deletion itself rejects these branches
     branch_state = branches.open_branch(handle.store, name)

@@ -19,6 +19,7 @@ from omnigraph.api.graph import Graph
 from omnigraph.engine import query_caches
 from omnigraph.history import commit_log, state
 from omnigraph.storage import effects, manifest_cell
+from omnigraph.storage.plain_version import PlainVersion
 
 SCHEMA = "node Person { name: String @key  age: I64? }"
 ADULTS = "match { $p: Person  $p.age >= 18 } return { count($p) as adults }"
@@ -46,8 +47,10 @@ def limit_caches(graph: Graph) -> Graph:
 
 def lance_bytes(graph: Graph) -> int:
     """Return the bytes that Lance caches for a graph's tables and for its branch manifest."""
-    sessions = graph._handle.store.lance_session, graph._handle.branch_state.last_known().cell.dataset.session()
-    return sum(session.size_bytes() for session in sessions)
+    table_bytes: int = graph._handle.store.lance_session.size_bytes()
+    dataset = graph._handle.branch_state.last_known().cell.dataset
+    # A read-only handle on a disk reads its manifest without Lance.
+    return table_bytes if isinstance(dataset, PlainVersion) else table_bytes + int(dataset.session().size_bytes())
 
 
 def count_objects() -> Counter[str]:

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 
 from omnigraph import Graph, testing
-from omnigraph.engine.expressions import hot_columns
 from omnigraph.engine.expressions.id_order import build_id_order
 from omnigraph.errors import LanguageError, ParameterError
 from omnigraph.storage import local_objects
-from omnigraph.storage import scan as storage_scan
+from omnigraph.storage.scan import scan
 
 SCHEMA = "node Person { name: String @key  age: I32?  city: String? }  edge Knows: Person -> Person"
 POINT = "query point($name: String) { match { $p: Person { name: $name } } return { $p.name, $p.age, $p.city } }"
@@ -63,13 +62,12 @@ def test_all_columns_of_a_wide_type_are_read_with_one_scan(monkeypatch: pytest.M
     with testing.graph(f"node Wide {{ k: String @key {' '.join(f'{name}: I64?' for name in columns)} }}") as graph:
         graph.insert("Wide", {"k": "x"} | {name: number for number, name in enumerate(columns)})
         scanned: list[list[str]] = []
-        scan_table = storage_scan.scan
 
         def count_scan(table: Any, names: Any, *arguments: Any, **options: Any) -> pa.Table:
             scanned.append(list(names))
-            return scan_table(table, names, *arguments, **options)
+            return scan(table, names, *arguments, **options)
 
-        monkeypatch.setattr(hot_columns, "scan", count_scan)
+        monkeypatch.setattr("omnigraph.engine.expressions.hot_columns.scan", count_scan)
         for _ in range(3):
             node = graph.query("match { $w: Wide } return { $w } limit 1").scalar()
             assert [node[name] for name in columns] == list(range(WIDTH))

@@ -36,7 +36,7 @@ class Result:
     ('Ada', [36, None], 2)
     """
 
-    rows: pa.Table | ProjectedRows = field(repr=False)
+    _rows: pa.Table | ProjectedRows = field(repr=False)
     query_name: str = "query"
     params: Mapping[str, Any] = field(default_factory=dict)
     target: Mapping[str, Any] = field(default_factory=lambda: {"branch": "main", "snapshot": None})
@@ -50,10 +50,10 @@ class Result:
     @property
     def table(self) -> pa.Table:
         """The rows as an Arrow table, which is assembled on first use."""
-        rows = self.rows
+        rows = self._rows
         if isinstance(rows, ProjectedRows):
             rows = rows.to_table()
-            object.__setattr__(self, "rows", rows)
+            object.__setattr__(self, "_rows", rows)
         return rows
 
     @property
@@ -64,12 +64,12 @@ class Result:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema."""
-        return self.rows.schema
+        return self._rows.schema
 
     @property
     def num_rows(self) -> int:
         """The number of rows."""
-        return int(self.rows.num_rows)
+        return int(self._rows.num_rows)
 
     def __len__(self) -> int:
         return self.num_rows
@@ -180,7 +180,7 @@ class Result:
 
     def to_records(self) -> list[tuple[Any, ...]]:
         """Return each row as a tuple of Python values."""
-        rows = self.rows
+        rows = self._rows
         if isinstance(rows, ProjectedRows):
             return rows.to_records()
         return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
@@ -242,7 +242,7 @@ class Result:
     def _replace_table(self, table: pa.Table) -> "Result":
         from dataclasses import replace
 
-        return replace(self, rows=table)
+        return replace(self, _rows=table)
 
     @staticmethod
     def _write_lines(path: FilePath, lines: Iterator[str]) -> None:
