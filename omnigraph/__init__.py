@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.result import Result as Result
     from omnigraph.api.results.result import ResultStream as ResultStream
     from omnigraph.api.results.row import Row as Row
+    from omnigraph.api.results.subgraph import Subgraph as Subgraph
     from omnigraph.api.schema import Schema as Schema
     from omnigraph.api.transactions import Transaction as Transaction
     from omnigraph.history.commit import Commit as Commit
@@ -61,6 +62,7 @@ _EXPORTS = {
     "ResultStream": "api.results.result:ResultStream",
     "Row": "api.results.row:Row",
     "Schema": "api.schema:Schema",
+    "Subgraph": "api.results.subgraph:Subgraph",
     "Transaction": "api.transactions:Transaction",
     "aopen": "api.async_graph:open",
     "errors": "errors:",
@@ -93,6 +95,7 @@ __all__ = [
     "ResultStream",
     "Row",
     "Schema",
+    "Subgraph",
     "Transaction",
     "__version__",
     "aopen",

@@ -33,7 +33,7 @@ RETURNED = {
     "omnigraph.merging.discarded_changes": ("DiscardedChange",),
     "omnigraph.api.results.diff": ("Diff",),
     "omnigraph.api.results.commit_log": ("CommitLog",),
-    "omnigraph.history.refs": ("Ref",),
+    "omnigraph.history.branch_info": ("BranchInfo",),
     "omnigraph.history.tags": ("Tag",),
     "omnigraph.history.entity_history": ("EntityHistory", "EntityVersion", "Blamed"),
     "omnigraph.evolve.proposal": ("SchemaPlan", "SchemaApplied"),

@@ -27,7 +27,7 @@ from omnigraph.api.tags import Tags
 from omnigraph.api.threads import AsyncFacet, in_thread, iterate, run
 from omnigraph.api.type_info import EdgeTypeInfo, NodeTypeInfo
 from omnigraph.errors import GraphClosed
-from omnigraph.history.refs import Ref
+from omnigraph.history.branch_info import BranchInfo
 from omnigraph.history.revisions import Revision
 from omnigraph.history.schemas import StoredSchema
 from omnigraph.history.tags import Tag
@@ -53,13 +53,15 @@ class AsyncBranches(AsyncFacet[Branches]):
         for name in await self.names():
             yield name
 
-    def __getitem__(self, name: str) -> Coroutine[Any, Any, Ref]:
-        """Return an awaitable that resolves to the origin of a branch."""
+    def __getitem__(self, name: str) -> Coroutine[Any, Any, BranchInfo]:
+        """Return an awaitable that resolves to the facts about a branch."""
         return run(lambda: self.sync[name])
 
-    async def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> "AsyncGraph":
+    async def create(
+        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None, exist_ok: bool = False
+    ) -> "AsyncGraph":
         """Create a branch and return a graph on it; see `Branches.create`."""
-        return _async_graph(await run(self.sync.create, name, from_=from_, commit=commit))
+        return _async_graph(await run(self.sync.create, name, from_=from_, commit=commit, exist_ok=exist_ok))
 
     async def rename(self, name: str, new: str) -> "AsyncGraph":
         """Rename a branch and return a graph on it; see `Branches.rename`."""

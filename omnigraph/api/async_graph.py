@@ -157,6 +157,9 @@ class AsyncGraph(AsyncFacet[Graph]):
     explain = in_thread(Graph.explain)
     node = in_thread(Graph.node)
     table = in_thread(Graph.table)
+    subgraph = in_thread(Graph.subgraph)
+    scan = in_thread(Graph.scan)
+    duckdb = in_thread(Graph.duckdb)
     log = in_thread(Graph.log)
 
     @overload

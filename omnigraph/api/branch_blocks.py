@@ -7,7 +7,7 @@ deleted if it has unmerged commits or if the block raised an exception.
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from omnigraph.api.branches import fork_branch
+from omnigraph.api.branches import fork_branch, open_or_fork_branch
 from omnigraph.api.handle import Handle
 from omnigraph.errors import BranchNotFound
 from omnigraph.history import branches
@@ -16,7 +16,6 @@ from omnigraph.history.refs import find_ref
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.publish.branch_lifecycle import delete_branch
-from omnigraph.values.name_rules import strip_name
 
 
 @contextmanager
@@ -24,18 +23,11 @@ def branch_block(
     handle: Handle, name: str, *, from_: Revision | None, exist_ok: bool, delete: bool
 ) -> Iterator[Handle]:
     """Provide a handle on a branch; with `delete`, the branch is deleted after the block if it has been merged."""
-    branch_handle = _open_or_create(handle, name, from_, exist_ok=exist_ok)
+    branch_handle = open_or_fork_branch(handle, name, from_) if exist_ok else fork_branch(handle, name, from_)
     yield branch_handle
     if delete:
         with suppress(BranchNotFound):  # a merge in the block may have deleted it
             _delete_if_merged(handle, branch_handle)
-
-
-def _open_or_create(handle: Handle, name: str, from_: Revision | None, *, exist_ok: bool) -> Handle:
-    if exist_ok and strip_name(name) in branches.list_branches(handle.store):
-        handle.require_writable("working on a branch")
-        return handle.checkout(name)
-    return fork_branch(handle, name, from_)
 
 
 def _delete_if_merged(handle: Handle, branch_handle: Handle) -> None:

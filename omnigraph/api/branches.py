@@ -11,10 +11,11 @@ from omnigraph.api.facet import Facet
 from omnigraph.api.handle import Handle
 from omnigraph.api.merge_sessions import MergeResult, MergeSession
 from omnigraph.api.merges import open_session, reset_branch
-from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
+from omnigraph.errors import BranchBusy, BranchNotFound, InputError, OmnigraphError
 from omnigraph.history import branches
+from omnigraph.history.branch_info import BranchInfo, describe_branch, find_unmerged_commits
 from omnigraph.history.branch_state import BranchState
-from omnigraph.history.refs import Ref, find_ref
+from omnigraph.history.refs import find_ref
 from omnigraph.history.revisions import Revision, check_revision_type, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
 from omnigraph.history.tags import find_branch_with_commit
@@ -22,6 +23,7 @@ from omnigraph.merging.merge import MergeRequest
 from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish import branch_lifecycle
 from omnigraph.publish.rename import rename_branch
+from omnigraph.storage import layout
 from omnigraph.values.name_rules import strip_name
 
 if TYPE_CHECKING:
@@ -58,25 +60,31 @@ class Branches(Facet):
     def __contains__(self, name: object) -> bool:
         return name in self.names()
 
-    def __getitem__(self, name: str) -> Ref:
-        """Return the origin of a branch: its ULID, parent and fork commit."""
+    def __getitem__(self, name: str) -> BranchInfo:
+        """Return the facts about a branch: its head, its origin, and how far it is ahead of and behind its parent."""
         self._handle.require_open()
-        return find_ref(self._handle.store, strip_name(name))
+        return describe_branch(self._handle.store, find_ref(self._handle.store, strip_name(name)))
 
-    def get(self, name: str) -> Ref | None:
-        """Return the origin of a branch, or None if there is no branch with that name."""
+    def get(self, name: str) -> BranchInfo | None:
+        """Return the facts about a branch, or None if there is no branch with that name."""
         try:
             return self[name]
         except BranchNotFound:
             return None
 
-    def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> "Graph":
+    def create(
+        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None, exist_ok: bool = False
+    ) -> "Graph":
         """Create a branch from the head of a branch (by default the current one) or from a revision.
 
         `from_` is a branch, or any revision that `graph.at` accepts: a commit, a tag, a point in
-        time, or `HEAD~1`. `commit` is a revision that is resolved relative to `from_`. Returns a
-        graph on the new branch.
+        time, or `HEAD~1`. `commit` is a revision that is resolved relative to `from_`. With `exist_ok`, an existing
+        branch of that name is opened as it is. Returns a graph on the branch.
+
+        Raises `AlreadyExists` if the branch exists and `exist_ok` is not set.
         """
+        if exist_ok:
+            return self._make_graph(open_or_fork_branch(self._handle, name, from_, commit))
         return self._make_graph(fork_branch(self._handle, name, from_, commit))
 
     def rename(self, name: str, new: str) -> "Graph":
@@ -86,11 +94,31 @@ class Branches(Facet):
         renamed = rename_branch(handle.store, name, new, actor=handle.actor)
         return self._make_graph(handle.on_branch(renamed))
 
-    def delete(self, name: str) -> None:
-        """Delete a branch; commits that were merged into other branches remain."""
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Delete a branch, but only if every commit on it is also on another branch or tag.
+
+        With `force`, the branch is deleted in any case. Its unmerged commits can then no longer be read, and a later
+        cleanup removes their files.
+
+        >>> from omnigraph import errors, testing
+        >>> with testing.graph("node Person { name: String @key }") as graph:
+        ...     draft = graph.branches.create("draft")
+        ...     _ = draft.insert("Person", {"name": "ada"})
+        ...     try:
+        ...         graph.branches.delete("draft")
+        ...     except errors.BranchBusy as error:
+        ...         print(error.reason)
+        ...     graph.branches.delete("draft", force=True)
+        1 commit is on no other branch or tag
+
+        Raises `BranchBusy` for a branch with unmerged commits, and for the branch of this handle.
+        """
         handle = self._handle
         handle.require_writable("deleting a branch")
-        branch_lifecycle.delete_branch(handle.store, name, current_branch=handle.branch_name)
+        expected_head = None if force else _require_merged(handle, strip_name(name))
+        branch_lifecycle.delete_branch(
+            handle.store, name, current_branch=handle.branch_name, expected_head=expected_head
+        )
 
     def reset(
         self,
@@ -147,6 +175,34 @@ class Branches(Facet):
             authorship=(message, actor),
             engine=(engine, spark),
         )
+
+
+def _require_merged(handle: Handle, name: str) -> str | None:
+    """Return the head of a branch whose commits another ref contains; raise `BranchBusy` if some are unmerged."""
+    if name in (layout.MAIN, handle.branch_name):
+        return None  # the deletion itself rejects these branches
+    branch_state = branches.open_branch(handle.store, name)
+    head = manifest_snapshot(handle.store, branch_state, branch_state.last_known())
+    parent = find_ref(handle.store, name).parent
+    unmerged_commits = find_unmerged_commits(handle.store, head, filter(None, (handle.branch_name, parent)))
+    if unmerged_commits:
+        count = len(unmerged_commits)
+        reason = (
+            f"{count} commits are on no other branch or tag" if count > 1 else "1 commit is on no other branch or tag"
+        )
+        hint = "merge the branch first, or delete it with force=True (--force) to discard its commits"
+        raise BranchBusy(branch=name, reason=reason, hint=hint)
+    return head.commit_id
+
+
+def open_or_fork_branch(
+    handle: Handle, name: str, from_: Revision | None = None, commit: Revision | None = None
+) -> Handle:
+    """Return a handle on an existing branch, or create the branch first."""
+    if strip_name(name) in branches.list_branches(handle.store):
+        handle.require_writable("working on a branch")
+        return handle.checkout(name)
+    return fork_branch(handle, name, from_, commit)
 
 
 def fork_branch(handle: Handle, name: str, from_: Revision | None = None, commit: Revision | None = None) -> Handle:

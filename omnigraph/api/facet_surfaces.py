@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from omnigraph.api.merge_sessions import MergeResult, MergeSession
     from omnigraph.api.results.receipt import Receipt
     from omnigraph.api.surface import GraphSurface
+    from omnigraph.history.branch_info import BranchInfo
     from omnigraph.history.commit import Commit
     from omnigraph.history.entity_history import Blamed, EntityHistory
     from omnigraph.history.recovery_records import RecoveryRecord
-    from omnigraph.history.refs import Ref
     from omnigraph.history.revisions import Revision
     from omnigraph.history.tags import Tag
     from omnigraph.ingest.load import LoadMode
@@ -58,15 +58,17 @@ class BranchesSurface(Protocol):
 
     def __contains__(self, name: object) -> bool: ...
 
-    def __getitem__(self, name: str) -> Ref: ...
+    def __getitem__(self, name: str) -> BranchInfo: ...
 
-    def get(self, name: str) -> Ref | None: ...
+    def get(self, name: str) -> BranchInfo | None: ...
 
-    def create(self, name: str, *, from_: Revision | None = None, commit: Revision | None = None) -> GraphSurface: ...
+    def create(
+        self, name: str, *, from_: Revision | None = None, commit: Revision | None = None, exist_ok: bool = False
+    ) -> GraphSurface: ...
 
     def rename(self, name: str, new: str) -> GraphSurface: ...
 
-    def delete(self, name: str) -> None: ...
+    def delete(self, name: str, *, force: bool = False) -> None: ...
 
     def reset(
         self,

@@ -11,7 +11,18 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-from omnigraph.api import blob_writes, blobs, comparisons, loads, merges, queries, writes
+from omnigraph.api import (
+    blob_writes,
+    blobs,
+    comparisons,
+    duckdb_views,
+    loads,
+    merges,
+    polars_scan,
+    queries,
+    subgraphs,
+    writes,
+)
 from omnigraph.api.branch_blocks import branch_block
 from omnigraph.api.branches import Branches
 from omnigraph.api.builders.prepared_queries import Prepared, QuerySource
@@ -177,6 +188,9 @@ class Graph(Guarded):
     edges = delegate(queries.edges)
     node = delegate(queries.node)
     table = delegate(queries.table)
+    subgraph = delegate(subgraphs.subgraph)
+    scan = delegate(polars_scan.scan)
+    duckdb = delegate(duckdb_views.duckdb)
     blob = delegate(blobs.blob)
 
     @overload

@@ -90,21 +90,26 @@ def stream(  # noqa: PLR0913 - all but the first are keywords
     return stream_query(handle.for_read(branch, at), call)
 
 
-def explain(
+def explain(  # noqa: PLR0913 - all but the first are keywords
     handle: Handle,
     source: QuerySource,
     /,
     *,
     name: str | None = None,
     params: Params = None,
+    branch: str | None = None,
+    at: Revision | None = None,
     analyze: bool = False,
     **values: Any,
 ) -> Any:
-    """Return a query's plan with estimated row counts; with `analyze`, also run the query and measure it."""
+    """Return a query's plan with estimated row counts; with `analyze`, also run the query and measure it.
+
+    `branch` and `at` select the commit, as in `graph.query`.
+    """
     from omnigraph.engine.explain import explain as explain_plan
 
     arguments = combine_arguments(params, values)
-    snapshot, query = _compile(handle, QueryCall(source, name, arguments))
+    snapshot, query = _compile(handle.for_read(branch, at), QueryCall(source, name, arguments))
     return explain_plan(snapshot, query, arguments, analyze=analyze)
 
 

@@ -2,7 +2,8 @@
 
 mypy checks `Graph` against `GraphSurface`; the client of a server implements the same protocol.
 The protocol omits only the members that need direct access to the files, namely `Graph.snapshot`,
-`Graph.table` and `Graph.schema.contract`. The methods are documented where they are implemented.
+`Graph.table`, `Graph.scan`, `Graph.duckdb` and `Graph.schema.contract`. The methods are documented where they are
+implemented.
 """
 
 # ruff: noqa: D102, PLR0913
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.node import Node
     from omnigraph.api.results.receipt import LoadReport, Receipt
     from omnigraph.api.results.result import Result, ResultStream
+    from omnigraph.api.results.subgraph import Subgraph
     from omnigraph.api.schema_surface import GraphSchemaSurface
     from omnigraph.api.transactions import Transaction
     from omnigraph.api.writes import WriteKeywords
@@ -148,9 +150,24 @@ class GraphSurface(Protocol):
         *,
         name: str | None = None,
         params: Params = None,
+        branch: str | None = None,
+        at: Revision | None = None,
         analyze: bool = False,
         **values: Any,
     ) -> Any: ...
+
+    def subgraph(
+        self,
+        source: QuerySource | Result,
+        /,
+        *,
+        name: str | None = None,
+        params: Params = None,
+        branch: str | None = None,
+        at: Revision | None = None,
+        timeout: float | None = None,
+        **values: Any,
+    ) -> Subgraph: ...
 
     def prepare(self, source: QuerySource, /, *, name: str | None = None) -> Prepared: ...
 

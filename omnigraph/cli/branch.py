@@ -14,7 +14,7 @@ _COMMANDS = {
     "merge": LazyCommand(_MERGE_MODULE, "merge", "Merge a branch into another, or preview its conflicts"),
     "rename": LazyCommand(_MERGE_MODULE, "rename", "Rename a branch"),
     "reset": LazyCommand("omnigraph.cli.branch_reset", "reset", "Reset a branch to the state of a past commit"),
-    "delete": LazyCommand(__name__, "delete", "Delete a branch"),
+    "delete": LazyCommand(__name__, "delete", "Delete a merged branch"),
 }
 
 
@@ -86,17 +86,21 @@ def list_(graph_uri: str | None, uri: str | None, store: str | None) -> None:
 @uri_option
 @store_option
 @actor_option
+@click.option("--force", is_flag=True, help="Delete the branch even if it has unmerged commits")
 @yes_option
 @shared_options
-def delete(name: str, uri: str | None, store: str | None, actor: str | None, yes: bool) -> None:
-    """Delete a branch. Commits that were merged into other branches are kept."""
+def delete(name: str, uri: str | None, store: str | None, actor: str | None, force: bool, yes: bool) -> None:
+    """Delete a branch whose commits are also on another branch or tag.
+
+    A branch with unmerged commits is deleted only with --force. Its unmerged commits can then no longer be read.
+    """
     root = resolve_root(uri, store, argument_name="--uri")
     require_consent(f"delete branch {name}", root, yes=yes)
     announce_target("branch delete", root)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, actor=actor)
-    graph.branches.delete(name)
+    graph.branches.delete(name, force=force)
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})
     else:

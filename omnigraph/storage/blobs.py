@@ -39,6 +39,11 @@ def _row_field(stored_field: pa.Field) -> pa.Field:
     return pa.field(stored_field.name, row_type)
 
 
+def columns_without_blobs(schema: pa.Schema) -> list[str]:
+    """Return the names of the columns that other programs can read directly: all but those that contain blobs."""
+    return [field.name for field in schema if not is_blob_field(field)]
+
+
 def is_blob_field(field: pa.Field) -> bool:
     """Return whether a table column contains blobs."""
     return isinstance(field.type, BlobType)

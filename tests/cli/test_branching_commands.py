@@ -271,7 +271,7 @@ def test_entity_history_and_blame_are_printed(omnigraph: Program, graph: str) ->
 
 def test_reclaimed_history_is_reported(omnigraph: Program, graph: str) -> None:
     made = library.open(graph, durability="os")
-    made.branches.delete("r")  # else what both stand on would be kept
+    made.branches.delete("r", force=True)  # else what both stand on would be kept
     made.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
     seen = omnigraph("history", "Person", "ada", "--uri", graph)
     assert re.fullmatch(f"a cleanup removed the history before commit {ULID}\n", seen.out)

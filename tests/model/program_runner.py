@@ -170,7 +170,7 @@ class Run(Compared):
     def _drop(self, branch: str) -> None:
         if play(self.model, ("drop", branch), "") is not None:
             self.known.discard(branch)
-            self.main.refresh().branches.delete(branch)
+            self.main.refresh().branches.delete(branch, force=True)
             assert sorted(self.main.branches) == sorted(self.model.heads)
 
     def _merge(self, source: str, target: str, how: str) -> None:
@@ -363,7 +363,7 @@ class Run(Compared):
         elif kind == "cut":
             remove(self.handle(branch), more[0])
         elif kind == "drop":
-            graph.branches.delete(branch)
+            graph.branches.delete(branch, force=True)
         elif kind == "fork":
             graph.branches.create(more[0], from_=branch)
         else:

@@ -288,7 +288,7 @@ def test_cursor_is_rejected_for_a_recreated_branch(graph: Graph) -> None:
     side.insert("Firm", {"name": "old"})
     cursor = side.changes.feed().cursor
     following = side.changes.follow(cursor=cursor, wait=lambda _: None)
-    graph.branches.delete("side")
+    graph.branches.delete("side", force=True)
     with pytest.raises(BranchNotFound):
         next(following)
     again = graph.branches.create("side")

@@ -179,19 +179,19 @@ def test_overlapping_branch_names_are_rejected(graph: Graph) -> None:
 def test_handle_cannot_delete_its_own_branch(graph: Graph) -> None:
     bound = graph.checkout("review/a")
     with pytest.raises(BranchBusy):
-        bound.branches.delete("review/a")
+        bound.branches.delete("review/a", force=True)
     with pytest.raises(InputError):
-        graph.branches.delete("main")
-    graph.branches.delete("review/a")
+        graph.branches.delete("main", force=True)
+    graph.branches.delete("review/a", force=True)
     assert graph.branches.names() == ["main"]
     with pytest.raises(BranchNotFound):
-        graph.branches.delete("review/a")
+        graph.branches.delete("review/a", force=True)
 
 
 def test_deleting_a_parent_branch_keeps_the_child(graph: Graph) -> None:
     child = graph.branches.create("child", from_="review/a")
     shown = people(child)
-    graph.branches.delete("review/a")
+    graph.branches.delete("review/a", force=True)
     fresh = omnigraph.open(graph.uri, branch="child")
     assert people(fresh) == shown == {"ada": 10}
     assert [one.actor for one in fresh.log()] == ["bob", "bob", "ada", None]
@@ -199,7 +199,7 @@ def test_deleting_a_parent_branch_keeps_the_child(graph: Graph) -> None:
 
 def test_commit_of_a_recreated_branch_is_not_found(graph: Graph) -> None:
     old = graph.checkout("review/a").head.id
-    graph.branches.delete("review/a")
+    graph.branches.delete("review/a", force=True)
     graph.branches.create("review/a")
     with pytest.raises(NotFound):
         graph.at(old)
@@ -283,14 +283,14 @@ def test_misspelt_name_gets_a_suggestion(graph: Graph) -> None:
             ask()
         assert told.value.hint == f"did you mean `{meant}`?"
     with pytest.raises(NotFound) as told:
-        graph.branches.delete("stagings")
+        graph.branches.delete("stagings", force=True)
     assert "`staging`" in (told.value.hint or "")
 
 
 def test_a_deleted_branch_is_reported_with_a_similar_name(graph: Graph) -> None:
     deleted = graph.branches.create("stagings")
     graph.branches.create("staging")
-    graph.branches.delete("stagings")
+    graph.branches.delete("stagings", force=True)
     calls: list[Callable[[], object]] = [
         deleted.refresh,
         lambda: deleted.mutate('query q() { delete Person where id = "none" }'),

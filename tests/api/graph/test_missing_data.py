@@ -111,7 +111,7 @@ def test_a_read_only_open_writes_nothing(graph: Graph) -> None:
     assert reader.revisions.commit(graph.head.id) == graph.head
     for act in (
         lambda: reader.branches.create("new"),
-        lambda: reader.branches.delete("gone"),
+        lambda: reader.branches.delete("gone", force=True),
         lambda: reader.at("HEAD~1").branches.create("new"),
         lambda: write(reader._handle.branch_state, append({"eve": 1})),
     ):
@@ -123,7 +123,7 @@ def test_a_read_only_open_writes_nothing(graph: Graph) -> None:
 def test_reader_does_not_finish_an_interrupted_deletion(graph: Graph) -> None:
     effects = graph._handle.store.effects
     with effects.failing(Fault(3, "before", KeyboardInterrupt())), pytest.raises(KeyboardInterrupt):
-        graph.branches.delete("review/a")
+        graph.branches.delete("review/a", force=True)
     before = tree(graph.uri)
     with pytest.raises(BranchNotFound):
         omnigraph.open(graph.uri, branch="review/a", read_only=True)

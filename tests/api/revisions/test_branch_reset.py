@@ -118,7 +118,7 @@ def test_reset_to_a_commit_of_another_branch_survives_its_deletion(graph: Graph)
     graph.branches.reset("review", to="other")
     review = graph.checkout("review")
     assert lines(review) == wanted
-    graph.branches.delete("other")
+    graph.branches.delete("other", force=True)
     graph.maintenance.cleanup(keep=1, confirm=True, grace="0s")
     assert lines(omnigraph.open(graph.uri, branch="review", verify=True)) == wanted
     report = graph.maintenance.check()
@@ -152,7 +152,7 @@ def test_invalid_resets_are_rejected(graph: Graph) -> None:
 def test_reset_to_reclaimed_history_is_rejected(graph: Graph) -> None:
     oldest = graph.log()[-2].id
     graph.tags.delete("v1")
-    graph.branches.delete("review")
+    graph.branches.delete("review", force=True)
     graph.maintenance.cleanup(keep=1, confirm=True, grace="0s")
     head = graph.head.id
     for dry_run in (True, False):
@@ -167,7 +167,7 @@ def test_referenced_versions_survive_a_cleanup(graph: Graph) -> None:
     wanted = lines(graph.at("v1"))
     graph.branches.reset("main", to="v1")
     graph.tags.delete("v1")
-    graph.branches.delete("review")
+    graph.branches.delete("review", force=True)
     graph.maintenance.cleanup(keep=1, confirm=True, grace="0s", erase=True)
     assert lines(omnigraph.open(graph.uri)) == wanted
     assert graph.maintenance.check()
@@ -181,7 +181,7 @@ def test_cleanup_spares_what_an_interrupted_reset_needs(graph: Graph, effect: in
     with store.effects.failing(Fault(effect, "before")), pytest.raises((StorageError, RecoveryRequired)):
         graph.branches.reset("main", to="v1")
     graph.tags.delete("v1")
-    graph.branches.delete("review")
+    graph.branches.delete("review", force=True)
     graph.maintenance.cleanup(keep=1, confirm=True, grace="0s")
     with overdue():
         recover(store)

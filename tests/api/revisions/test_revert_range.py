@@ -98,7 +98,7 @@ def test_range_into_reclaimed_history_is_rejected(graph: Graph) -> None:
     graph.revisions.revert(f"{oldest}..HEAD", dry_run=True)
     for name in ("v1",):
         graph.tags.delete(name)
-    graph.branches.delete("review")
+    graph.branches.delete("review", force=True)
     graph.maintenance.cleanup(keep=1, confirm=True, grace="0s")
     with pytest.raises(omnigraph.errors.HistoryReclaimed):
         graph.revisions.revert(f"{oldest}..HEAD")

@@ -93,7 +93,7 @@ def test_tag_survives_the_deletion_of_its_branch(graph: Graph) -> None:
     review = graph.checkout("review")
     review.insert("Person", {"name": "cy", "age": 5}, message="only here")
     made = review.tag("kept", message="for later")
-    graph.branches.delete("review")
+    graph.branches.delete("review", force=True)
     assert (made.commit_id, made.branch, made.actor) == (review.head.id, "review", "ann")
     assert [(one.name, one.message) for one in graph.tags.values()] == [("kept", "for later"), ("v1", None)]
     assert ages(graph.at("kept")) == FIRST | {"cy": 5}
@@ -174,7 +174,7 @@ def test_commit_retained_only_by_a_tag_can_be_branched_and_tagged(graph: Graph) 
     side.insert("Person", {"name": "eve"}, message="eve")
     before, kept = side.log()[1].id, side.head.id
     graph.tag("old", "side")
-    graph.branches.delete("side")
+    graph.branches.delete("side", force=True)
     for at, point in enumerate(("old", kept, "old~0")):
         made = graph.branches.create(f"again{at}", from_=point)
         assert made.head.id == kept
@@ -183,8 +183,8 @@ def test_commit_retained_only_by_a_tag_can_be_branched_and_tagged(graph: Graph) 
     assert graph.branches.create("earlier", from_="old~1").head.id == before
     assert graph.branches.create("seen", from_="again0", commit="HEAD~1").head.id == kept
     for at in range(3):
-        graph.branches.delete(f"again{at}")
-    graph.branches.delete("seen")
+        graph.branches.delete(f"again{at}", force=True)
+    graph.branches.delete("seen", force=True)
     assert graph.tag("older", kept).commit_id == kept
     graph.tags.delete("old")
     assert graph.at("older").nodes("Person").count() == 3

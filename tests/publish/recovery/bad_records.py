@@ -12,6 +12,7 @@ from typing import Any
 
 import omnigraph
 from omnigraph.api.graph import Graph
+from omnigraph.history.refs import find_ref
 from omnigraph.publish import intent as intents
 from omnigraph.publish.intent import Intent
 from omnigraph.publish.recover import recover
@@ -43,7 +44,7 @@ def record(graph: Graph, operation: str = "load", **changes: Any) -> Facts:
     if operation in ("branch_create", "tag_create"):
         base = replace(base, commit_id=None, created_ulid=CREATED, facts={"name": "fresh"})
     if operation == "branch_rename":
-        ref = graph.branches["side"]
+        ref = find_ref(graph.snapshot.store, "side")
         facts = {"name": "other", "number": 1, "old_number": ref.number}
         facts |= {"parent": ref.parent, "fork_commit": ref.fork_commit}
         base = replace(base, branch="side", branch_ulid=ref.ulid, commit_id=None, facts=facts)
@@ -160,7 +161,7 @@ def exercise(uri: str, mark: str = "new") -> Graph:
         graph.load({"Person": [{"name": f"{mark}-load"}]}, mode="append")
         graph.maintenance.optimize()
         graph.branches.create(f"{mark}-branch").insert("Person", {"name": f"{mark}-there"})
-        graph.branches.delete(f"{mark}-branch")
+        graph.branches.delete(f"{mark}-branch", force=True)
         graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)
         assert graph.maintenance.check(), graph.maintenance.check().findings
         assert graph.maintenance.status().datasets

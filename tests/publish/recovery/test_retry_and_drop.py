@@ -164,7 +164,7 @@ def test_retried_creation_from_a_reclaimed_commit_creates_no_branch(graph: Graph
     poison = decided(whole)
     poison.parts["json"] = b"?"
     put(graph._handle.store, poison)
-    graph.branches.delete("side")
+    graph.branches.delete("side", force=True)
     recover_now(graph._handle.store)
     graph.maintenance.optimize()
     graph.maintenance.cleanup(keep=1, grace="0s", confirm=True)

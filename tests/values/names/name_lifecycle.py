@@ -93,11 +93,11 @@ def check_branch_life(graph: Graph, name: str) -> None:
     assert text not in graph.branches.names()
     assert graph.branches.rename("zz-elsewhere", name).branch_name == text
     check_at_rest(graph)
-    graph.branches.delete(name)
+    graph.branches.delete(name, force=True)
     assert text not in graph.branches.names()
     graph.branches.create(name, from_="base-branch")
     assert graph.branches[name].parent == "base-branch"
-    graph.branches.delete(name)
+    graph.branches.delete(name, force=True)
     check_at_rest(graph)
 
 
@@ -138,7 +138,7 @@ def check_copy(graph: Graph, target: str) -> Graph:
     for tag in copy.tags.values():
         copy.tags.delete(tag.name)
     for name in set(copy.branches.names()) - {"main"}:
-        copy.branches.delete(name)
+        copy.branches.delete(name, force=True)
     assert copy.branches.names() == ["main"]
     assert copy.tags.values() == []
     check_at_rest(copy)

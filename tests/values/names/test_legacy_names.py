@@ -80,7 +80,7 @@ def test_legacy_names_can_be_renamed(graph: Graph) -> None:
 
 def test_legacy_names_can_be_deleted_but_not_recreated(graph: Graph) -> None:
     for name in REFUSED:
-        graph.branches.delete(name)
+        graph.branches.delete(name, force=True)
         graph.tags.delete(name)
         name_lifecycle.check_refused(graph, name)
     assert graph.branches.names() == ["Twin", "base-branch", "main", "twin"]
