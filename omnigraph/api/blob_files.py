@@ -1,7 +1,7 @@
-"""Access blobs as files: read a blob through a seekable file object, and write chunks to a path atomically.
+"""Access blobs as files: read a blob through a seekable file object, and write chunks to a path.
 
-The file always contains either its previous content or the complete new content. An interrupted write leaves no
-temporary file behind.
+A regular file always contains either its previous content or the complete new content, and an interrupted write leaves
+no temporary file behind. Pipes, devices and symbolic links are never replaced by a file.
 """
 
 import io
@@ -10,8 +10,9 @@ import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
-from omnigraph.api.output_files import read_umask, unwritable_error
+from omnigraph.api.output_files import is_written_directly, read_umask, unwritable_error
 
 READ_AHEAD_BYTES = 1 << 20
 
@@ -54,8 +55,23 @@ class BlobFile(io.RawIOBase):
         return stop - start
 
 
-def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
-    """Write chunks to a temporary file next to `path`, rename it to `path`, and return the number of bytes written."""
+def write_chunks(path: Path, chunks: Iterable[bytes]) -> int:
+    """Write chunks to a path and return the number of bytes; a regular file is replaced atomically."""
+    if is_written_directly(path):
+        return _write_directly(path, chunks)
+    return _replace_file(Path(os.path.realpath(path)), chunks)
+
+
+def _write_directly(path: Path, chunks: Iterable[bytes]) -> int:
+    try:
+        file = path.open("wb", buffering=0)
+    except OSError as error:
+        raise unwritable_error(path, error) from error
+    with file:
+        return sum(_write_chunk(file, path, chunk) for chunk in chunks)
+
+
+def _replace_file(path: Path, chunks: Iterable[bytes]) -> int:
     try:
         file_descriptor, temporary_path = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -70,12 +86,15 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> int:
     return byte_count
 
 
-def _write_chunk(file: io.BufferedWriter, path: Path, chunk: bytes) -> int:
+def _write_chunk(file: IO[bytes], path: Path, chunk: bytes) -> int:
     # The chunks come from the store, so a failure to read them must not be reported as a failure to write this file.
+    remaining = memoryview(chunk)
     try:
-        return file.write(chunk)
+        while remaining:  # a pipe may accept only a part
+            remaining = remaining[file.write(remaining) :]
     except OSError as error:
         raise unwritable_error(path, error) from error
+    return len(chunk)
 
 
 def _rename_complete(file: io.BufferedWriter, temporary_path: str, path: Path) -> None:

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from omnigraph.api.blob_files import READ_AHEAD_BYTES, BlobFile, write_atomically
+from omnigraph.api.blob_files import READ_AHEAD_BYTES, BlobFile, write_chunks
 from omnigraph.api.blob_properties import BlobAddress, find_blob, resolve_address
 from omnigraph.api.data_files import ProgressCallback, ProgressOption, progress_callback
 from omnigraph.api.error_boundary import Guarded
@@ -150,11 +150,12 @@ class Blob(Guarded):
         """Write the blob, or a range of it, to a file atomically; return the number of bytes written.
 
         The bytes are first written to a temporary file in the same folder; that file is removed if the read fails or is
-        interrupted. `progress` is called with the number of bytes written and the total; True shows a progress bar.
+        interrupted. Pipes and devices are written to directly, and symbolic links are followed. `progress` is called
+        with the number of bytes written and the total; True shows a progress bar.
         """
         first, last = self._clip_range(start, stop)
         chunks, report = self._iterate(first, last, CHUNK_BYTES), progress_callback(progress)
-        return write_atomically(
+        return write_chunks(
             Path(path), chunks if report is None else _report_progress(chunks, last - first, report)
         )
 
