@@ -155,9 +155,7 @@ class Blob(Guarded):
         """
         first, last = self._clip_range(start, stop)
         chunks, report = self._iterate(first, last, CHUNK_BYTES), progress_callback(progress)
-        return write_chunks(
-            Path(path), chunks if report is None else _report_progress(chunks, last - first, report)
-        )
+        return write_chunks(Path(path), chunks if report is None else _report_progress(chunks, last - first, report))
 
     def require_match(self, etag: str) -> None:
         """Raise `BlobPreconditionFailed` unless the blob has this ETag; `*` matches every blob."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OmnigraphError, SchemaMismatch
+from omnigraph.evolve.data_check import checked_types
 from omnigraph.history.diff import content_differs, diff_table, match_rows_by_id, read_differing_rows
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.matched_types import TypeTransition, find_transition
@@ -63,6 +64,11 @@ class AlignedTables:
             or table_key in merged.restored_columns
             or any(content_differs(base, source, transition.old_key) for base in self.merge_inputs.base_snapshots)
         )
+
+    def newly_checked_tables(self) -> list[TableKey]:
+        """Return the merged types with rules that rows of the target may violate, because the source added them."""
+        migration = self.merged.migration
+        return [] if migration is None else [transition.new_key for transition in checked_types(migration)]
 
     def compare_sides(self, table_key: TableKey, granularity: Granularity) -> TableSides:
         """Return the changes that both sides made to a type."""

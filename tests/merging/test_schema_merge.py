@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import MergeConflict, SchemaUnsupported, SchemaViolation
+from omnigraph.errors import MergeConflict, SchemaUnsupported
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }
@@ -119,6 +119,7 @@ def test_incompatible_changes_are_conflicts_that_a_strategy_decides(graph: Graph
         graph.merge("dev")
     (conflict,) = caught.value.conflicts
     assert (conflict.kind, conflict.type_name) == ("schema_conflict", "Person.age")
+    assert "\n  Person.age: changed differently; on 'main': F64, on 'dev': I64\n" in str(caught.value)
     assert "I64" in str(conflict.theirs)
     assert "F64" in str(conflict.ours)
     with pytest.raises(SchemaUnsupported, match=r"F64\? cannot become I64"):
@@ -131,20 +132,77 @@ def test_incompatible_changes_are_conflicts_that_a_strategy_decides(graph: Graph
 
 
 def test_rows_must_satisfy_rules_that_the_other_branch_added(graph: Graph) -> None:
+    """Rows of the target and rows of the source alike, and the preview says so."""
     dev = graph.branches.create("dev")
     change(dev, "city: String?", "city: String?  @range(age, 0..100)")
-    graph.insert("Person", {"name": "Dee", "age": 101})
-    with pytest.raises(SchemaViolation, match="Dee"):
-        graph.merge("dev")
     late = graph.branches.create("late")
-    late.insert("Person", {"name": "Eve", "age": 102})
-    graph.delete("Person", where="name = $n", n="Dee")
-    assert graph.merge("dev").outcome == "merged"
+    for target, source, name in ((graph, dev, "Dee"), (dev, late, "Eve")):
+        changed = target if target is graph else source
+        changed.insert("Person", {"name": name, "age": 101})
+        preview = target.merge(source.branch_name, dry_run=True)
+        assert [(one.kind, one.entity_id) for one in preview.conflicts] == [("value_constraint_violation", name)]
+        with pytest.raises(MergeConflict):
+            target.merge(source.branch_name)
+    assert "@range" not in graph.schema.source
+
+
+def test_a_strategy_decides_about_rows_of_the_target_that_break_a_rule_of_the_source(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", "city: String?  @range(age, 0..100)")
+    graph.update("Person", where="name = $n", set={"age": 101, "city": "Rome"}, n="Ada")
+    graph.insert("Person", {"name": "Dee", "age": 102})
     with pytest.raises(MergeConflict) as caught:
-        graph.merge("late")
-    assert [(conflict.kind, conflict.entity_id) for conflict in caught.value.conflicts] == [
-        ("value_constraint_violation", "Eve")
+        graph.merge("dev", strategy="ours")  # these values stay outside the range
+    assert [conflict.entity_id for conflict in caught.value.conflicts] == ["Ada", "Dee"]
+    merged = graph.merge("dev", strategy="theirs")
+    assert people(graph, "age", "city") == [("Ada", 36, "Rome"), ("Bob", 25, None), ("Cyd", None, None)]
+    assert [(one.entity_id, one.side, one.part) for one in merged.discarded] == [
+        ("Ada", "ours", "property"),
+        ("Dee", "ours", "entity"),
     ]
+    assert not graph.maintenance.check().findings
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "repair"),
+    [
+        ("city: String?", "city: String?  @range(age, 0..30)", {"name": "Ada", "age": 20}),
+        ("age: I32?", "age: I32", {"name": "Cyd", "age": 20}),
+        ("age: I32?", "age: I32? @unique", {"name": "Ada", "age": 20}),
+    ],
+)
+def test_a_branch_that_corrects_rows_and_then_adds_a_rule_can_be_merged(
+    graph: Graph, old: str, new: str, repair: dict[str, Any]
+) -> None:
+    graph.update("Person", where="name = $n", set={"age": 36}, n="Bob") if "unique" in new else None
+    dev = graph.branches.create("dev")
+    dev.upsert("Person", repair)
+    change(dev, old, new)
+    graph.insert("Person", {"name": "Dee", "age": 7})
+    assert graph.merge("dev").outcome == "merged"
+    assert dict(people(graph, "age"))[repair["name"]] == 20
+    assert not graph.maintenance.check().findings
+
+
+def test_cross_row_rules_of_the_source_are_checked_on_the_changes_of_the_target(graph: Graph) -> None:
+    graph.insert("Team", {"name": "Red"}, {"name": "Gold"})
+    graph.connect_nodes("MemberOf", [("Ada", "Red"), ("Bob", "Red"), ("Bob", "Gold")])
+    dev = graph.branches.create("dev")
+    change(dev, "age: I32?", "age: I32? @unique")
+    change(dev, "-> Team {", "-> Team @card(2..2) {")
+    graph.insert("Person", {"name": "Dee", "age": 25})
+    graph.connect_nodes("MemberOf", [("Ada", "Gold")])
+    graph.delete("MemberOf", where="from = 'Bob' and to = 'Gold'")
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert [(conflict.kind, conflict.entity_id) for conflict in caught.value.conflicts] == [
+        ("unique_violation", "Dee"),
+        ("cardinality_violation", "Ada"),
+        ("cardinality_violation", "Bob"),
+    ]
+    assert graph.merge("dev", strategy="theirs").outcome == "merged"
+    assert graph.nodes("Person").ids() == ["Ada", "Bob", "Cyd"]
+    assert not graph.maintenance.check().findings
 
 
 @pytest.mark.parametrize("strategy", ["ours", "theirs"])
