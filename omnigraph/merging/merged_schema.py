@@ -24,6 +24,7 @@ from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
 from .edited_drops import EditedDrop, find_edited_drops
+from .filled_values import FillChanges, find_fill_changes
 from .recursive_schema import recursive_base_schema
 
 SCHEMA_CONFLICT = "schema_conflict"
@@ -91,6 +92,14 @@ class MergedSchema:
             for transition in sides
         )
         return ours, theirs
+
+    def fill_changes(self, table_key: TableKey) -> tuple[FillChanges, FillChanges]:
+        """Return the values that each side filled in differently than the merged schema does, ours first."""
+        ours, theirs = self.our_transitions.get(table_key), self.their_transitions.get(table_key)
+        base = find_transition(self.base_ir, self.ir, table_key)
+        if base is None or ours is None or theirs is None:
+            return {}, {}
+        return find_fill_changes(base, ours, theirs), find_fill_changes(base, theirs, ours)
 
     @cached_property
     def migration(self) -> SchemaPlan | None:

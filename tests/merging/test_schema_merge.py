@@ -397,3 +397,38 @@ def test_an_addition_that_one_branch_renamed_is_a_conflict_in_both_directions(gr
         assert (conflict.kind, conflict.type_name.partition(".")[0]) == ("schema_conflict", "Person")
     graph.merge("dev", strategy="theirs")
     assert "mail: String?" in graph.schema.source
+
+
+def both_add(graph: Graph, ours: str, theirs: str) -> Graph:
+    """Both branches add a property after `city`; each then adds an entity and edits one."""
+    dev = graph.branches.create("dev")
+    change(graph, "city: String?", f"city: String?  {ours}")
+    change(dev, "city: String?", f"city: String?  {theirs}")
+    return dev
+
+
+@pytest.mark.parametrize(("strategy", "filled"), [("ours", "a"), ("theirs", "b")])
+def test_existing_rows_get_the_default_of_the_chosen_side(graph: Graph, strategy: Any, filled: str) -> None:
+    """Edits, and rows that a side created, keep what that side stored."""
+    dev = both_add(graph, 'role: String @default("a")', 'role: String @default("b")')
+    graph.insert("Person", {"name": "Dee"})
+    graph.update("Person", where="name = $n", set={"role": "owner"}, n="Ada")
+    dev.insert("Person", {"name": "Eve"})
+    dev.update("Person", where="name = $n", set={"role": "guest"}, n="Bob")
+    merged = graph.merge("dev", strategy=strategy)
+    assert (merged.outcome, merged.discarded) == ("merged", ())
+    expected = [("Ada", "owner"), ("Bob", "guest"), ("Cyd", filled), ("Dee", "a"), ("Eve", "b")]
+    assert people(graph, "role") == expected
+    assert not graph.maintenance.check().findings
+    dev.insert("Person", {"name": "Fay"})
+    assert graph.merge("dev").outcome == "merged"
+    assert people(graph, "role") == [*expected, ("Fay", "b")]
+
+
+@pytest.mark.parametrize(("strategy", "filled"), [("ours", "a"), ("theirs", None)])
+def test_existing_rows_are_null_if_the_chosen_side_allows_it(graph: Graph, strategy: Any, filled: str | None) -> None:
+    dev = both_add(graph, 'role: String @default("a")', "role: String?")
+    dev.update("Person", where="name = $n", set={"role": "guest"}, n="Bob")
+    graph.merge("dev", strategy=strategy)
+    assert people(graph, "role") == [("Ada", filled), ("Bob", "guest"), ("Cyd", filled)]
+    assert not graph.maintenance.check().findings
