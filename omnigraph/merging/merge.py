@@ -78,7 +78,7 @@ class MergeReport:
             return compare_schemas(target, source)
         if self.outcome != "merged" or self.plan is None or self.plan.merged_schema is None:
             return None
-        steps = tuple(all_steps(target.schema.ir, self.plan.merged_schema.ir, "soft"))
+        steps = tuple(all_steps(target.schema.ir, self.plan.merged_schema.ir, "soft", is_accepted=True))
         commit_id = source.commit_id if self.commit is None else self.commit.id
         return SchemaChange(commit_id, steps) if steps else None
 

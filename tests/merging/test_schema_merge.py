@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import MergeConflict, SchemaUnsupported
+from omnigraph.errors import MergeConflict
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }
@@ -122,8 +122,6 @@ def test_incompatible_changes_are_conflicts_that_a_strategy_decides(graph: Graph
     assert "\n  Person.age: changed differently; on 'main': F64, on 'dev': I64\n" in str(caught.value)
     assert "I64" in str(conflict.theirs)
     assert "F64" in str(conflict.ours)
-    with pytest.raises(SchemaUnsupported, match=r"F64\? cannot become I64"):
-        graph.merge("dev", strategy={"schema_conflict": "theirs"})
     dev.update("Person", where="name = $n", set={"age": 40}, n="Ada")
     assert graph.merge("dev", strategy="ours").outcome == "merged"
     assert "age: F64?" in graph.schema.source
@@ -432,3 +430,95 @@ def test_existing_rows_are_null_if_the_chosen_side_allows_it(graph: Graph, strat
     graph.merge("dev", strategy=strategy)
     assert people(graph, "role") == [("Ada", filled), ("Bob", "guest"), ("Cyd", filled)]
     assert not graph.maintenance.check().findings
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("I64?", "F64?"), ("F64?", "I64?")])
+@pytest.mark.parametrize("strategy", ["ours", "theirs"])
+def test_values_are_converted_to_the_number_type_of_the_chosen_side(
+    graph: Graph, ours: str, theirs: str, strategy: Any
+) -> None:
+    """A value that does not fit is a conflict of its entity; once it is corrected, the branches can be merged."""
+    dev = graph.branches.create("dev")
+    change(graph, "age: I32?", f"age: {ours}")
+    change(dev, "age: I32?", f"age: {theirs}")
+    dev.update("Person", where="name = $n", set={"age": 40}, n="Ada")
+    graph.insert("Person", {"name": "Dee", "age": 7})
+    dev.insert("Person", {"name": "Eve", "age": 8})
+    loser, side, chosen = (dev, "theirs", ours) if strategy == "ours" else (graph, "ours", theirs)
+    unfit = 1.5 if chosen == "I64?" else (1 << 53) + 1
+    loser.update("Person", where="name = $n", set={"age": unfit}, n="Cyd")
+    (conflict,) = graph.merge("dev", strategy=strategy, dry_run=True).conflicts
+    assert (conflict.kind, conflict.type_name, conflict.entity_id) == ("value_constraint_violation", "Person", "Cyd")
+    assert getattr(conflict, side) == {"age": unfit}
+    assert f"age is {unfit!r} on '{loser.branch_name}', which does not fit {chosen}" in conflict.message
+    with pytest.raises(MergeConflict):
+        graph.merge("dev", strategy=strategy)
+    loser.update("Person", where="name = $n", set={"age": 2}, n="Cyd")
+    merged = graph.merge("dev", strategy=strategy)
+    assert f"age: {chosen}" in graph.schema.source
+    assert people(graph, "age") == [("Ada", 40), ("Bob", 25), ("Cyd", 2), ("Dee", 7), ("Eve", 8)]
+    step = f"convert node:Person.age from {ours} to {theirs}"
+    assert merged.schema_change is None if strategy == "ours" else step in merged.schema_change.descriptions
+    assert not graph.maintenance.check().findings
+    dev.update("Person", where="name = $n", set={"age": 41}, n="Ada")
+    graph.merge("dev")
+    assert people(graph, "age")[0] == ("Ada", 41)
+
+
+@pytest.mark.parametrize("strategy", ["ours", "theirs"])
+def test_a_property_added_with_different_types_takes_the_type_of_the_chosen_side(graph: Graph, strategy: Any) -> None:
+    """The column of the other side is dropped, and its values are listed as discarded; later merges work, too."""
+    dev = both_add(graph, "level: String?", "level: I32?")
+    graph.update("Person", where="name = $n", set={"level": "high"}, n="Ada")
+    graph.insert("Person", {"name": "Dee", "level": "low"})
+    dev.update("Person", where="name = $n", set={"level": 3}, n="Ada")
+    dev.update("Person", where="name = $n", set={"level": 4, "age": 26}, n="Bob")
+    dev.insert("Person", {"name": "Eve", "level": 5})
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    (conflict,) = caught.value.conflicts
+    assert (conflict.kind, conflict.type_name) == ("schema_conflict", "Person.level")
+    assert "added differently; on 'main': String?, on 'dev': I32?" in conflict.message
+    merged = graph.merge("dev", strategy=strategy)
+    expected = {
+        "ours": [
+            ("Ada", 36, "high"),
+            ("Bob", 26, None),
+            ("Cyd", None, None),
+            ("Dee", None, "low"),
+            ("Eve", None, None),
+        ],
+        "theirs": [("Ada", 36, 3), ("Bob", 26, 4), ("Cyd", None, None), ("Dee", None, None), ("Eve", None, 5)],
+    }[strategy]
+    lost = {
+        "ours": [("Ada", "theirs", 3), ("Bob", "theirs", 4), ("Eve", "theirs", 5)],
+        "theirs": [("Ada", "ours", "high"), ("Dee", "ours", "low")],
+    }[strategy]
+    assert people(graph, "age", "level") == expected
+    assert discards(merged) == [("Person", name, side, "property", "level", value) for name, side, value in lost]
+    assert not graph.maintenance.check().findings
+    dev.update("Person", where="name = $n", set={"age": 1}, n="Cyd")
+    graph.update("Person", where="name = $n", set={"level": expected[0][2]}, n="Bob")
+    assert graph.merge("dev").outcome == "merged"
+    assert people(graph, "age", "level")[1:3] == [("Bob", 26, expected[0][2]), ("Cyd", 1, None)]
+
+
+def test_edits_of_a_property_that_an_earlier_merge_replaced_are_a_conflict(graph: Graph) -> None:
+    dev = both_add(graph, "level: String?", "level: I32?")
+    dev.update("Person", where="name = $n", set={"level": 4}, n="Bob")
+    graph.merge("dev", strategy="ours")
+    graph.update("Person", where="name = $n", set={"level": "high"}, n="Ada")
+    dev.update("Person", where="name = $n", set={"level": 5}, n="Cyd")
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert [(one.kind, one.type_name) for one in caught.value.conflicts] == [("schema_conflict", "Person.level")]
+    trial = graph.branches.create("trial")
+    dropped = graph.merge("dev", into="trial", strategy="ours")
+    assert discards(dropped) == [("Person", "Cyd", "theirs", "property", "level", 5)]
+    assert people(trial.refresh(), "level") == [("Ada", "high"), ("Bob", None), ("Cyd", None)]
+    restored = graph.merge("dev", strategy="theirs")
+    assert people(graph, "level") == [("Ada", None), ("Bob", 4), ("Cyd", 5)]
+    assert discards(restored) == [("Person", "Ada", "ours", "property", "level", "high")]
+    assert not graph.maintenance.check().findings
+    back = graph.merge("main", into="dev")
+    assert back.outcome == "fast_forward"
