@@ -63,9 +63,9 @@ def _misfits_of_type(snapshot: Snapshot, side: Choice, transition: TypeTransitio
                 f"{new_name} is {value!r} on '{snapshot.branch}', which does not fit {type_text}; change the value on"
                 " that branch, or resolve the schema conflict in favour of the other side"
             )
-            versions = ({new_name: value}, None) if side == "ours" else (None, {new_name: value})
+            ours, theirs = ({new_name: value}, None) if side == "ours" else (None, {new_name: value})
             kind, type_name = transition.new_key.kind, transition.new_key.type_name
-            yield EntityConflict(kind, type_name, entity_id, MISFIT_KIND, message, None, *versions, (new_name,))
+            yield EntityConflict(kind, type_name, entity_id, MISFIT_KIND, message, None, ours, theirs, (new_name,))
 
 
 def _misfit_positions(values: pa.Array, new_type: pa.DataType, offset: int) -> Iterator[int]:
