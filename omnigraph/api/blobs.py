@@ -150,7 +150,8 @@ class Blob(Guarded):
         """Write the blob, or a range of it, to a file atomically; return the number of bytes written.
 
         The bytes are first written to a temporary file in the same folder; that file is removed if the read fails or is
-        interrupted. `progress` is called with the number of bytes written and the total; True shows a progress bar.
+        interrupted. Pipes and devices are written to directly, and symbolic links are followed. `progress` is called
+        with the number of bytes written and the total; True shows a progress bar.
         """
         first, last = self._clip_range(start, stop)
         chunks, report = self._iterate(first, last, CHUNK_BYTES), progress_callback(progress)

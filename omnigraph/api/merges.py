@@ -8,9 +8,10 @@ from omnigraph.api.handle import Handle
 from omnigraph.api.log_events import log_operation
 from omnigraph.api.merge_sessions import MergeResult, MergeSession, build_merge_result
 from omnigraph.api.write_options import WriteOptions
-from omnigraph.errors import InputError, OmnigraphError
+from omnigraph.errors import BranchNotFound, InputError, OmnigraphError
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
+from omnigraph.history.merge_inputs import MergeSource, RevisionSource
 from omnigraph.history.revision_ranges import is_range, resolve_range
 from omnigraph.history.revisions import Revision, resolve_revision
 from omnigraph.history.snapshot import Snapshot, manifest_snapshot
@@ -72,7 +73,8 @@ def merge(  # noqa: PLR0913 - all but two are keywords
 ) -> MergeResult:
     """Merge one branch into another, in one commit with two parents.
 
-    `source` and `into` both default to the branch of this graph, but at least one must be given.
+    `source` and `into` both default to the branch of this graph, but at least one must be given. Instead of a branch,
+    `source` can be a tag, a commit id or another revision, such as `dev~1`.
     Merges are rejected on a graph that is pinned to a past commit or a tag. Changes made on only
     one side are merged without conflict. Different changes on both sides are conflicts; all of them
     are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves the
@@ -99,17 +101,19 @@ def merge(  # noqa: PLR0913 - all but two are keywords
 def merge_branches(
     handle: Handle, branches: BranchPair, request: MergeRequest, authorship: Authorship, *, delete_source: bool
 ) -> MergeResult:
-    """Merge one branch into another, and delete the source if requested."""
+    """Merge a branch or another revision into a branch, and delete the source branch if requested."""
     handle.require_branch("a merge")
     if not request.dry_run:
         handle.require_writable("a merge")
-    source, target = (handle.open_branch_state(name) for name in branches)
+    source, target = _open_source(handle, branches[0]), handle.open_branch_state(branches[1])
     request = replace(request, commit_metadata=_merge_metadata(handle, source, target, authorship))
+    if delete_source and not isinstance(source, BranchState):
+        raise InputError(f"'{source.name}' is not a branch", reason="only a branch can be deleted after the merge")
     with log_operation("merge", target.name) as event:
         merged = merge_heads(source, target, request)
         result = _finish(handle, merged)
         event.facts["outcome_of_merge"] = merged.outcome
-    if delete_source and not request.dry_run:
+    if delete_source and isinstance(source, BranchState) and not request.dry_run:
         return _delete_merged_branch(handle, result, source)
     return result
 
@@ -125,7 +129,7 @@ def open_session(
 ) -> MergeSession:
     """Open a merge session in which conflicts are resolved one by one."""
     handle.require_writable("a merge")
-    source, target = (handle.open_branch_state(name) for name in branches)
+    source, target = _open_source(handle, branches[0]), handle.open_branch_state(branches[1])
     elsewhere = choose_merge_engine(engine)
     options = MergeOptions(check_granularity(granularity), collapse_edges, offload_engine=elsewhere)
     request = MergeRequest(options, commit_metadata=_merge_metadata(handle, source, target, authorship))
@@ -205,11 +209,25 @@ def reset_branch(
         return _finish(handle, reset(target, snapshot, retained_by, request))
 
 
-def _merge_metadata(handle: Handle, source: BranchState, target: BranchState, authorship: Authorship) -> CommitMetadata:
-    """Return the metadata of a merge commit; the default message names both branches."""
+def _open_source(handle: Handle, name: str | None) -> MergeSource:
+    """Open the source of a merge: a branch or, if no branch has this name, any other revision."""
+    try:
+        return handle.open_branch_state(name)
+    except (BranchNotFound, InputError) as error:
+        try:
+            snapshot = resolve_revision(handle.store, handle.branch_state, handle.latest_snapshot(), str(name))
+        except InputError:  # neither a branch nor a revision
+            raise error from None
+    retained_by = find_branch_with_commit(handle.store, handle.branch_state, snapshot.commit_id)
+    return RevisionSource(str(name).strip(), snapshot, retained_by)
+
+
+def _merge_metadata(handle: Handle, source: MergeSource, target: BranchState, authorship: Authorship) -> CommitMetadata:
+    """Return the metadata of a merge commit; the default message names both sides."""
     message, actor = authorship
     if message is None:
-        message = f"Merge branch '{source.name}' into {target.name}"
+        kind = "branch" if isinstance(source, BranchState) else "commit"
+        message = f"Merge {kind} '{source.name}' into {target.name}"
     return _options_with_actor(handle, message, actor).commit_metadata()
 
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 def merge(source: str, into: str, address: GraphAddress, **options: Any) -> None:
     """Merge branch SOURCE into another branch, as one commit with two parents.
 
+    SOURCE can also be a tag, a commit id or another revision, such as dev~1.
+
     Changes made on only one branch are merged without conflict. Different changes to the same value
     are conflicts: nothing is written, and the conflicts are shown with the values of both branches.
     Use --strategy to resolve conflicts: it decides only the values in conflict, and the changes that

@@ -83,7 +83,7 @@ class MergeConflict(Conflict):
 
     def __str__(self) -> str:
         conflict_lines = [
-            f"  {conflict.type_name} '{conflict.entity_id}': {conflict.message}"
+            f"  {_subject(conflict)}: {conflict.message}"
             for conflict in self.conflicts[:_PREVIEW_COUNT]
             if conflict.message
         ]
@@ -133,6 +133,11 @@ def _to_entity_conflict(conflict: EntityConflict | Mapping[str, Any]) -> EntityC
         fact_name: fact_value or "" for fact_name, fact_value in identifying_facts.items() if fact_name != "entity_id"
     }
     return EntityConflict(**identifying_facts)  # type: ignore[arg-type]
+
+
+def _subject(conflict: EntityConflict) -> str:
+    """Return the entity of a conflict, or the type or property if the conflict is about the schema."""
+    return conflict.type_name if conflict.entity_id is None else f"{conflict.type_name} '{conflict.entity_id}'"
 
 
 def _conflict_sort_key(conflict: EntityConflict) -> tuple[Any, ...]:

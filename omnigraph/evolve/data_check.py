@@ -45,10 +45,15 @@ MAX_REPORTED = 10  # maximum number of entities listed in an error
 def checked_table_keys(schema_plan: SchemaPlan) -> set[TableKey]:
     """Return the pre-migration keys of the tables whose rows must be checked."""
     transitions = list(_plan_transitions(schema_plan))
-    type_keys = {transition.old_key for transition in transitions if _validated_steps(schema_plan, transition)}
+    type_keys = {transition.old_key for transition in checked_types(schema_plan)}
     if any(isinstance(step, ChangeEndpoints) for step in schema_plan.steps):
         type_keys |= {transition.old_key for transition in transitions if transition.old_type.kind == "node"}
     return type_keys
+
+
+def checked_types(schema_plan: SchemaPlan) -> list[TypeTransition]:
+    """Return the types with rules that existing rows may violate."""
+    return [transition for transition in _plan_transitions(schema_plan) if _validated_steps(schema_plan, transition)]
 
 
 def check_data(schema_plan: SchemaPlan, txn: WriteTxn) -> None:

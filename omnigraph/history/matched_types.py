@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
-from omnigraph.lang.schema.migrate.properties import can_hold_values
+from omnigraph.lang.schema.migrate.stored_types import can_convert_values, can_hold_values
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.arrow import table_key, table_schema
 from omnigraph.storage.blobs import row_schema
@@ -44,7 +44,10 @@ class TypeTransition:
 
     @cached_property
     def old_property_names(self) -> dict[str, str]:
-        """A mapping from the new name of each retained property to its old name."""
+        """A mapping from the new name of each retained property to its old name.
+
+        A property whose values cannot be converted is a different property, even if it has the same id.
+        """
         old_identities = self.old_ir.identity(self.old_type.kind, self.old_type.name).property_ids
         name_by_number = {property_number: property_name for property_name, property_number in old_identities}
         new_identities = self.new_ir.identity(self.new_type.kind, self.new_type.name).property_ids
@@ -52,7 +55,14 @@ class TypeTransition:
             property_name: name_by_number[property_number]
             for property_name, property_number in new_identities
             if property_number in name_by_number
+            and self._is_convertible(name_by_number[property_number], property_name)
         }
+
+    def _is_convertible(self, old_name: str, new_name: str) -> bool:
+        old_property, new_property = self.old_type.property(old_name), self.new_type.property(new_name)
+        if old_property is None or new_property is None:
+            return True
+        return can_convert_values(new_property.type, old_property.type)
 
     @property
     def drops_property(self) -> bool:
@@ -81,7 +91,7 @@ class TypeTransition:
         return row_schema(table_schema(self.new_ir, self.new_type))
 
     @cached_property
-    def _narrowed_names(self) -> dict[str, str]:
+    def narrowed_names(self) -> dict[str, str]:
         """A mapping from new to old names of the properties whose new type cannot hold every value of the old type."""
         return {
             prop.name: old_name
@@ -96,8 +106,8 @@ class TypeTransition:
 
         Returns None if every value in `rows` fits the new type of its property.
         """
-        for new_name, old_name in self._narrowed_names.items():
-            if not _fits_type(rows[old_name], self.row_schema.field(new_name).type):
+        for new_name, old_name in self.narrowed_names.items():
+            if not fits_type(rows[old_name], self.row_schema.field(new_name).type):
                 return new_name
         return None
 
@@ -115,7 +125,7 @@ class TypeTransition:
         return pa.table(columns).cast(self.row_schema)
 
     def _column_for(self, column: TargetColumn, rows: pa.Table, *, with_defaults: bool) -> TargetColumn:
-        is_narrowed = column.source is not None and column.field.name in self._narrowed_names
+        is_narrowed = column.source is not None and column.field.name in self.narrowed_names
         if is_narrowed and rows[str(column.source)].null_count == rows.num_rows:
             return replace(column, source=None)  # nulls of any type fit
         return column if with_defaults else replace(column, default_value=None)
@@ -133,11 +143,11 @@ class TypeTransition:
         )
 
 
-def _fits_type(values: pa.ChunkedArray, new_type: pa.DataType) -> bool:
+def fits_type(values: pa.ChunkedArray, new_type: pa.DataType) -> bool:
     """Return whether a number type can represent every given value exactly."""
     if values.null_count == len(values):
         return True
-    if not (_is_number(values.type) and _is_number(new_type)):
+    if not (_holds_numbers(values.type) and _holds_numbers(new_type)):
         return False
     try:
         return bool(same_values(values, values.cast(new_type).cast(values.type)).all())
@@ -145,7 +155,10 @@ def _fits_type(values: pa.ChunkedArray, new_type: pa.DataType) -> bool:
         return False
 
 
-def _is_number(data_type: pa.DataType) -> bool:
+def _holds_numbers(data_type: pa.DataType) -> bool:
+    """Return whether values are numbers or lists of numbers."""
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        data_type = data_type.value_type
     return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
 
 

@@ -4,7 +4,7 @@ This module takes a snapshot of each branch. Ancestry is determined over the who
 numbers. Later changes to a branch do not affect what is merged.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from omnigraph.errors import InputError
@@ -36,6 +36,7 @@ class MergeInputs:
     base_snapshots: tuple[Snapshot, ...]
     outcome: MergeOutcome
     incoming_commits: tuple[Commit, ...] = ()
+    retained_by: BranchState | None = None  # the branch or tag whose log contains the source, if it is a revision
 
     @property
     def base_snapshot(self) -> Snapshot:
@@ -43,19 +44,41 @@ class MergeInputs:
         return self.base_snapshots[0]
 
 
-def capture_merge_inputs(source_branch: BranchState, target_branch: BranchState) -> MergeInputs:
-    """Take snapshots of both branches, and determine how their head commits are related."""
-    source_snapshot = manifest_snapshot(source_branch.store, source_branch, source_branch.refresh())
-    return _relate_sides(source_branch, target_branch, source_snapshot)
+@dataclass(frozen=True, slots=True)
+class RevisionSource:
+    """A commit to merge that is not given as a branch.
+
+    `name` is the revision as the caller wrote it, and `retained_by` is the branch or tag whose log contains the commit.
+    """
+
+    name: str
+    snapshot: Snapshot
+    retained_by: BranchState
+
+
+MergeSource = BranchState | RevisionSource
+
+
+def capture_merge_inputs(source: MergeSource, target_branch: BranchState) -> MergeInputs:
+    """Take snapshots of both sides, and determine how their commits are related."""
+    if isinstance(source, RevisionSource):
+        named_snapshot = replace(source.snapshot, branch=source.name)
+        return _relate_sides(None, target_branch, named_snapshot, source.retained_by)
+    source_snapshot = manifest_snapshot(source.store, source, source.refresh())
+    return _relate_sides(source, target_branch, source_snapshot)
 
 
 def recapture_target(merge_inputs: MergeInputs) -> MergeInputs:
     """Take a new snapshot of the target; the snapshot of the source is kept."""
-    return _relate_sides(merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot)
+    source = merge_inputs.source_branch, merge_inputs.target_branch, merge_inputs.source_snapshot
+    return _relate_sides(*source, merge_inputs.retained_by)
 
 
 def _relate_sides(
-    source_branch: BranchState | None, target_branch: BranchState, source_snapshot: Snapshot
+    source_branch: BranchState | None,
+    target_branch: BranchState,
+    source_snapshot: Snapshot,
+    retained_by: BranchState | None = None,
 ) -> MergeInputs:
     target_manifest = target_branch.refresh()
     target_snapshot = manifest_snapshot(target_branch.store, target_branch, target_manifest)
@@ -81,4 +104,5 @@ def _relate_sides(
         base_snapshots,
         outcome,
         incoming_commits,
+        retained_by,
     )

@@ -63,7 +63,7 @@ def compare_schemas(
     erases_history = not {*new_schema.erased_directories} <= {*old_schema.erased_directories}
     steps = tuple(
         step
-        for step in all_steps(old_schema.ir, new_schema.ir, "hard" if erases_history else "soft")
+        for step in all_steps(old_schema.ir, new_schema.ir, "hard" if erases_history else "soft", is_accepted=True)
         if type_names is None or not type_names.isdisjoint(_types_of_step(step))
     )
     return SchemaChange(new_snapshot.commit_id, steps) if steps else None
@@ -94,7 +94,7 @@ class LocatedChange:
         """Return a one-line description of the steps that affect a type, or some of its properties."""
         steps = [
             step
-            for step in all_steps(self.old_ir, self.new_ir, "soft")
+            for step in all_steps(self.old_ir, self.new_ir, "soft", is_accepted=True)
             if any(name in type_names for _, name in _types_of_step(step))
             and (property_names is None or property_names & _properties_of_step(step))
         ]

@@ -4,8 +4,8 @@ Such edits are found before the schemas are combined, because they turn the drop
 if something was dropped. If the drop wins, the edits are listed as discarded changes.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,20 +17,30 @@ from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.schema.ir import SchemaIR
 from omnigraph.lang.schema.merge import DroppedEdit
+from omnigraph.lang.schema.migrate.stored_types import can_convert_values
+from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.records.frozen import record
 from omnigraph.storage.arrow import table_key as key_of_type
 from omnigraph.storage.value_equality import same_values
+from omnigraph.values import PropertyType
 from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
 from .table_merge import Choice
 
 
+class _DroppedProperty(NamedTuple):
+    name: str
+    number: int
+    type: PropertyType
+
+
 @record
 class EditedDrop:
     """A dropped type or property, and the entities in which the other side has written values since the base.
 
-    If `property_name` is None, the type was dropped, and `values` contains whole entities.
+    If `property_name` is None, the type was dropped, and `values` contains whole entities. A property that both sides
+    added with types that cannot be converted counts as dropped by each side.
     """
 
     side: Choice
@@ -39,6 +49,7 @@ class EditedDrop:
     property_id: int | None
     property_name: str | None
     values: tuple[tuple[str, Any], ...]
+    property_type: PropertyType | None = None
 
     def to_dropped_edit(self) -> DroppedEdit:
         """Return the edit in the form that the schema merge accepts."""
@@ -46,11 +57,12 @@ class EditedDrop:
 
     def is_dropped_in(self, merged_ir: SchemaIR) -> bool:
         """Return whether the merged schema lacks the edit's type or property."""
-        for identity in merged_ir.type_identities:
-            if identity.type_id == self.type_id:
-                property_ids = {number for _, number in identity.property_ids}
-                return self.property_id is not None and self.property_id not in property_ids
-        return True
+        merged_types = _property_types(merged_ir, self.type_id)
+        if merged_types is None:
+            return True
+        if self.property_id is None or self.property_type is None:
+            return False
+        return not _has_like_property(merged_types, self.property_id, self.property_type)
 
     def discarded_changes(self) -> Iterator[DiscardedChange]:
         """Yield the edits as changes that the merge discards."""
@@ -76,32 +88,50 @@ def _edited_drops_of(base: Snapshot, keeper: Snapshot, dropper_ir: SchemaIR, sid
     for kept_type in kept_types:
         table_key = key_of_type(kept_type)
         base_transition = find_transition(base.schema.ir, keeper_ir, table_key)
-        if base_transition is None or not content_differs(base, keeper, table_key):
-            continue
         type_id = keeper_ir.type_id(kept_type.kind, kept_type.name)
-        dropper_ids = _property_ids(dropper_ir, type_id)
-        if dropper_ids is None:
+        dropper_types = _property_types(dropper_ir, type_id)
+        if not content_differs(base, keeper, table_key) or (base_transition is None and dropper_types is None):
+            continue
+        if dropper_types is None:
             yield from _type_edits(diff_table(base, keeper, table_key), type_id, side)
             continue
-        dropped_names = _dropped_names(keeper_ir, kept_type, base_transition.old_property_names, dropper_ids)
-        if dropped_names:
-            yield from _property_edits(diff_table(base, keeper, table_key), type_id, dropped_names, side)
+        base_names = {} if base_transition is None else base_transition.old_property_names
+        dropped = _dropped_properties(keeper_ir, kept_type, base_names, dropper_types)
+        if dropped:
+            yield from _property_edits(diff_table(base, keeper, table_key), type_id, dropped, side)
 
 
-def _property_ids(ir: SchemaIR, type_id: int) -> frozenset[int] | None:
-    """Return the ids of a type's properties, or None if the schema does not have the type."""
+def _property_types(ir: SchemaIR, type_id: int) -> dict[int, PropertyType] | None:
+    """Return the types of a type's properties by id, or None if the schema does not have the type."""
     for identity in ir.type_identities:
-        if identity.type_id == type_id:
-            return frozenset(number for _, number in identity.property_ids)
+        if identity.type_id == type_id and identity.kind != "interface":
+            declared_type = type_for_key(ir.catalog, TableKey.of(identity.kind, identity.name))
+            declared = ((number, declared_type.property(name)) for name, number in identity.property_ids)
+            return {number: definition.type for number, definition in declared if definition is not None}
     return None
 
 
-def _dropped_names(
-    keeper_ir: SchemaIR, kept_type: NodeType | EdgeType, base_names: dict[str, str], dropper_ids: frozenset[int]
-) -> dict[str, int]:
-    """Return the base properties that only the dropping side no longer has, with their ids."""
-    numbers = {name: keeper_ir.property_id(kept_type.kind, kept_type.name, name) for name in base_names}
-    return {name: number for name, number in numbers.items() if number not in dropper_ids}
+def _has_like_property(types: Mapping[int, PropertyType], number: int, property_type: PropertyType) -> bool:
+    return number in types and can_convert_values(types[number], property_type)
+
+
+def _dropped_properties(
+    keeper_ir: SchemaIR,
+    kept_type: NodeType | EdgeType,
+    base_names: Mapping[str, str],
+    dropper_types: Mapping[int, PropertyType],
+) -> list[_DroppedProperty]:
+    """Return the properties that the dropping side no longer has, or that it added with a type of another kind."""
+    numbers = {
+        definition: keeper_ir.property_id(kept_type.kind, kept_type.name, definition.name)
+        for definition in kept_type.properties
+    }
+    return [
+        _DroppedProperty(definition.name, number, definition.type)
+        for definition, number in numbers.items()
+        if (definition.name in base_names or number in dropper_types)
+        and not _has_like_property(dropper_types, number, definition.type)
+    ]
 
 
 def _type_edits(changes: TableChanges, type_id: int, side: Choice) -> Iterator[EditedDrop]:
@@ -112,9 +142,9 @@ def _type_edits(changes: TableChanges, type_id: int, side: Choice) -> Iterator[E
 
 
 def _property_edits(
-    changes: TableChanges, type_id: int, dropped_names: dict[str, int], side: Choice
+    changes: TableChanges, type_id: int, dropped_properties: Iterable[_DroppedProperty], side: Choice
 ) -> Iterator[EditedDrop]:
-    for name, number in dropped_names.items():
+    for name, number, property_type in dropped_properties:
         is_set = changes.inserted[name].is_valid().to_numpy(zero_copy_only=False) if changes.inserted.num_rows else []
         is_changed = ~same_values(changes.updated_before[name], changes.updated_after[name])
         selections = ((changes.inserted, is_set), (changes.updated_after, is_changed))
@@ -124,4 +154,4 @@ def _property_edits(
             for position in np.flatnonzero(selected).tolist()
         )
         if values:
-            yield EditedDrop(side, changes.key, type_id, number, name, tuple(values))
+            yield EditedDrop(side, changes.key, type_id, number, name, tuple(values), property_type)

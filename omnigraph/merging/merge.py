@@ -19,7 +19,7 @@ from omnigraph.errors import (
 )
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.commit import Commit
-from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, capture_merge_inputs
+from omnigraph.history.merge_inputs import MergeInputs, MergeOutcome, MergeSource, capture_merge_inputs
 from omnigraph.history.schema_changes import SchemaChange, compare_schemas
 from omnigraph.history.schemas import COPY_DATA_HINT
 from omnigraph.lang.schema.migrate.types import all_steps
@@ -78,7 +78,7 @@ class MergeReport:
             return compare_schemas(target, source)
         if self.outcome != "merged" or self.plan is None or self.plan.merged_schema is None:
             return None
-        steps = tuple(all_steps(target.schema.ir, self.plan.merged_schema.ir, "soft"))
+        steps = tuple(all_steps(target.schema.ir, self.plan.merged_schema.ir, "soft", is_accepted=True))
         commit_id = source.commit_id if self.commit is None else self.commit.id
         return SchemaChange(commit_id, steps) if steps else None
 
@@ -94,33 +94,32 @@ class MergeRequest:
     commit_metadata: CommitMetadata = field(default_factory=CommitMetadata)
 
 
-def open_merge(source_branch: BranchState, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
-    """Capture both branches; raise an error if they cannot be merged."""
-    if source_branch.ulid == target_branch.ulid:
+def open_merge(source: MergeSource, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
+    """Capture both sides; raise an error if they cannot be merged."""
+    if isinstance(source, BranchState) and source.ulid == target_branch.ulid:
         hint = "name two different branches as source and target (`into`)"
-        message = f"'{source_branch.name}' cannot be merged into itself"
-        raise InputError(message, reason="one branch", hint=hint)
-    merge_inputs = capture_merge_inputs(source_branch, target_branch)
+        raise InputError(f"'{source.name}' cannot be merged into itself", reason="one branch", hint=hint)
+    merge_inputs = capture_merge_inputs(source, target_branch)
     if if_commit is not None and merge_inputs.target_snapshot.commit_id != if_commit:
         head_commit = merge_inputs.target_snapshot.commit_id
         raise PreconditionFailed(branch=target_branch.name, expected=if_commit, actual=head_commit)
     return merge_inputs
 
 
-def merge(source_branch: BranchState, target_branch: BranchState, request: MergeRequest) -> MergeReport:
-    """Merge one branch into another.
+def merge(source: MergeSource, target_branch: BranchState, request: MergeRequest) -> MergeReport:
+    """Merge a branch or another revision into a branch.
 
     Processes on the same machine take turns merging into a branch, because a merge that loses a race has to be planned
     again. Raises `MergeConflict` with every unresolved conflict, except in a dry run.
     """
     with nullcontext() if request.dry_run else target_branch.machine_queue.turn():
-        return _merge_in_turn(source_branch, target_branch, request)
+        return _merge_in_turn(source, target_branch, request)
 
 
-def _merge_in_turn(source_branch: BranchState, target_branch: BranchState, request: MergeRequest) -> MergeReport:
-    """Merge one branch into another; try again if the target has advanced only by maintenance."""
+def _merge_in_turn(source: MergeSource, target_branch: BranchState, request: MergeRequest) -> MergeReport:
+    """Merge a revision into a branch; try again if the target has advanced only by maintenance."""
     for attempt in range(MAX_ATTEMPTS):
-        merge_inputs = open_merge(source_branch, target_branch, request.if_commit)
+        merge_inputs = open_merge(source, target_branch, request.if_commit)
         check_strategy(request.strategy, _type_names(merge_inputs))
         try:
             return merge_captured(merge_inputs, request)
@@ -128,7 +127,7 @@ def _merge_in_turn(source_branch: BranchState, target_branch: BranchState, reque
             if attempt + 1 == MAX_ATTEMPTS or not only_maintained(merge_inputs):
                 raise
         except HistoryReclaimed as error:  # the merge base or one of the branches was reclaimed
-            error.hint = COPY_DATA_HINT.format(source=source_branch.name, target=target_branch.name)
+            error.hint = COPY_DATA_HINT.format(source=source.name, target=target_branch.name)
             raise
     raise InternalError("unreachable")
 

@@ -5,7 +5,7 @@ rows.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from omnigraph.errors import EntityConflict, SchemaMismatch
@@ -24,6 +24,8 @@ from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
 from .edited_drops import EditedDrop, find_edited_drops
+from .filled_values import FillChanges, find_fill_changes
+from .misfits import find_misfits
 from .recursive_schema import recursive_base_schema
 
 SCHEMA_CONFLICT = "schema_conflict"
@@ -34,8 +36,8 @@ DecideSchema = Callable[[EntityConflict], str | None]
 class MergedSchema:
     """The merged schema and, for each of its types, the corresponding type on each side.
 
-    `conflicts` are the incompatible changes that no strategy has decided; if there are any, rows
-    must not be merged.
+    `conflicts` are the incompatible changes that no strategy has decided, and values that do not fit the merged schema;
+    if there are any, rows must not be merged.
     """
 
     base_ir: SchemaIR
@@ -92,13 +94,21 @@ class MergedSchema:
         )
         return ours, theirs
 
+    def fill_changes(self, table_key: TableKey) -> tuple[FillChanges, FillChanges]:
+        """Return the values that each side filled in differently than the merged schema does, ours first."""
+        ours, theirs = self.our_transitions.get(table_key), self.their_transitions.get(table_key)
+        base = find_transition(self.base_ir, self.ir, table_key)
+        if base is None or ours is None or theirs is None:
+            return {}, {}
+        return find_fill_changes(base, ours, theirs), find_fill_changes(base, theirs, ours)
+
     @cached_property
     def migration(self) -> SchemaPlan | None:
         """The plan that migrates the target's tables to the merged schema, or None if its schema does not change."""
         our_ir = self.target.ir
         if (our_ir.catalog, our_ir.type_identities) == (self.ir.catalog, self.ir.type_identities):
             return None
-        steps = tuple(all_steps(our_ir, self.ir, "soft"))
+        steps = tuple(all_steps(our_ir, self.ir, "soft", is_accepted=True))
         supported = not any(isinstance(step, UnsupportedChange) for step in steps)
         migration = MigrationPlan(supported, steps, (), self.ir)
         return SchemaPlan(self.combined.source, "merged.pg", self.target_row, self.target, migration)
@@ -132,7 +142,7 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
     refusal = None if plan is None else plan.migration.refusal()
     if refusal is not None:
         raise refusal
-    return merged
+    return merged if conflicts else replace(merged, conflicts=find_misfits(merge_inputs, merged))
 
 
 def describe_conflict(conflict: SchemaConflict, merge_inputs: MergeInputs) -> EntityConflict:

@@ -6,7 +6,6 @@ written on top of these versions. Nothing is visible until the manifest referenc
 
 from dataclasses import replace
 
-from omnigraph.evolve.data_check import check_data
 from omnigraph.evolve.proposal import SchemaPlan
 from omnigraph.evolve.tables import StagedTables, stage_schema_tables
 from omnigraph.history.commit import TableEntry
@@ -24,11 +23,10 @@ from omnigraph.values.table_key import TableKey
 def stage_migrated_delta(
     txn: WriteTxn, delta: Delta, migration: SchemaPlan, source_schema: StoredSchema
 ) -> PublishPlan:
-    """Stage the new schema, the migrated tables and the rows of the merge."""
+    """Stage the new schema, the migrated tables and the rows of the merge, which the planner has checked."""
     merged_schema = migration.before.replaced_by(migration.source, migration.after)
     retired_ids = merged_schema.retired_ids | source_schema.retired_ids
     merged_schema = replace(merged_schema, retired_ids=retired_ids.difference(assigned_ids(merged_schema.ir)))
-    check_data(migration, txn)
     staged_tables = stage_schema_tables(migration, txn)
     migrated_entries = {**staged_tables.adopted, **staged_tables.registered}
     migrated_txn = _with_tables(txn, migrated_entries, staged_tables)

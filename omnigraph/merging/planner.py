@@ -32,7 +32,7 @@ from .offloaded_table import OffloadedDelta, OffloadedSides, OffloadEngine, unch
 from .parallel_edges import ParallelEdgePair, find_parallel_edges
 from .recursive_base import sides_from_recursive_base
 from .schema_alignment import AlignedTables
-from .table_delta import make_table_delta, with_restored_rows
+from .table_delta import make_table_delta, with_our_changes, with_target_rows
 from .table_merge import Granularity, TableSides
 
 
@@ -120,9 +120,7 @@ class MergePlanner:
         }
         for key, offloaded_delta in offloaded_tables.items():
             violations += row_violations(type_for_key(self.catalog, key), offloaded_delta.suspect_rows)
-        if self.aligned_tables is not None:  # one side may have added rules that rows of the other side violate
-            for key, table_delta in delta.tables.items():
-                violations += row_violations(type_for_key(self.catalog, key), table_delta.rows)
+        violations = self._check_with_target_changes(delta, lookup) or violations
         conflicts = [*self._contested_conflicts(decisions), *self._rule_conflicts(violations)]
         tables_with_dropped_edges = {key for key, _ in dropped_edges}
         adopted_tables = {
@@ -143,6 +141,19 @@ class MergePlanner:
             (*self._dropped_edits(), *find_discarded_changes(self.table_sides, decided_entities)),
             self.merged_schema,
         )
+
+    def _check_with_target_changes(self, delta: Delta, lookup: Lookup) -> list[Violation]:
+        """Return the violations of the merged graph if the source added rules that rows of the target may violate.
+
+        Rows that the target has not changed since the base satisfy these rules, because the source's rows do.
+        """
+        checked_keys = [] if self.aligned_tables is None else self.aligned_tables.newly_checked_tables()
+        if not checked_keys:
+            return []
+        checked_tables = {
+            key: with_our_changes(delta.tables.get(key), self.table_sides(key)) for key in sorted(checked_keys)
+        }
+        return check_delta(self.catalog, Delta({**delta.tables, **checked_tables}), lookup, limit=None)[1]
 
     def _dropped_edits(self) -> tuple[DiscardedChange, ...]:
         return () if self.aligned_tables is None else self.aligned_tables.discarded_changes()
@@ -170,7 +181,7 @@ class MergePlanner:
         }
         if self.aligned_tables is not None:
             table_deltas = {
-                key: with_restored_rows(table_delta, self.aligned_tables.restored_rows(key))
+                key: with_target_rows(table_delta, self.aligned_tables.restored_rows(key))
                 for key, table_delta in table_deltas.items()
             }
         return {key: table_delta for key, table_delta in table_deltas.items() if not table_delta.is_empty}

@@ -58,6 +58,8 @@ def publish_merge(
             "source_branch": merge_inputs.source_branch.name,
             "source_ulid": merge_inputs.source_branch.ulid,
         }
+    elif merge_inputs.retained_by is not None:
+        intent_facts["source_ulid"] = merge_inputs.retained_by.ulid
     published = publish_long_operation(
         merge_inputs.target_branch, "merge", stage, commit_metadata, table_keys, intent_facts
     )

@@ -27,6 +27,7 @@ from omnigraph.storage.find_rows import find
 from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
+from .filled_values import FillChanges, align_filled_values
 from .table_merge import Granularity, TableSides, changed_ids
 
 _NO_TABLE = TableKey("")  # the table key for rows that were merged in memory
@@ -34,10 +35,14 @@ _BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and the ids whose base valu
 
 
 class ResultType(NamedTuple):
-    """The schema of the merged rows, and the properties that each side has dropped from the type, ours first."""
+    """The schema of the merged rows and, ours first, what each side's rows need to be compared with the base's rows.
+
+    These are the properties that a side has dropped from the type, and the values that it has filled in.
+    """
 
     ir: SchemaIR
     dropped_columns: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    fill_changes: tuple[FillChanges, FillChanges] = ({}, {})
 
 
 def sides_from_recursive_base(
@@ -68,6 +73,10 @@ def sides_from_recursive_base(
     schema, (dropped_by_us, dropped_by_them) = our_rows.schema, result_type.dropped_columns
     our_rows = copy_columns(our_rows, base_rows, dropped_by_us)
     their_rows = copy_columns(their_rows, base_rows, dropped_by_them)
+    our_rows, their_rows = (
+        align_filled_values(rows, base_rows["id"].combine_chunks(), fill_changes)
+        for rows, fill_changes in zip((our_rows, their_rows), result_type.fill_changes, strict=True)
+    )
     return TableSides(
         table_key,
         match_rows_by_id(table_key, base_rows, our_rows, schema),

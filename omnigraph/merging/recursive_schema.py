@@ -43,10 +43,13 @@ def _same_meaning(first: SourcedSchema, second: SourcedSchema) -> bool:
 
 def _contradiction_error(merge_inputs: MergeInputs, conflicts: tuple[SchemaConflict, ...]) -> SchemaMismatch:
     source, target = merge_inputs.source_snapshot.branch, merge_inputs.target_snapshot.branch
-    details = "".join(f"; {conflict}" for conflict in conflicts[:1])
+    details = "".join(f"; {conflict}" for conflict in conflicts)
+    copy_hint = COPY_DATA_HINT.format(source=source, target=target)
     return SchemaMismatch(
-        f"branches '{source}' and '{target}' have several merge bases with contradictory schemas{details}",
+        f"branches '{source}' and '{target}' have several merge bases with contradictory schemas, so no strategy"
+        f" applies{details}",
         source=source,
         target=target,
-        hint=COPY_DATA_HINT.format(source=source, target=target),
+        hint="give both branches the same schema with `omnigraph schema apply`, then merge again; if that is not"
+        f" possible, {copy_hint}",
     )

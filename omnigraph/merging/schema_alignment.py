@@ -6,12 +6,12 @@ This module writes nothing; `publish_merge` changes the stored tables.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import OmnigraphError, SchemaMismatch
+from omnigraph.evolve.data_check import checked_types
 from omnigraph.history.diff import content_differs, diff_table, match_rows_by_id, read_differing_rows
 from omnigraph.history.entities import TableChanges
 from omnigraph.history.matched_types import TypeTransition, find_transition
@@ -26,9 +26,11 @@ from omnigraph.storage.arrow import table_schema
 from omnigraph.storage.blobs import row_schema
 from omnigraph.storage.column_identity import contains_hidden_values, property_identity
 from omnigraph.storage.find_rows import find, read_rows
+from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
+from .filled_values import FillChanges, align_filled_values
 from .merged_schema import MergedSchema
 from .recursive_base import ResultType, copy_columns, merged_base_rows, sides_from_recursive_base
 from .table_merge import Granularity, TableSides
@@ -64,6 +66,11 @@ class AlignedTables:
             or any(content_differs(base, source, transition.old_key) for base in self.merge_inputs.base_snapshots)
         )
 
+    def newly_checked_tables(self) -> list[TableKey]:
+        """Return the merged types with rules that rows of the target may violate, because the source added them."""
+        migration = self.merged.migration
+        return [] if migration is None else [transition.new_key for transition in checked_types(migration)]
+
     def compare_sides(self, table_key: TableKey, granularity: Granularity) -> TableSides:
         """Return the changes that both sides made to a type."""
         merge_inputs, merged = self.merge_inputs, self.merged
@@ -73,14 +80,14 @@ class AlignedTables:
         if our_transition is None:  # the target does not have the type, so every row of the source is an insert
             their_changes = _aligned_changes(None, (source, their_transition), merged.ir, table_key)
             return TableSides(table_key, _no_changes(merged.ir, table_key), their_changes, granularity)
-        their_changes = _aligned_changes(base, (source, their_transition), merged.ir, table_key)
-        our_changes = _aligned_changes(base, (target, our_transition), merged.ir, table_key)
+        fill_changes = merged.fill_changes(table_key)
+        their_changes = _aligned_changes(base, (source, their_transition), merged.ir, table_key, fill_changes[1])
+        our_changes = _aligned_changes(base, (target, our_transition), merged.ir, table_key, fill_changes[0])
         first_base_sides = TableSides(table_key, our_changes, their_changes, granularity)
         if their_transition is None or not self._has_several_bases(table_key):
             return first_base_sides
-        return sides_from_recursive_base(
-            merge_inputs, first_base_sides, granularity, ResultType(merged.ir, merged.dropped_columns(table_key))
-        )
+        result_type = ResultType(merged.ir, merged.dropped_columns(table_key), fill_changes)
+        return sides_from_recursive_base(merge_inputs, first_base_sides, granularity, result_type)
 
     def _has_several_bases(self, table_key: TableKey) -> bool:
         """Return whether the merge bases contain different versions of the table."""
@@ -92,16 +99,20 @@ class AlignedTables:
         return len(contents) > 1
 
     def restored_rows(self, table_key: TableKey) -> pa.Table:
-        """Return the target's rows in which the merge restores values of dropped properties, with these values."""
+        """Return the target's rows that the merge changes by itself.
+
+        These are the rows in which it restores values of dropped properties or replaces filled-in values.
+        """
         merged = self.merged
         restored_columns = merged.restored_columns.get(table_key, frozenset())
-        if not restored_columns:
+        fill_changes, _ = merged.fill_changes(table_key)
+        if not restored_columns and not fill_changes:
             return merged_row_schema(merged.ir, table_key).empty_table()
         our_rows = _all_rows((self.merge_inputs.target_snapshot, merged.our_transitions[table_key]))
         base_rows = merged_base_rows(self.merge_inputs, merged.ir, table_key, our_rows["id"].combine_chunks())
-        our_rows = copy_columns(our_rows, base_rows, restored_columns)
-        has_values = [pc.is_valid(our_rows[column_name]) for column_name in restored_columns]
-        return our_rows.filter(reduce(pc.or_, has_values))
+        new_rows = copy_columns(our_rows, base_rows, restored_columns)
+        new_rows = align_filled_values(new_rows, base_rows["id"].combine_chunks(), fill_changes)
+        return new_rows.filter(pa.array(~same_rows(our_rows, new_rows)))
 
     def discarded_changes(self) -> tuple[DiscardedChange, ...]:
         """Return the values that one side wrote to types or properties that are missing from the merged schema."""
@@ -139,10 +150,12 @@ def _aligned_changes(
     side: tuple[Snapshot, TypeTransition | None],
     merged_ir: SchemaIR,
     table_key: TableKey,
+    fill_changes: FillChanges | None = None,
 ) -> TableChanges:
     """Return a side's changes since the base, with the columns of the merged schema.
 
     Dropping a property that the merged schema keeps does not count as a change: the side's rows keep the base's values.
+    The same holds for values that the side filled in when it added a property.
     """
     side_snapshot, transition = side
     if transition is None:
@@ -156,7 +169,7 @@ def _aligned_changes(
     if base_snapshot.schema_row == side_snapshot.schema_row:
         return _convert_changes(diff_table(base_snapshot, side_snapshot, transition.old_key), transition)
     base, changed = (base_snapshot, base_transition), (side_snapshot, transition)
-    return compare_in_schema(base, changed, _misfit_error, keeps_dropped=True)
+    return compare_in_schema(base, changed, _misfit_error, keeps_dropped=True, fill_changes=fill_changes)
 
 
 def _misfit_error(snapshot: Snapshot, transition: TypeTransition, property_name: str) -> SchemaMismatch:
@@ -185,11 +198,13 @@ def compare_in_schema(
     *,
     keeps_dropped: bool = False,
     only_ids: pa.Array | None = None,
+    fill_changes: FillChanges | None = None,
 ) -> TableChanges:
     """Return the changes to a type between two states, with the columns that the type has in a third schema.
 
-    With `keeps_dropped`, new rows keep the old values of properties that the new state does not have. `refuse` returns
-    the error for a value that does not fit the third schema.
+    With `keeps_dropped`, new rows keep the old values of properties that the new state does not have. `fill_changes`
+    replaces values that the new state filled in. `refuse` returns the error for a value that does not fit the third
+    schema.
     """
     (old_snapshot, old_transition), (new_snapshot, new_transition) = old, new
     with explain_missing_files(old_snapshot), explain_missing_files(new_snapshot):
@@ -208,6 +223,7 @@ def compare_in_schema(
     if keeps_dropped:
         dropped = old_transition.old_property_names.keys() - new_transition.old_property_names.keys()
         new_rows = copy_columns(new_rows, old_rows, dropped)
+    new_rows = align_filled_values(new_rows, old_rows["id"].combine_chunks(), fill_changes or {})
     return match_rows_by_id(new_transition.new_key, old_rows, new_rows, new_transition.row_schema)
 
 

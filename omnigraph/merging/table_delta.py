@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, TableDelta
+from omnigraph.rules.delta import NEW_ROW, UNRESOLVED_ROW, TableDelta, build_table_delta
 from omnigraph.rules.lookup import Lookup
 
 from .conflicts import EntityKey
@@ -58,10 +58,10 @@ def make_table_delta(
     return make_offloaded_delta(table_delta, table_sides, pa.concat_tables([combined_rows, *decided_rows]), engine)
 
 
-def with_restored_rows(table_delta: TableDelta, restored_rows: pa.Table) -> TableDelta:
+def with_target_rows(table_delta: TableDelta, target_rows: pa.Table) -> TableDelta:
     """Return a delta that also writes the given rows of the target, unless it already writes or removes them."""
     touched_ids = pa.concat_arrays([table_delta.ids, table_delta.removed_ids])
-    added_rows = restored_rows.filter(pc.invert(pc.is_in(restored_rows["id"], value_set=touched_ids)))
+    added_rows = target_rows.filter(pc.invert(pc.is_in(target_rows["id"], value_set=touched_ids)))
     if not added_rows.num_rows:
         return table_delta
     added_origins = np.full(added_rows.num_rows, UNRESOLVED_ROW, np.int64)
@@ -73,6 +73,22 @@ def with_restored_rows(table_delta: TableDelta, restored_rows: pa.Table) -> Tabl
         row_ids=row_origins,
         addresses=np.zeros(len(row_origins), np.uint64),
     )
+
+
+def with_our_changes(table_delta: TableDelta | None, table_sides: TableSides) -> TableDelta:
+    """Return a delta for the rules that also contains the target's own changes since the base."""
+    our_changes = table_sides.ours
+    our_rows = pa.concat_tables([our_changes.inserted, our_changes.updated_after])
+    if table_delta is None:
+        table_delta = build_table_delta(table_sides.table_key, our_rows, "upsert")
+    table_delta = with_target_rows(table_delta, our_rows)
+    if not table_sides.table_key.is_edge:
+        return table_delta
+    removed_edges = (
+        [our_changes.deleted] if table_delta.removed_rows is None else [our_changes.deleted, table_delta.removed_rows]
+    )
+    removed_rows = pa.concat_tables([edges.select(["id", "src", "dst"]) for edges in removed_edges])
+    return replace(table_delta, removed_rows=removed_rows)
 
 
 def _exclude_ids(

@@ -34,11 +34,12 @@ def contains_hidden_values(table: Table, other_table: Table, relevant: Container
     Two such versions can have the same files and still differ, because a dropped column stays in its files. If
     `relevant` is given, only columns with these property identities are checked.
     """
-    identities = {property_identity(field) for field in table.schema}
+    identities = {(property_identity(field), _value_kind(field.type)) for field in table.schema}
     hidden_names = {
         field.name
         for field in other_table.schema
-        if property_identity(field) not in identities and (relevant is None or property_identity(field) in relevant)
+        if (property_identity(field), _value_kind(field.type)) not in identities
+        and (relevant is None or property_identity(field) in relevant)
     }
     if not hidden_names:
         return False
@@ -49,6 +50,14 @@ def contains_hidden_values(table: Table, other_table: Table, relevant: Container
         for fragment in table.dataset.get_fragments()
         for data_file in fragment.metadata.files
     )
+
+
+def _value_kind(data_type: pa.DataType) -> str:
+    """Return a name for the types whose values can be converted to each other, as in a property that was widened."""
+    if pa.types.is_list(data_type):
+        return f"list of {_value_kind(data_type.value_type)}"
+    is_number = pa.types.is_integer(data_type) or pa.types.is_floating(data_type)
+    return "number" if is_number else str(data_type)
 
 
 def align_columns(
@@ -66,7 +75,9 @@ def align_columns(
         old_field = old_fields.get(property_identity(new_field))
         if old_field is not None and old_field.type == new_field.type:
             columns[new_field.name] = rows[old_field.name]
-        elif old_field is not None:  # a numeric type that was widened
+        elif old_field is not None and _value_kind(old_field.type) == _value_kind(
+            new_field.type
+        ):  # another number type
             columns[new_field.name] = rows[old_field.name].cast(plain_field.type)
         elif column_defaults is not None and new_field.name in column_defaults:
             columns[new_field.name] = pa.repeat(column_defaults[new_field.name], rows.num_rows)

@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import MergeConflict, SchemaUnsupported, SchemaViolation
+from omnigraph.errors import MergeConflict, SchemaMismatch
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }
@@ -119,10 +119,9 @@ def test_incompatible_changes_are_conflicts_that_a_strategy_decides(graph: Graph
         graph.merge("dev")
     (conflict,) = caught.value.conflicts
     assert (conflict.kind, conflict.type_name) == ("schema_conflict", "Person.age")
+    assert "\n  Person.age: changed differently; on 'main': F64, on 'dev': I64\n" in str(caught.value)
     assert "I64" in str(conflict.theirs)
     assert "F64" in str(conflict.ours)
-    with pytest.raises(SchemaUnsupported, match=r"F64\? cannot become I64"):
-        graph.merge("dev", strategy={"schema_conflict": "theirs"})
     dev.update("Person", where="name = $n", set={"age": 40}, n="Ada")
     assert graph.merge("dev", strategy="ours").outcome == "merged"
     assert "age: F64?" in graph.schema.source
@@ -131,20 +130,77 @@ def test_incompatible_changes_are_conflicts_that_a_strategy_decides(graph: Graph
 
 
 def test_rows_must_satisfy_rules_that_the_other_branch_added(graph: Graph) -> None:
+    """Rows of the target and rows of the source alike, and the preview says so."""
     dev = graph.branches.create("dev")
     change(dev, "city: String?", "city: String?  @range(age, 0..100)")
-    graph.insert("Person", {"name": "Dee", "age": 101})
-    with pytest.raises(SchemaViolation, match="Dee"):
-        graph.merge("dev")
     late = graph.branches.create("late")
-    late.insert("Person", {"name": "Eve", "age": 102})
-    graph.delete("Person", where="name = $n", n="Dee")
-    assert graph.merge("dev").outcome == "merged"
+    for target, source, name in ((graph, dev, "Dee"), (dev, late, "Eve")):
+        changed = target if target is graph else source
+        changed.insert("Person", {"name": name, "age": 101})
+        preview = target.merge(source.branch_name, dry_run=True)
+        assert [(one.kind, one.entity_id) for one in preview.conflicts] == [("value_constraint_violation", name)]
+        with pytest.raises(MergeConflict):
+            target.merge(source.branch_name)
+    assert "@range" not in graph.schema.source
+
+
+def test_a_strategy_decides_about_rows_of_the_target_that_break_a_rule_of_the_source(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", "city: String?  @range(age, 0..100)")
+    graph.update("Person", where="name = $n", set={"age": 101, "city": "Rome"}, n="Ada")
+    graph.insert("Person", {"name": "Dee", "age": 102})
     with pytest.raises(MergeConflict) as caught:
-        graph.merge("late")
-    assert [(conflict.kind, conflict.entity_id) for conflict in caught.value.conflicts] == [
-        ("value_constraint_violation", "Eve")
+        graph.merge("dev", strategy="ours")  # these values stay outside the range
+    assert [conflict.entity_id for conflict in caught.value.conflicts] == ["Ada", "Dee"]
+    merged = graph.merge("dev", strategy="theirs")
+    assert people(graph, "age", "city") == [("Ada", 36, "Rome"), ("Bob", 25, None), ("Cyd", None, None)]
+    assert [(one.entity_id, one.side, one.part) for one in merged.discarded] == [
+        ("Ada", "ours", "property"),
+        ("Dee", "ours", "entity"),
     ]
+    assert not graph.maintenance.check().findings
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "repair"),
+    [
+        ("city: String?", "city: String?  @range(age, 0..30)", {"name": "Ada", "age": 20}),
+        ("age: I32?", "age: I32", {"name": "Cyd", "age": 20}),
+        ("age: I32?", "age: I32? @unique", {"name": "Ada", "age": 20}),
+    ],
+)
+def test_a_branch_that_corrects_rows_and_then_adds_a_rule_can_be_merged(
+    graph: Graph, old: str, new: str, repair: dict[str, Any]
+) -> None:
+    graph.update("Person", where="name = $n", set={"age": 36}, n="Bob") if "unique" in new else None
+    dev = graph.branches.create("dev")
+    dev.upsert("Person", repair)
+    change(dev, old, new)
+    graph.insert("Person", {"name": "Dee", "age": 7})
+    assert graph.merge("dev").outcome == "merged"
+    assert dict(people(graph, "age"))[repair["name"]] == 20
+    assert not graph.maintenance.check().findings
+
+
+def test_cross_row_rules_of_the_source_are_checked_on_the_changes_of_the_target(graph: Graph) -> None:
+    graph.insert("Team", {"name": "Red"}, {"name": "Gold"})
+    graph.connect_nodes("MemberOf", [("Ada", "Red"), ("Bob", "Red"), ("Bob", "Gold")])
+    dev = graph.branches.create("dev")
+    change(dev, "age: I32?", "age: I32? @unique")
+    change(dev, "-> Team {", "-> Team @card(2..2) {")
+    graph.insert("Person", {"name": "Dee", "age": 25})
+    graph.connect_nodes("MemberOf", [("Ada", "Gold")])
+    graph.delete("MemberOf", where="from = 'Bob' and to = 'Gold'")
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert [(conflict.kind, conflict.entity_id) for conflict in caught.value.conflicts] == [
+        ("unique_violation", "Dee"),
+        ("cardinality_violation", "Ada"),
+        ("cardinality_violation", "Bob"),
+    ]
+    assert graph.merge("dev", strategy="theirs").outcome == "merged"
+    assert graph.nodes("Person").ids() == ["Ada", "Bob", "Cyd"]
+    assert not graph.maintenance.check().findings
 
 
 @pytest.mark.parametrize("strategy", ["ours", "theirs"])
@@ -339,3 +395,149 @@ def test_an_addition_that_one_branch_renamed_is_a_conflict_in_both_directions(gr
         assert (conflict.kind, conflict.type_name.partition(".")[0]) == ("schema_conflict", "Person")
     graph.merge("dev", strategy="theirs")
     assert "mail: String?" in graph.schema.source
+
+
+def both_add(graph: Graph, ours: str, theirs: str) -> Graph:
+    """Both branches add a property after `city`; each then adds an entity and edits one."""
+    dev = graph.branches.create("dev")
+    change(graph, "city: String?", f"city: String?  {ours}")
+    change(dev, "city: String?", f"city: String?  {theirs}")
+    return dev
+
+
+@pytest.mark.parametrize(("strategy", "filled"), [("ours", "a"), ("theirs", "b")])
+def test_existing_rows_get_the_default_of_the_chosen_side(graph: Graph, strategy: Any, filled: str) -> None:
+    """Edits, and rows that a side created, keep what that side stored."""
+    dev = both_add(graph, 'role: String @default("a")', 'role: String @default("b")')
+    graph.insert("Person", {"name": "Dee"})
+    graph.update("Person", where="name = $n", set={"role": "owner"}, n="Ada")
+    dev.insert("Person", {"name": "Eve"})
+    dev.update("Person", where="name = $n", set={"role": "guest"}, n="Bob")
+    merged = graph.merge("dev", strategy=strategy)
+    assert (merged.outcome, merged.discarded) == ("merged", ())
+    expected = [("Ada", "owner"), ("Bob", "guest"), ("Cyd", filled), ("Dee", "a"), ("Eve", "b")]
+    assert people(graph, "role") == expected
+    assert not graph.maintenance.check().findings
+    dev.insert("Person", {"name": "Fay"})
+    assert graph.merge("dev").outcome == "merged"
+    assert people(graph, "role") == [*expected, ("Fay", "b")]
+
+
+@pytest.mark.parametrize(("strategy", "filled"), [("ours", "a"), ("theirs", None)])
+def test_existing_rows_are_null_if_the_chosen_side_allows_it(graph: Graph, strategy: Any, filled: str | None) -> None:
+    dev = both_add(graph, 'role: String @default("a")', "role: String?")
+    dev.update("Person", where="name = $n", set={"role": "guest"}, n="Bob")
+    graph.merge("dev", strategy=strategy)
+    assert people(graph, "role") == [("Ada", filled), ("Bob", "guest"), ("Cyd", filled)]
+    assert not graph.maintenance.check().findings
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("I64?", "F64?"), ("F64?", "I64?")])
+@pytest.mark.parametrize("strategy", ["ours", "theirs"])
+def test_values_are_converted_to_the_number_type_of_the_chosen_side(
+    graph: Graph, ours: str, theirs: str, strategy: Any
+) -> None:
+    """A value that does not fit is a conflict of its entity; once it is corrected, the branches can be merged."""
+    dev = graph.branches.create("dev")
+    change(graph, "age: I32?", f"age: {ours}")
+    change(dev, "age: I32?", f"age: {theirs}")
+    dev.update("Person", where="name = $n", set={"age": 40}, n="Ada")
+    graph.insert("Person", {"name": "Dee", "age": 7})
+    dev.insert("Person", {"name": "Eve", "age": 8})
+    loser, side, chosen = (dev, "theirs", ours) if strategy == "ours" else (graph, "ours", theirs)
+    unfit = 1.5 if chosen == "I64?" else (1 << 53) + 1
+    loser.update("Person", where="name = $n", set={"age": unfit}, n="Cyd")
+    (conflict,) = graph.merge("dev", strategy=strategy, dry_run=True).conflicts
+    assert (conflict.kind, conflict.type_name, conflict.entity_id) == ("value_constraint_violation", "Person", "Cyd")
+    assert getattr(conflict, side) == {"age": unfit}
+    assert f"age is {unfit!r} on '{loser.branch_name}', which does not fit {chosen}" in conflict.message
+    with pytest.raises(MergeConflict):
+        graph.merge("dev", strategy=strategy)
+    loser.update("Person", where="name = $n", set={"age": 2}, n="Cyd")
+    merged = graph.merge("dev", strategy=strategy)
+    assert f"age: {chosen}" in graph.schema.source
+    assert people(graph, "age") == [("Ada", 40), ("Bob", 25), ("Cyd", 2), ("Dee", 7), ("Eve", 8)]
+    step = f"convert node:Person.age from {ours} to {theirs}"
+    assert str(merged.schema_change) == ("None" if strategy == "ours" else step)
+    assert not graph.maintenance.check().findings
+    dev.update("Person", where="name = $n", set={"age": 41}, n="Ada")
+    graph.merge("dev")
+    assert people(graph, "age")[0] == ("Ada", 41)
+
+
+@pytest.mark.parametrize("strategy", ["ours", "theirs"])
+def test_a_property_added_with_different_types_takes_the_type_of_the_chosen_side(graph: Graph, strategy: Any) -> None:
+    """The column of the other side is dropped, and its values are listed as discarded; later merges work, too."""
+    dev = both_add(graph, "level: String?", "level: I32?")
+    graph.update("Person", where="name = $n", set={"level": "high"}, n="Ada")
+    graph.insert("Person", {"name": "Dee", "level": "low"})
+    dev.update("Person", where="name = $n", set={"level": 3}, n="Ada")
+    dev.update("Person", where="name = $n", set={"level": 4, "age": 26}, n="Bob")
+    dev.insert("Person", {"name": "Eve", "level": 5})
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    (conflict,) = caught.value.conflicts
+    assert (conflict.kind, conflict.type_name) == ("schema_conflict", "Person.level")
+    assert "added differently; on 'main': String?, on 'dev': I32?" in conflict.message
+    merged = graph.merge("dev", strategy=strategy)
+    expected: list[tuple[Any, ...]] = {
+        "ours": [
+            ("Ada", 36, "high"),
+            ("Bob", 26, None),
+            ("Cyd", None, None),
+            ("Dee", None, "low"),
+            ("Eve", None, None),
+        ],
+        "theirs": [("Ada", 36, 3), ("Bob", 26, 4), ("Cyd", None, None), ("Dee", None, None), ("Eve", None, 5)],
+    }[strategy]
+    losses: dict[str, list[tuple[Any, ...]]] = {
+        "ours": [("Ada", "theirs", 3), ("Bob", "theirs", 4), ("Eve", "theirs", 5)],
+        "theirs": [("Ada", "ours", "high"), ("Dee", "ours", "low")],
+    }
+    assert people(graph, "age", "level") == expected
+    assert discards(merged) == [
+        ("Person", name, side, "property", "level", value) for name, side, value in losses[strategy]
+    ]
+    assert not graph.maintenance.check().findings
+    dev.update("Person", where="name = $n", set={"age": 1}, n="Cyd")
+    graph.update("Person", where="name = $n", set={"level": expected[0][2]}, n="Bob")
+    assert graph.merge("dev").outcome == "merged"
+    assert people(graph, "age", "level")[1:3] == [("Bob", 26, expected[0][2]), ("Cyd", 1, None)]
+
+
+def test_edits_of_a_property_that_an_earlier_merge_replaced_are_a_conflict(graph: Graph) -> None:
+    dev = both_add(graph, "level: String?", "level: I32?")
+    dev.update("Person", where="name = $n", set={"level": 4}, n="Bob")
+    graph.merge("dev", strategy="ours")
+    graph.update("Person", where="name = $n", set={"level": "high"}, n="Ada")
+    dev.update("Person", where="name = $n", set={"level": 5}, n="Cyd")
+    with pytest.raises(MergeConflict) as caught:
+        graph.merge("dev")
+    assert [(one.kind, one.type_name) for one in caught.value.conflicts] == [("schema_conflict", "Person.level")]
+    trial = graph.branches.create("trial")
+    dropped = graph.merge("dev", into="trial", strategy="ours")
+    assert discards(dropped) == [("Person", "Cyd", "theirs", "property", "level", 5)]
+    assert people(trial.refresh(), "level") == [("Ada", "high"), ("Bob", None), ("Cyd", None)]
+    restored = graph.merge("dev", strategy="theirs")
+    assert people(graph, "level") == [("Ada", None), ("Bob", 4), ("Cyd", 5)]
+    assert discards(restored) == [("Person", "Ada", "ours", "property", "level", "high")]
+    assert not graph.maintenance.check().findings
+    back = graph.merge("main", into="dev")
+    assert back.outcome == "fast_forward"
+
+
+def test_bases_with_contradictory_schemas_name_the_property_and_the_way_out(graph: Graph) -> None:
+    """Both branches merged each other's rename, and each kept its own name."""
+    dev = graph.branches.create("dev")
+    change(graph, "city: String?", 'place: String? @rename_from("city")')
+    change(dev, "city: String?", 'town: String? @rename_from("city")')
+    graph.branches.create("aside")
+    graph.merge("dev", strategy="ours")
+    graph.merge("aside", into="dev", strategy="ours")
+    dev.refresh().update("Person", where="name = $n", set={"town": "Rome"}, n="Ada")
+    with pytest.raises(SchemaMismatch, match=r"node:Person\.(place|town): renamed differently") as caught:
+        graph.merge("dev", strategy="ours")
+    assert "same schema with `omnigraph schema apply`" in (caught.value.hint or "")
+    change(dev, 'town: String? @rename_from("city")', 'place: String? @rename_from("town")')
+    assert graph.merge("dev").outcome == "merged"
+    assert people(graph, "place")[0] == ("Ada", "Rome")

@@ -143,6 +143,12 @@ def merged_again(patch: Patch) -> None:
     patch.setattr(merge, "capture_merge_inputs", capture)
 
 
+def fills_as_edits(patch: Patch) -> None:
+    """The default that a branch filled in counts as an edit of every row."""
+    for module in (schema_alignment, recursive_base):
+        patch.setattr(module, "align_filled_values", lambda rows, *others: rows)
+
+
 def columns_by_name(patch: Patch) -> None:
     """Columns of an older schema are found by their names, not by their numbers."""
 
@@ -269,6 +275,15 @@ def _rates(kind: str, stars: int) -> Any:
 
 
 DEFECTS: dict[str, Defect] = {
+    "fills_as_edits": Defect(
+        fills_as_edits,
+        (
+            ("fork", "main", "p", None),
+            ("schema", "main", "filla"),
+            ("schema", "p", "fillb"),
+            ("merge", "p", "main", "ours"),
+        ),
+    ),
     "id_ignores_a_member": Defect(id_ignores_a_member, (("put", "main", (_rates("x", 1), _rates("y", 1))),)),
     "keyed_edges_as_parallel": Defect(
         keyed_edges_as_parallel,

@@ -74,6 +74,7 @@ _KINDS = (
     *("replay", "replay", "trace"),
 )
 _COLUMNS = ("more", "other")  # that a schema may add
+_RANK = "rank"  # a required column that a schema may add, with one of two defaults
 _BEGIN = ("fork", "put", "put")  # what programs begin with, or else with one of these:
 _CROSSED = ("cross_fork", "cross_main", "cross_other", "cross_keep", "cross_one", "cross_two")
 _SHAPED = (*("shape_add", "value_main", "cross_fork", "shape_rename"), *("value_p", "value_main", "cross_look"))
@@ -86,6 +87,7 @@ _WOVEN = (
     *("cross_fork", "shape_main_add", "shape_main_add", "shape_p_add", "value_main", "value_p", "cross_keep"),
     *("cross_one", "cross_two", "shape_p_drop", "value_main", "cross_merge"),
 )
+_FILLED = ("cross_fork", "shape_main_filla", "shape_p_fillb")
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
 _EDITED = ("cross_fork", "edit_main", "edit_p", "cross_merge")
@@ -112,6 +114,12 @@ class Author:
     def schema_program(self, size: int) -> Program:
         """So many steps; with the first ones the schemas of two branches go apart and are merged."""
         return self._program(self.dice.choice((_SHAPED, _EVOLVED, _DROPPED, _DROPPED, _WOVEN, _WOVEN)), size)
+
+    def filled_program(self, size: int) -> Program:
+        """So many steps; with the first ones two branches add the same required column with other defaults."""
+        kinds = ("value_main", "value_p", "put", "put", "put", "cut", "fork")
+        middle = self.dice.choices(kinds, k=max(1, size - len(_FILLED) - 2))
+        return self._program((*_FILLED, *middle, "cross_merge", "cross_merge"), size)
 
     def _program(self, begin: tuple[str, ...], size: int) -> Program:
         steps: list[Step] = []
@@ -174,7 +182,7 @@ class Author:
 
     def _valued(self, branch: str) -> Step:
         """A value in a column that a schema added, whatever it is called by now."""
-        known = self.model.graph(branch)[PERSON, "a"]
+        known = self.model.graph(branch).get((PERSON, "a"), START[PERSON, "a"])
         row = {**known, **dict.fromkeys(self.model.shape(branch).names, self.dice.choice("uvw"))}
         return "put", branch, (((PERSON, "a"), tuple(row.items())),)
 
@@ -383,8 +391,8 @@ def shaped(given: Sequence[Any], shape: Shape) -> dict[Entity, Row]:
     found: dict[Entity, Row] = {}
     for (key, own), row in given:
         values = dict(row)
-        extra = {name: values.pop(name, None) for name in _COLUMNS}
-        here = {name: extra[name] for name in shape.names} if key == PERSON else {}
+        extra = {name: values.pop(name, None) for name in (*_COLUMNS, _RANK)}
+        here = {name: extra[name] or shape.fill_of(name) for name in shape.names} if key == PERSON else {}
         found[key, own] = {**values, **here}
     return found
 
@@ -394,9 +402,12 @@ def reshaped(shape: Shape, verb: str) -> Shape | None:
     free = [name for name in _COLUMNS if name not in shape.names]
     if verb == "add":
         return shape.added(free[0]) if free else None
+    if verb.startswith("fill"):
+        return None if _RANK in shape.names else shape.added(_RANK, verb[-1])
+    plain = [name for name in shape.names if name != _RANK]
     if verb == "drop":
-        return shape.dropped(shape.names[0]) if shape.names else None
-    return shape.renamed(shape.names[0], free[0]) if free and shape.names else None
+        return shape.dropped(plain[0]) if plain else None
+    return shape.renamed(plain[0], free[0]) if free and plain else None
 
 
 def schema_text(old: Shape, new: Shape) -> str:
@@ -406,7 +417,8 @@ def schema_text(old: Shape, new: Shape) -> str:
     for at, name in new.columns:
         moved = at in was and was[at] != name
         origin = f' @rename_from("{was[at]}")' if moved else ""
-        lines.append(f"  {name}: String?{origin}\n")
+        fill = new.fill_of(name)
+        lines.append(f"  {name}: String?{origin}\n" if fill is None else f'  {name}: String @default("{fill}")\n')
     return SCHEMA.replace("  score: F64?\n", "  score: F64?\n" + "".join(lines))
 
 

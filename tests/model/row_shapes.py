@@ -19,17 +19,24 @@ class Shape:
     """What columns one type has beside its first ones: an identity, which stays, and a name.
 
     An identity is the name under which a column was added, and how often that had been used before;
-    branches that add the same column agree on it. `retired` are the identities of dropped columns.
+    branches that add the same column agree on it. `retired` are the identities of dropped columns. `fills` are the
+    values that required columns have in rows from before.
     """
 
     key: str = ""
     columns: tuple[tuple[Identity, str], ...] = ()
     retired: frozenset[Identity] = frozenset()
+    fills: tuple[tuple[Identity, str], ...] = ()
 
-    def added(self, name: str) -> "Shape":
+    def added(self, name: str, fill: str | None = None) -> "Shape":
         taken = self.numbers | self.retired
         identity = next((name, uses) for uses in count() if (name, uses) not in taken)
-        return replace(self, columns=(*self.columns, (identity, name)))
+        fills = self.fills if fill is None else (*self.fills, (identity, fill))
+        return replace(self, columns=(*self.columns, (identity, name)), fills=fills)
+
+    def fill_of(self, name: str) -> str | None:
+        """The value that a column has where nothing was written; null for most."""
+        return next((dict(self.fills).get(identity) for identity, own in self.columns if own == name), None)
 
     def renamed(self, name: str, new: str) -> "Shape":
         columns = tuple((at, new if one == name else one) for at, one in self.columns)
@@ -50,10 +57,10 @@ class Shape:
 
     def agrees(self, other: "Shape") -> bool:
         """Whether every column means the same in both."""
-        return set(self.columns) == set(other.columns)
+        return set(self.columns) == set(other.columns) and set(self.fills) == set(other.fills)
 
     def fit(self, graph: Graph, to: "Shape") -> Graph:
-        """A graph of this shape in another one: what was not there is null."""
+        """A graph of this shape in another one: what was not there is null, or has the value of its column."""
         return {one: self.fit_row(one, row, to) for one, row in graph.items()}
 
     def fit_row(self, one: Entity, row: Row, to: "Shape") -> Row:
@@ -61,7 +68,8 @@ class Shape:
             return row
         old = dict(self.columns)
         plain = {name: value for name, value in row.items() if name not in self.names}
-        return {**plain, **{new: row.get(old.get(at, "")) for at, new in to.columns}}
+        fills = dict(to.fills)
+        return {**plain, **{new: row.get(old[at]) if at in old else fills.get(at) for at, new in to.columns}}
 
 
 class ShapeConflictError(Exception):
@@ -89,7 +97,16 @@ def merged_shape(
     if len(set(names.values())) < len(names):
         raise ShapeConflictError("name taken")
     dropped = {*mine, *other} - names.keys()
-    return Shape(ours.key, tuple(names.items()), ours.retired | theirs.retired | dropped)
+    fills = {at: fill for at, fill in _merged_fills(ours, theirs, decide).items() if at in names}
+    return Shape(ours.key, tuple(names.items()), ours.retired | theirs.retired | dropped, tuple(fills.items()))
+
+
+def _merged_fills(ours: Shape, theirs: Shape, decide: Callable[[], str | None]) -> dict[Identity, str]:
+    mine, other = dict(ours.fills), dict(theirs.fills)
+    differing = [at for at in mine if at in other and mine[at] != other[at]]
+    for at in differing:
+        mine[at] = other[at] = _decided_name(mine[at], other[at], decide) or ""
+    return {**other, **mine}
 
 
 def _merged_name(

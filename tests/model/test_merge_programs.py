@@ -29,9 +29,9 @@ def failure(program: Program, *, whole: bool = True) -> BaseException | None:
     return None
 
 
-def check(seed: int, size: int, *, whole: bool = True, schemas: bool = False) -> None:
+def check(seed: int, size: int, *, whole: bool = True, kind: str = "program") -> None:
     """Run one program; a failing one is made small and told."""
-    program = Author(seed).schema_program(size) if schemas else Author(seed).program(size)
+    program = getattr(Author(seed), kind)(size)
     first = failure(program, whole=whole)
     if first is None:
         return
@@ -80,10 +80,17 @@ def test_programs_with_schemas_that_go_apart_match_the_model(part: int, capsys: 
     hits.clear()
     count = settings().max_examples // EXAMPLES_PER_PROGRAM
     for number in range(count):
-        check(part * 1000 + number, 8 + number % 12, whole=number % 8 == 0, schemas=True)
+        check(part * 1000 + number, 8 + number % 12, whole=number % 8 == 0, kind="schema_program")
     with capsys.disabled():
         print(f"\ncame across: {dict(sorted(hits.items()))}")
     assert count < 100 or not {name for name in WITH_SCHEMAS if hits[name] < 3}
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_programs_with_different_defaults_match_the_model() -> None:
+    for seed in range(repeats(60)):
+        check(seed, 7 + seed % 5, whole=seed % 8 == 0, kind="filled_program")
 
 
 @pytest.mark.parametrize("name", DEFECTS)

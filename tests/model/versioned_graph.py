@@ -342,9 +342,12 @@ class Versions:
                     yield at, keeper, one, name, row[name]
 
     def _fitted(self, branch: str, bases: list[str], base: Shape, shape: Shape, granularity: str) -> Graph:
-        """The graph of a branch in the merged shape: columns that only it dropped have the values of the base."""
+        """The graph of a branch in the merged shape: columns that only it dropped have the values of the base.
+
+        Where the branch wrote nothing into a new column of rows from before, the merged shape says what is there.
+        """
         own = self.shape(branch)
-        graph = own.fit(self.graph(branch), shape)
+        graph = self._refilled(own.fit(self.graph(branch), shape), bases, own, shape, granularity)
         dropped = [name for at, name in shape.columns if at in base.numbers and at not in own.numbers]
         if not dropped:
             return graph
@@ -354,6 +357,18 @@ class Versions:
                 was, doubt = self.base_of(bases, one, shape, granularity)
                 fitted[one] = {**row, **{name: None if was is None or doubt else was[name] for name in dropped}}
         return fitted
+
+    def _refilled(self, graph: Graph, bases: list[str], own: Shape, shape: Shape, granularity: str) -> Graph:
+        before = {at for name in bases for at in self.commits[name].shape.numbers}
+        changed = {name: own.fill_of(name) for at, name in shape.columns if at in own.numbers and at not in before}
+        changed = {name: fill for name, fill in changed.items() if fill != shape.fill_of(name)}
+        refilled = dict(graph)
+        for one, row in graph.items() if changed else ():
+            was, doubt = self.base_of(bases, one, shape, granularity)
+            if one[0] == shape.key and was is not None and not doubt:
+                names = [name for name, fill in changed.items() if row[name] == fill]
+                refilled[one] = {**row, **{name: shape.fill_of(name) for name in names}}
+        return refilled
 
     def _merged_shape(
         self,

@@ -94,6 +94,29 @@ def test_etag_is_a_precondition(shelf: omnigraph.Graph) -> None:
     assert caught.value.etag == blob.etag
 
 
+def test_save_writes_into_pipes_and_through_links(shelf: omnigraph.Graph, tmp_path: Path) -> None:
+    """A pipe, a device or a link is never replaced by a file."""
+    large = shelf.blob("Doc", "large", "body")
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert large.save(pipe, stop=3) == 3
+    assert pipe.is_fifo()
+    assert os.read(reader, 10) == LARGE[:3]
+    os.close(reader)
+    link.symlink_to(target.name)
+    assert large.save(link, stop=3) == 3
+    assert (str(link.readlink()), target.read_bytes()) == (target.name, LARGE[:3])
+    link.unlink()
+    link.symlink_to(os.devnull)
+    assert large.save(link) == len(LARGE)
+    assert str(link.readlink()) == os.devnull
+    link.unlink()
+    link.symlink_to("/dev/full")
+    with pytest.raises(errors.InputError, match="No space left on device"):
+        large.save(link)
+
+
 def test_save_replaces_a_file_at_once_or_not_at_all(shelf: omnigraph.Graph, tmp_path: Path) -> None:
     target, large = tmp_path / "out.bin", shelf.blob("Doc", "large", "body")
     target.write_bytes(b"before")

@@ -1,7 +1,7 @@
 """Ids in merges: additions of both sides keep their ids, so that later merges match them."""
 
 from omnigraph.lang.schema.ir import assigned_ids
-from omnigraph.lang.schema.merge import SchemaVersion, merge_schemas
+from omnigraph.lang.schema.merge import DroppedEdit, SchemaVersion, merge_schemas
 
 from .versions import first_version, next_version
 
@@ -31,16 +31,33 @@ def test_the_same_addition_has_our_number() -> None:
     assert merge.their_ir.property_id("node", "A", "y") == _property_id(ours, "A", "y")
 
 
-def test_an_unlike_addition_has_its_own_number() -> None:
+def test_an_unlike_addition_keeps_the_number_that_its_name_has() -> None:
+    """The type tells the two properties apart, so no branch has to renumber what it added."""
     base = first_version("node A { x: I32 }")
     ours = next_version(base, ["node A { x: I32  y: I32? }"])
     theirs = next_version(base, ["node A { x: I32  y: String? }"])
-    keep_ours = merge_schemas(base, ours, theirs, lambda _: "ours")
-    assert keep_ours.ir.property_id("node", "A", "y") == _property_id(ours, "A", "y")
-    assert keep_ours.their_ir.property_id("node", "A", "y") != _property_id(ours, "A", "y")
-    take_theirs = merge_schemas(base, ours, theirs, lambda _: "theirs")
-    assert take_theirs.ir.property_id("node", "A", "y") != _property_id(ours, "A", "y")
-    assert take_theirs.ir.property_id("node", "A", "y") == take_theirs.their_ir.property_id("node", "A", "y")
+    for side in ("ours", "theirs"):
+        merge = merge_schemas(base, ours, theirs, lambda _, side=side: side)  # type: ignore[misc]
+        assert merge.ir.property_id("node", "A", "y") == _property_id(ours, "A", "y")
+        assert merge.their_numbers == ()
+
+
+def test_a_property_that_an_earlier_merge_replaced_counts_as_dropped() -> None:
+    """Edits of the replaced property are a conflict, and the side that wins decides its type."""
+    start = first_version("node A { x: I32 }")
+    ours = next_version(start, ["node A { x: I32  y: I32? }"])
+    theirs = next_version(start, ["node A { x: I32  y: String? }"])
+    number = _property_id(theirs, "A", "y")
+    untouched = merge_schemas(theirs, ours, theirs)
+    assert (untouched.conflicts, untouched.ir) == ((), ours.ir)
+    edit = DroppedEdit("theirs", theirs.ir.type_id("node", "A"), number, 1)
+    conflicts = merge_schemas(theirs, ours, theirs, dropped_edits=[edit]).conflicts
+    assert [(one.kind, one.subject) for one in conflicts] == [("dropped_and_changed", "node:A.y")]
+    for side, type_name in (("ours", "I32?"), ("theirs", "String?")):
+        merge = merge_schemas(theirs, ours, theirs, lambda _, side=side: side, [edit])  # type: ignore[misc]
+        assert f"y: {type_name}" in merge.source
+        assert merge.ir.property_id("node", "A", "y") == number
+        assert merge.ir.next_identity_id < 1 << 53
 
 
 def test_a_wider_addition_takes_over_the_values_of_the_narrow_one() -> None:

@@ -82,9 +82,11 @@ def _ids_are_counted(patch: Patch) -> None:
     patch.setattr(assign_identity, "derive_id", lambda domain, kind, owner, name, taken: max(taken) + 1)
 
 
-def _unlike_additions_share_a_number(patch: Patch) -> None:
-    """Properties of different types have one number."""
-    patch.setattr(merge, "separate_numbers", lambda ir, *others: numbering.SeparatedNumbers({}, {}))
+def _replaced_properties_are_the_same(patch: Patch) -> None:
+    """Properties with one number and different types are taken for one property."""
+    patch.setattr(
+        merge, "separate_unlike_properties", lambda base, ours, theirs: numbering.SeparatedSides(base, theirs, {})
+    )
 
 
 def _missing_values_are_ignored(patch: Patch) -> None:
@@ -130,7 +132,10 @@ DEFECTS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     (_names_are_not_compared, _pair("a rename takes the name of a new type")),
     (_decisions_are_turned_round, _decision("a drop and a rename")),
     (_ids_are_counted, test_numbers.test_additions_of_both_sides_never_share_a_number),
-    (_unlike_additions_share_a_number, _decision("both sides add a property with another type")),
+    (
+        _replaced_properties_are_the_same,
+        test_numbers.test_a_property_that_an_earlier_merge_replaced_counts_as_dropped,
+    ),
     (_missing_values_are_ignored, _pair("both sides add a type, once with another required property")),
     (_forms_get_lost, _pair("each side adds an index")),
     (_hints_stay, _text("rename hints are left out")),

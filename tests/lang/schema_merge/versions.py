@@ -8,7 +8,6 @@ from omnigraph.lang.schema.canonical_shape import canonicalize
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.ir import SchemaIR, catalog_types
 from omnigraph.lang.schema.merge import SchemaConflict, SchemaMerge, SchemaVersion
-from omnigraph.lang.schema.migrate.properties import can_hold_values
 from omnigraph.values import PropertyType
 
 States = tuple[str, str | None, str | None, str | None]
@@ -54,8 +53,7 @@ def assert_sound(base: SchemaVersion, ours: SchemaVersion, theirs: SchemaVersion
     _assert_same_owner(ours.ir, merge.ir)
     _assert_same_owner(merge.their_ir, merge.ir)
     if not merge.conflicts:
-        _assert_values_fit(base.ir, ours.ir, merge.ir)
-        _assert_values_fit(base.ir, merge.their_ir, merge.ir)
+        _assert_types_of_a_side(base.ir, ours.ir, merge)
     _assert_shared_ids_stay(base.ir, theirs.ir, merge.their_ir)
 
 
@@ -66,12 +64,12 @@ def _assert_same_owner(side: SchemaIR, merged: SchemaIR) -> None:
         assert side_roles[number] == merged_roles[number]
 
 
-def _assert_values_fit(base: SchemaIR, side: SchemaIR, merged: SchemaIR) -> None:
-    """An addition has the same id in the merge only if its values can be stored there."""
-    side_types, merged_types = _property_types(side), _property_types(merged)
-    for number in side_types.keys() & merged_types.keys():
+def _assert_types_of_a_side(base: SchemaIR, ours: SchemaIR, merge: SchemaMerge) -> None:
+    """What both sides added has the type that one of them gave it."""
+    our_types, their_types, merged_types = (_property_types(ir) for ir in (ours, merge.their_ir, merge.ir))
+    for number in our_types.keys() & their_types.keys() & merged_types.keys():
         if number >= base.next_identity_id:
-            assert can_hold_values(merged_types[number], side_types[number])
+            assert merged_types[number] in (our_types[number], their_types[number])
 
 
 def _property_types(ir: SchemaIR) -> dict[int, PropertyType]:

@@ -24,7 +24,13 @@ from .merge_sides import MergeSides, merged_column_name
 from .merge_types import merge_types
 from .merged_source import WrittenSchema, column_names, compose_source
 from .name_conflicts import find_name_conflict, find_unlike_addition
-from .numbering import CommonNumbering, number_like_ours, renumber_ir, separate_numbers
+from .numbering import (
+    CommonNumbering,
+    find_repeated_number,
+    number_like_ours,
+    restore_numbers,
+    separate_unlike_properties,
+)
 from .print_slots import PrintedDeclaration, print_declaration
 from .read_slots import declared_body_constraints, implied_body_constraints, read_slots
 from .slots import ColumnReference, SchemaSlots
@@ -71,6 +77,30 @@ def merge_schemas(
     }
     """
     numbering = number_like_ours(base.ir, ours.ir, theirs.ir)
+    separated = separate_unlike_properties(numbering.base, ours.ir, numbering.theirs)
+    numbering = replace(numbering, base=separated.base, theirs=separated.theirs)
+    dropped_edits = [_renumber_edit(edit, separated.their_numbers) for edit in dropped_edits]
+    merged = _merge_numbered(base, ours, theirs, numbering, decide, dropped_edits)
+    merged_ir, their_ir = (
+        restore_numbers(ir, numbering.theirs.next_identity_id) for ir in (merged.ir, merged.their_ir)
+    )
+    return replace(merged, ir=merged_ir, their_ir=their_ir)
+
+
+def _renumber_edit(edit: DroppedEdit, their_numbers: Mapping[int, int]) -> DroppedEdit:
+    if edit.side == "ours" or edit.property_id is None:
+        return edit
+    return replace(edit, property_id=their_numbers.get(edit.property_id, edit.property_id))
+
+
+def _merge_numbered(
+    base: SourcedSchema,
+    ours: SourcedSchema,
+    theirs: SourcedSchema,
+    numbering: CommonNumbering,
+    decide: Decide | None,
+    dropped_edits: Sequence[DroppedEdit],
+) -> SchemaMerge:
     our_version = SchemaVersion(ours.source, ours.ir)
     base_version, their_version = (
         SchemaVersion(base.source, numbering.base),
@@ -128,25 +158,16 @@ class _SchemaMerger:
         unsoundness = find_unsoundness(ir)
         if unsoundness is not None:
             identity.conflicts.append(SchemaConflict("unresolvable", "schema", reason=unsoundness))
+        repeated = find_repeated_number(ir)
+        if repeated is not None:
+            reason = "the branches added different properties under this name, and one branch has renamed its property"
+            identity.conflicts.append(SchemaConflict("unresolvable", repeated, reason=reason))
         identity.conflicts += find_key_order_conflicts(sides, self._our_version.ir, self._their_original_ir)
         for conflict in identity.conflicts:
             self._log.add_unresolvable(conflict)
         if identity.conflicts:
             return self._keep_ours()
-        return self._outcome(self._compose_source(printed, catalog), self._separate_numbers(ir))
-
-    def _separate_numbers(self, ir: SchemaIR) -> SchemaIR:
-        """Assign different ids to properties that both sides added with incompatible types."""
-        numbering = self._numbering
-        separated = separate_numbers(ir, numbering.base, self._our_version.ir, numbering.theirs)
-        next_id = max(ir.next_identity_id, numbering.theirs.next_identity_id)
-        next_id = max(next_id, *(number + 1 for number in separated.theirs.values()), 0)
-        their_numbers = {
-            their_id: separated.theirs.get(number, number) for their_id, number in numbering.their_numbers.items()
-        }
-        their_ir = renumber_ir(numbering.theirs, separated.theirs, next_id)
-        self._numbering = CommonNumbering(numbering.base, their_ir, their_numbers)
-        return renumber_ir(ir, separated.merged, next_id)
+        return self._outcome(self._compose_source(printed, catalog), ir)
 
     def _settle_conflicts(self) -> tuple[MergeSides, SchemaSlots]:
         """Merge the slots repeatedly, after each structural decision, until no structural conflict is left."""

@@ -4,7 +4,7 @@ A decision about such a conflict is applied by editing one side and merging the 
 conflict at a time; the conflict's `settle` method applies the decision.
 """
 
-from omnigraph.lang.schema.migrate.properties import can_hold_values
+from omnigraph.lang.schema.migrate.stored_types import can_convert_values
 from omnigraph.records.frozen import record
 
 from .conflicts import ConflictLog, SchemaConflict, Side
@@ -30,7 +30,7 @@ class AdditionConflict:
         )
         winner = log.choose(conflict, structural=True)
         loser = other_side(winner)
-        are_alike = can_hold_values(ours.type, theirs.type) or can_hold_values(theirs.type, ours.type)
+        are_alike = can_convert_values(ours.type, theirs.type)
         definition = ours if winner == "ours" else theirs
         adopted = adopt_definition(sides.of(loser), self.entity, definition, keep_constraints=are_alike)
         return sides.with_side(loser, adopted)

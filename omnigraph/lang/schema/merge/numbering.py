@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from omnigraph.lang.schema.derived_ids import is_derived
 from omnigraph.lang.schema.ir import SchemaIR, TypeIdentity, assigned_ids, catalog_types
-from omnigraph.lang.schema.migrate.properties import can_hold_values
+from omnigraph.lang.schema.migrate.stored_types import can_convert_values
 from omnigraph.records.frozen import record
 from omnigraph.values import PropertyType
 
@@ -95,38 +95,61 @@ def _pair_identities(
     return numbers
 
 
+# Added to the id of a property during a merge, if the same id belongs to a different property on another side. Ids have
+# at most 52 bits, so such a number never is an id.
+_SEPARATE = 1 << 60
+
+
 @record
-class SeparatedNumbers:
-    """New ids for paired additions that turned out to be different.
+class SeparatedSides:
+    """The base schema and the other side's schema, in which properties with our ids but other types have new ids."""
 
-    `merged` applies to the merged schema, and `theirs` to the other side's schema.
-    """
-
-    merged: Mapping[int, int]
-    theirs: Mapping[int, int]
+    base: SchemaIR
+    theirs: SchemaIR
+    their_numbers: Mapping[int, int]
 
 
-def separate_numbers(merged: SchemaIR, base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SeparatedNumbers:
-    """Return new ids for properties that both sides added with incompatible types.
+def separate_unlike_properties(base: SchemaIR, ours: SchemaIR, theirs: SchemaIR) -> SeparatedSides:
+    """Separate properties of the base that have the same id on a side, but a type that no values can be converted to.
 
-    The merged property cannot store values of the type that was not kept, so the two properties must not share an id.
+    An earlier merge replaced such a property with the property that the other branch had added under the same name. For
+    this merge, one side dropped the property and added another one.
     """
     base_types, our_types, their_types = _types_by_id(base), _types_by_id(ours), _types_by_id(theirs)
-    next_id = max(merged.next_identity_id, theirs.next_identity_id)
-    numbers = SeparatedNumbers({}, {})
-    for property_id, merged_type in sorted(_types_by_id(merged).items()):
-        our_type, their_type = our_types.get(property_id), their_types.get(property_id)
-        if property_id in base_types or our_type is None or their_type is None:
-            continue
-        fits_ours, fits_theirs = can_hold_values(merged_type, our_type), can_hold_values(merged_type, their_type)
-        if fits_ours and fits_theirs:
-            continue
-        changed = {property_id: next_id}
-        numbers = SeparatedNumbers(
-            numbers.merged if fits_ours else {**numbers.merged, **changed}, {**numbers.theirs, **changed}
+    base_numbers: dict[int, int] = {}
+    their_numbers: dict[int, int] = {}
+    for number, base_type in base_types.items():
+        is_ours, is_theirs = (
+            number not in types or can_convert_values(types[number], base_type) for types in (our_types, their_types)
         )
-        next_id += 1
-    return numbers
+        if not is_ours:
+            base_numbers[number] = number + _SEPARATE
+        if is_ours != is_theirs and number in their_types:
+            their_numbers[number] = number + _SEPARATE
+    return SeparatedSides(
+        renumber_ir(base, base_numbers, base.next_identity_id),
+        renumber_ir(theirs, their_numbers, theirs.next_identity_id),
+        their_numbers,
+    )
+
+
+def restore_numbers(ir: SchemaIR, lowest_next_id: int) -> SchemaIR:
+    """Return a schema with the ids that its properties had before they were separated."""
+    numbers = {number: number - _SEPARATE for number in assigned_ids(ir) if number >= _SEPARATE}
+    if not numbers:
+        return ir
+    restored = renumber_ir(ir, numbers, lowest_next_id)
+    return replace(restored, next_identity_id=max(lowest_next_id, *(number + 1 for number in assigned_ids(restored))))
+
+
+def find_repeated_number(ir: SchemaIR) -> str | None:
+    """Return the label of a property that has the same id as another property of its type."""
+    for identity in ir.type_identities:
+        numbers = {number for _, number in identity.property_ids}
+        for name, number in identity.property_ids:
+            if number >= _SEPARATE and number - _SEPARATE in numbers:
+                return f"{identity.kind}:{identity.name}.{name}"
+    return None
 
 
 def _types_by_id(ir: SchemaIR) -> dict[int, PropertyType]:

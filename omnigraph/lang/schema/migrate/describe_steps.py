@@ -12,6 +12,7 @@ from .steps import (
     ChangeDefault,
     ChangeEndpoints,
     ChangeIndexOptions,
+    ConvertProperty,
     DropConstraint,
     DropProperty,
     DropType,
@@ -118,6 +119,8 @@ def _format_default(default: str | None) -> str:
 
 def _describe_type_change(step: PropertyStep, property_label: str) -> str:
     match step:
+        case ConvertProperty(old=old_type, new=new_type):
+            return f"convert {property_label} from {old_type.display()} to {new_type.display()}"
         case WidenProperty(old=old_type, new=new_type):
             return f"widen {property_label} from {old_type.display()} to {new_type.display()}"
         case RelaxProperty():

@@ -17,6 +17,7 @@ from .interfaces import origin_steps
 from .steps import (
     AddProperty,
     ChangeDefault,
+    ConvertProperty,
     DropProperty,
     ExtendEnum,
     MigrationStep,
@@ -29,14 +30,8 @@ from .steps import (
     make_unsupported_change,
     rating_members,
 )
+from .stored_types import can_convert_values, can_hold_values
 from .type_pair import TypePair
-
-# Number types, each with the types that can represent all its values exactly.
-_WIDER_TYPES = {
-    ScalarType.I32: (ScalarType.I64, ScalarType.F64),
-    ScalarType.U32: (ScalarType.U64, ScalarType.I64, ScalarType.F64),
-    ScalarType.F32: (ScalarType.F64,),
-}
 
 
 def property_steps(type_pair: TypePair) -> Iterator[MigrationStep]:
@@ -114,14 +109,16 @@ def _type_change_steps(
 ) -> Iterator[MigrationStep]:
     new_type, property_name = new_definition.type, new_definition.name
     step_members = type_pair.step_members | {"property_name": property_name}
-    if not _can_become(type_pair, old_type, new_definition):
+    is_converted = not _can_become(type_pair, old_type, new_definition)
+    if is_converted and not (type_pair.is_accepted and can_convert_values(new_type, old_type)):
         refusal_suffix = _refusal_suffix(type_pair, old_type, new_definition)
         reason = f"{old_type.display()} cannot become {new_type.display()}{refusal_suffix}"
         yield make_unsupported_change("OG-MF-106", type_pair.entity_label(property_name), reason)
         return
     if old_type.scalar is not new_type.scalar:
         # Relaxing and tightening are separate steps; widening keeps the nullability.
-        yield WidenProperty(**step_members, old=old_type, new=new_type.as_nullable(old_type.nullable))
+        retype_step = ConvertProperty if is_converted else WidenProperty
+        yield retype_step(**step_members, old=old_type, new=new_type.as_nullable(old_type.nullable))
     if new_type.nullable and not old_type.nullable:
         yield RelaxProperty(**step_members)
     old_values, new_values = old_type.enum_values or (), new_type.enum_values or ()
@@ -143,18 +140,6 @@ def _can_become(type_pair: TypePair, old_type: PropertyType, new_definition: Pro
     if not can_hold_values(new_type, old_type):
         return False
     return old_type.scalar is new_type.scalar or not _changes_key_spelling(type_pair, old_type, new_definition)
-
-
-def can_hold_values(new_type: PropertyType, old_type: PropertyType) -> bool:
-    """Return whether `new_type` can store all values of `old_type`: it must be the same type or a wider number type.
-
-    Nulls and enum values are not considered; they are checked against the data.
-    """
-    if old_type.is_list != new_type.is_list or old_type.is_enum != new_type.is_enum:
-        return False
-    if old_type.scalar is new_type.scalar:
-        return old_type.vector_dim == new_type.vector_dim
-    return new_type.scalar in _WIDER_TYPES.get(old_type.scalar, ())
 
 
 def _changes_key_spelling(type_pair: TypePair, old_type: PropertyType, new_definition: PropertyDefinition) -> bool:

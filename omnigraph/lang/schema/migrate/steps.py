@@ -174,6 +174,15 @@ class WidenProperty(PropertyStep):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertProperty(PropertyStep):
+    """A number type becomes another number type that cannot hold all of its values; only merges contain this step."""
+
+    kind: ClassVar[str] = "convert_property"
+    old: PropertyType
+    new: PropertyType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RelaxProperty(PropertyStep):
     """A required property becomes nullable."""
 

@@ -24,6 +24,7 @@ from omnigraph.lang.schema.ir import CatalogType, SchemaIR
 from omnigraph.records.frozen import record
 
 from .steps import DropMode
+from .stored_types import can_convert_values
 
 ConstraintsByKey = dict[tuple[str, str], Constraint]
 
@@ -40,6 +41,7 @@ class TypePair:
     old_type: CatalogType
     new_type: CatalogType
     drop_mode: DropMode
+    is_accepted: bool = False  # the new schema was already accepted, or results from a merge
 
     @property
     def kind(self) -> TypeKind:
@@ -70,8 +72,15 @@ class TypePair:
         return {
             property_name: name_by_id[property_id]
             for property_name, property_id in old_ids
-            if property_id in name_by_id
+            if property_id in name_by_id and self._is_same_property(property_name, name_by_id[property_id])
         }
+
+    def _is_same_property(self, old_name: str, new_name: str) -> bool:
+        """Return whether two properties with the same id are the same; in a plan, their types do not matter."""
+        old_property, new_property = self.old_type.property(old_name), self.new_type.property(new_name)
+        if not self.is_accepted or old_property is None or new_property is None:
+            return True
+        return can_convert_values(new_property.type, old_property.type)
 
     @cached_property
     def surviving_properties(self) -> dict[str, PropertyDefinition]:

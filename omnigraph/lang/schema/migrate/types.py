@@ -33,8 +33,14 @@ from .type_pair import TypePair
 _DROP_CODES = {"node": "OG-DS-102", "edge": "OG-DS-103"}
 
 
-def all_steps(old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode) -> Iterator[MigrationStep]:
-    """Yield every step from one schema to the other; types are matched by id, not by name."""
+def all_steps(
+    old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode, *, is_accepted: bool = False
+) -> Iterator[MigrationStep]:
+    """Yield every step from one schema to the other; types are matched by id, not by name.
+
+    With `is_accepted`, both schemas are schemas of commits, or a merge has already checked the new one. Type changes
+    that no plan supports, but that a merge can make, are then shown as conversions, or as a drop and an addition.
+    """
     old_types = {
         old_ir.type_id(declared_type.kind, declared_type.name): declared_type
         for declared_type in catalog_types(old_ir.catalog)
@@ -48,7 +54,9 @@ def all_steps(old_ir: SchemaIR, new_ir: SchemaIR, drop_mode: DropMode) -> Iterat
             if declared_type.kind == type_kind and type_id not in old_types:
                 yield AddType(type_kind=type_kind, name=declared_type.name)
             elif declared_type.kind == type_kind:
-                yield from type_steps(TypePair(old_ir, new_ir, old_types[type_id], declared_type, drop_mode))
+                yield from type_steps(
+                    TypePair(old_ir, new_ir, old_types[type_id], declared_type, drop_mode, is_accepted)
+                )
         for type_id, declared_type in old_types.items():
             if declared_type.kind == type_kind and type_id not in new_types:
                 yield _drop_type_step(old_ir, new_ir, declared_type, drop_mode)
