@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from . import show
-from .address import GraphAddress, graph_arguments, resolve_root
+from .address import GraphAddress, current_branch, graph_arguments, resolve_root
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
@@ -201,7 +201,7 @@ def commit_changes(commit_id: str, limit: int, page_token: str | None, address: 
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, read_only=True)
+    graph = open_graph(root.uri, branch=current_branch(root.uri), read_only=True)
     pages = graph.changes.commit_pages(commit_id, page_token=page_token, limit=limit, **filter_arguments(filters))
     first_page = next(pages)
     if page_token is not None:
