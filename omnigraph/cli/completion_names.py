@@ -22,6 +22,7 @@ from .operator_config import config_path
 
 if TYPE_CHECKING:
     from omnigraph.api.graph import Graph
+    from omnigraph.lang.schema.ir import CatalogType
 
 _MAX_AGE_MS = 30_000
 _REFRESH_WAIT = 0.15  # seconds; with the start-up time of Python, completion takes less than 300 ms
@@ -50,7 +51,7 @@ class GraphNames:
 def read_names(graph: "Graph") -> GraphNames:
     """Read the names from a graph."""
     catalog = graph.schema.ir.catalog
-    declared_types = (*catalog.nodes, *catalog.edges, *catalog.interfaces)
+    declared_types: tuple[CatalogType, ...] = (*catalog.nodes, *catalog.edges, *catalog.interfaces)
     properties = {
         declared.name: tuple(definition.name for definition in declared.properties) for declared in declared_types
     }
@@ -105,7 +106,7 @@ def _cache_path(uri: str) -> Path:
 def _refresh_names(uri: str) -> None:
     """Start a process that reads the names, and wait briefly; a slow process fills the cache for the next time."""
     environment = {name: value for name, value in os.environ.items() if name != "_OMNIGRAPH_COMPLETE"}
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603 - the program itself
         [sys.executable, "-m", "omnigraph.cli.completion_refresh", uri],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

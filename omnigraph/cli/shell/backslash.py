@@ -43,8 +43,10 @@ class BackslashCommand:
 
 def run_backslash(session: Session, statement: str) -> int:
     """Run a backslash command and return its exit code; raise `click.UsageError` if it is unknown or malformed."""
+    lexer = shlex.shlex(statement[1:], posix=True)
+    lexer.whitespace_split, lexer.escape, lexer.commenters = True, "", ""
     try:
-        name, *arguments = shlex.split(statement[1:], posix=True)
+        name, *arguments = list(lexer) or [""]
     except ValueError:
         raise click.UsageError(f"unclosed quotation in: {statement}") from None
     command = COMMANDS.get(_ALIASES.get(name, name))
@@ -66,8 +68,8 @@ def _quit(session: Session, _: list[str]) -> None:
 
 
 def _show_help(session: Session, words: list[str]) -> int | None:
-    if words and words[0].removeprefix("\\") in COMMANDS:
-        command = COMMANDS[words[0].removeprefix("\\")]
+    if words and words[0].startswith("\\") and words[0][1:] in COMMANDS:
+        command = COMMANDS[words[0][1:]]
         show.result(f"\\{command.usage}: {command.help}")
         return None
     if words:

@@ -1,4 +1,4 @@
-"""The output of `\\d`: the types of a graph, and the properties of one type."""
+r"""The output of `\d`: the types of a graph, and the properties of one type."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,8 @@ def describe_type(graph: "Graph", type_name: str) -> Iterator[str]:
     yield f"{declared.kind} {declared.name}{endpoints}"
     rules = getattr(declared, "constraints", ())
     rows = [
-        (definition.name, str(definition.type), _name_rules(rules, definition)) for definition in declared.properties
+        (definition.name, definition.type.display(), _name_rules(rules, definition))
+        for definition in declared.properties
     ]
     yield from (f"  {line}" for line in align_columns([("property", "type", "constraints"), *rows]))
 
@@ -47,7 +48,7 @@ def _table_types(graph: "Graph") -> tuple[Any, ...]:
 def _name_rules(constraints: Sequence[Any], definition: Any) -> str:
     names = []
     for constraint in constraints:
-        columns = getattr(constraint, "columns", None) or (getattr(constraint, "column", None),)
+        columns: tuple[str, ...] = getattr(constraint, "columns", ()) or (constraint.column,)
         if definition.name in columns:
             name = f"@{type(constraint).__name__.lower()}"
             names.append(f"{name}({', '.join(columns)})" if len(columns) > 1 else name)

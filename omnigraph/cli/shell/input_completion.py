@@ -6,7 +6,7 @@ once per commit. An error never reaches the terminal.
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from omnigraph.cli.completion_names import GraphNames, read_names, save_names
@@ -17,9 +17,10 @@ from .session import Session
 from .statements import is_query_text
 
 KEYWORDS = (
-    "match return distinct order limit offset having union all not optional where and or in is null asc desc as"
-    " insert upsert patch update delete set contains starts_with true false count sum avg min max"
-).split()  # fmt: skip
+    "match", "return", "distinct", "order", "limit", "offset", "having", "union", "all", "not", "optional",
+    "where", "and", "or", "in", "is", "null", "asc", "desc", "as", "insert", "upsert", "patch", "update",
+    "delete", "set", "contains", "starts_with", "true", "false", "count", "sum", "avg", "min", "max",
+)  # fmt: skip
 _STATEMENT_WORDS = ("match", "insert", "upsert", "patch", "update", "delete", "explain")
 _PROPERTY = re.compile(r"\$(\w+)\.\w*")
 _NAMES_MAX_AGE = 5.0  # seconds
@@ -111,10 +112,10 @@ def _find_type(statement: str, variable: str) -> str | None:
     return binding[1] if binding is not None else None
 
 
-def _open_type_properties(statement: str, properties: dict[str, tuple[str, ...]] | object) -> Iterable[str]:
+def _open_type_properties(statement: str, properties: Mapping[str, tuple[str, ...]]) -> Iterable[str]:
     """Return the properties of the type whose braces are open, as in `insert Person { `."""
     opened = re.search(r"(\w+)\s*(?:set\s*)?\{[^{}]*$", statement)
-    return properties.get(opened[1], ()) if opened is not None and isinstance(properties, dict) else ()
+    return properties.get(opened[1], ()) if opened is not None else ()
 
 
 def _merge_names(groups: Iterable[Iterable[str]]) -> list[str]:

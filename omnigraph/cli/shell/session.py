@@ -4,7 +4,6 @@ Every statement runs as a command of the program, with the current graph and bra
 those of commands, and never leave the shell. This module reads no input.
 """
 
-import os
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
@@ -26,9 +25,9 @@ _LEAVING_WORDS = ("exit", "quit")
 
 @dataclass(slots=True)
 class Session:
-    """A running shell: its graph, the settings of its output, and whether it continues after an error.
+    r"""A running shell: its graph, the settings of its output, and whether it continues after an error.
 
-    `form` is the format of query results, `output` the file of `\\o`, and `script_depth` the number of nested `\\i`.
+    `form` is the format of query results, `output` the file of `\o`, and `script_depth` the number of nested `\i`.
     """
 
     program: click.Group
@@ -45,7 +44,7 @@ class Session:
     @property
     def prompt(self) -> str:
         """The prompt, such as `people:main> ` or `people:main@v1> `."""
-        name = os.path.basename(self.current.uri.rstrip("/")) or self.current.uri
+        name = self.current.uri.rstrip("/").rpartition("/")[2] or self.current.uri
         pin = f"@{self.current.revision}" if self.current.revision is not None else ""
         return f"{name}:{self.current.branch}{pin}> "
 

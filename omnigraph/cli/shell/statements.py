@@ -119,8 +119,8 @@ class StatementBuffer:
         self._is_continued = stripped.endswith("\\") and stripped != "\\"
         content = stripped[:-1].rstrip() if self._is_continued else line.rstrip()
         text = f"{self.text}\n{content}" if self.text else content.lstrip()
-        end, last_token = _last_token(text)
-        has_terminator = last_token == ";" and not self._is_continued
+        end, ending = _last_token(text)
+        has_terminator = ending == ";" and not self._is_continued
         self._is_terminated = has_terminator or (not stripped and _is_balanced(text))
         self.text = text[:end].rstrip() if has_terminator else text
 
