@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, redact_uri
 from omnigraph.records.frozen import record
 
 from . import show
@@ -168,18 +168,18 @@ def current_branch(uri: str) -> str:
 
 
 def _explicit_location(address: GraphAddress) -> str | None:
-    spellings = address.spellings
+    spellings = [
+        (spelling, value, f"{spelling} '{redact_uri(value)}'") for spelling, value in address.spellings.items()
+    ]
     if len(spellings) > 1:
-        named = " and ".join(f"{spelling} '{value}'" for spelling, value in spellings.items())
+        named = " and ".join(label for _, _, label in spellings)
         raise click.UsageError(f"{named} both specify a graph: use only one of them")
-    (spelling, location), *_ = (*spellings.items(), (None, None))
-    if spelling in ("--server", "--cluster"):
-        raise click.UsageError(f"{spelling} {location}: {_NO_SERVER}")
+    flag, location, label = spellings[0] if spellings else (None, None, None)
+    if flag in ("--server", "--cluster"):
+        raise click.UsageError(f"{label}: {_NO_SERVER}")
     if address.graph_id is not None:
-        raise click.UsageError(
-            f"--graph {address.graph_id} selects a graph of a server or cluster"
-            + (f" and cannot be combined with {spelling} '{location}'" if spelling else f"; {_NO_SERVER}")
-        )
+        problem = f" and cannot be combined with {label}" if label else f"; {_NO_SERVER}"
+        raise click.UsageError(f"--graph {address.graph_id} selects a graph of a server or cluster{problem}")
     return location
 
 

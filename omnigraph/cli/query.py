@@ -33,7 +33,7 @@ _MAX_COLUMN_WIDTH = 80
     "--format",
     "form",
     type=click.Choice(_FORMATS),
-    help="Output format; jsonl is ndjson after a line of metadata  [default: table, or the suffix of --out]",
+    help="Output format; jsonl begins with a line of metadata  [default: table, or the suffix of --out]",
 )
 @click.option(
     "--out", metavar="FILE", help="Write to a file: .arrow, .parquet, .csv, .ndjson, .json or .md, or see --format"

@@ -189,6 +189,7 @@ def test_mutation_prints_its_effects(omnigraph: Program, graph: str) -> None:
     facts = document(told)
     commit = facts.pop("commit")
     assert commit["graph_commit_id"] == library.open("g").head.id
+    assert facts.pop("ids") == {"Person": ["dee"]}
     assert facts == {"branch": "main", "query_name": "add", "affected_nodes": 1, "affected_edges": 0, "actor_id": None}
     nothing = omnigraph("mutate", "-e", "delete Person where age > 140", "--store", "g", "--json", "--quiet")
     assert document(nothing)["commit"] is None
