@@ -67,7 +67,10 @@ def complete_words(
         kinds = []
     if not kinds:
         return target.shell_complete(context, incomplete)
-    return [item for kind in kinds for item in _complete_kind(kind, context, incomplete, find_names)]
+    if isinstance(target, click.Option):  # click parses no arguments if the last option has no value
+        context = _resolve_context(program, {"obj": Invocation()}, "omnigraph", list(words[:-1]))
+    items = [item for kind in kinds for item in _complete_kind(kind, context, incomplete, find_names)]
+    return [item for item in items if item.type == "plain"] or items
 
 
 def find_graph_argument(context: click.Context) -> str | None:
