@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.cli.conftest import Program
 from tests.cli.test_process_behaviour import PROGRAM, environment
 
 SCHEMA = "node Person { name: String @key  photo: Blob? }  edge Knows: Person -> Person"
+Completer = Callable[[str], list[str]]
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def graph(omnigraph: Program) -> str:
 
 
 @pytest.fixture
-def complete(omnigraph: Program, monkeypatch: pytest.MonkeyPatch) -> Program:
+def complete(omnigraph: Program, monkeypatch: pytest.MonkeyPatch) -> Completer:
     """The completions of a line, as bash requests them."""
 
     def complete_line(line: str) -> list[str]:
@@ -40,7 +42,7 @@ def complete(omnigraph: Program, monkeypatch: pytest.MonkeyPatch) -> Program:
         assert (ended.code, ended.err) == (0, "")
         return ended.out.split()
 
-    return complete_line  # type: ignore[return-value]
+    return complete_line
 
 
 @pytest.mark.parametrize(
@@ -65,20 +67,20 @@ def complete(omnigraph: Program, monkeypatch: pytest.MonkeyPatch) -> Program:
         ("omnigraph completion p", ["powershell"]),
     ],
 )
-def test_names_are_offered(complete: Program, graph: str, line: str, offered: list[str]) -> None:
+def test_names_are_offered(complete: Completer, graph: str, line: str, offered: list[str]) -> None:
     Path("q.gq").write_text("// query x(\nquery adults($a: I32) { match { } }\nquery all() {")
     home = Path(os.environ["OMNIGRAPH_HOME"])
     (home / "config.yaml").write_text("profiles: {prod: {store: s3://lake/people}, test: {store: people}}\ncolour: red")
     assert complete(line) == [f"plain,{value}" for value in offered]
 
 
-def test_graph_is_found_in_the_environment(complete: Program, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_is_found_in_the_environment(complete: Completer, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_STORE", "people")
     assert complete("omnigraph log --branch r") == ["plain,review"]
     assert complete("omnigraph branch delete r") == ["plain,review"]
 
 
-def test_files_and_directories_are_left_to_the_shell(complete: Program, omnigraph: Program) -> None:
+def test_files_and_directories_are_left_to_the_shell(complete: Completer, omnigraph: Program) -> None:
     assert complete("omnigraph load g --data x") == ["file,x"]
     assert complete("omnigraph query g --out ") == ["file,"]
     assert complete("omnigraph log nothing") == ["dir,nothing"]
@@ -94,7 +96,7 @@ def test_files_and_directories_are_left_to_the_shell(complete: Program, omnigrap
         "omnigraph log --profile ",
     ],
 )
-def test_failures_are_silent(complete: Program, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_are_silent(complete: Completer, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(completion_names, "_refresh_names", lambda _: None)
     Path(os.environ["OMNIGRAPH_HOME"]).mkdir()
     Path(os.environ["OMNIGRAPH_HOME"], "config.yaml").write_text("profiles: [broken")
@@ -102,7 +104,7 @@ def test_failures_are_silent(complete: Program, line: str, monkeypatch: pytest.M
 
 
 def test_only_outdated_names_of_local_graphs_are_refreshed(
-    complete: Program, graph: str, monkeypatch: pytest.MonkeyPatch
+    complete: Completer, graph: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refreshed: list[str] = []
     monkeypatch.setattr(completion_names, "_refresh_names", refreshed.append)
