@@ -15,6 +15,7 @@ from omnigraph.api.actors import resolve_actor
 from omnigraph.api.error_boundary import guarded
 from omnigraph.api.graph import Graph
 from omnigraph.api.handle import Handle
+from omnigraph.api.shared_handles import reuse_handle
 from omnigraph.errors import AlreadyExists, BranchNotFound, InputError, SchemaUnsupported
 from omnigraph.history.branch_state import BranchState
 from omnigraph.history.branches import open_branch
@@ -137,18 +138,27 @@ def open_handle(  # noqa: PLR0913 - all but the first are keywords
     """Open a handle on a graph, with the same options as `open`."""
     allowed_bases = _resolve_external_blobs(external_blobs)
     actor = resolve_actor(actor)
-    effects, location = Effects(read_only=read_only), os.fspath(uri)
-    store = open_store(location, effects=effects, durability=durability, storage_options=storage_options)
-    if verify if verify is not None else os.environ.get("OMNIGRAPH_VERIFY", "0") not in ("", "0"):
-        from omnigraph.history.checksum_verification import FirstUseVerifier
+    location = os.fspath(uri)
+    verifies = verify if verify is not None else os.environ.get("OMNIGRAPH_VERIFY", "0") not in ("", "0")
 
-        store = replace(store, table_verifier=FirstUseVerifier())
-    branch_state = _open_branch(store, branch)
-    if not read_only:
-        from omnigraph.publish.recover import recover_when_due
+    def open_new() -> Handle:
+        effects = Effects(read_only=read_only)
+        store = open_store(location, effects=effects, durability=durability, storage_options=storage_options)
+        if verifies:
+            from omnigraph.history.checksum_verification import FirstUseVerifier
 
-        recover_when_due(store, interval=0)
-    return Handle(store, branch_state, read_only=read_only, actor=actor, external_blobs=allowed_bases)
+            store = replace(store, table_verifier=FirstUseVerifier())
+        branch_state = _open_branch(store, branch)
+        if not read_only:
+            from omnigraph.publish.recover import recover_when_due
+
+            recover_when_due(store, interval=0)
+        return Handle(store, branch_state, read_only=read_only, actor=actor, external_blobs=allowed_bases)
+
+    store_options = tuple(sorted((storage_options or {}).items(), key=str))
+    return reuse_handle(
+        (location, actor, read_only, durability, str(store_options), verifies, allowed_bases), branch, open_new
+    )
 
 
 def _resolve_external_blobs(external_blobs: ExternalBlobs) -> "tuple[BlobLocation, ...]":

@@ -17,7 +17,7 @@ from omnigraph.errors import InputError, redact_uri
 from omnigraph.records.frozen import record
 
 from . import show
-from .options import scope_option, settings
+from .options import current_graph, scope_option, settings
 from .positionals import GRAPH_METAVAR, split_arguments, usage_metavar
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def graph_arguments(*, direct: bool = False, **slots: str) -> Callable[[Command]
             given = {name: options.pop(name) for name in _ADDRESS_NAMES}
             if direct and given["server"] is not None:
                 _reject_server()
-            graph_is_given = given["store"] is not None or given["uri"] is not None
+            graph_is_given = any(location is not None for location in (given["store"], given["uri"], current_graph()))
             graph, values = split_arguments(arguments, slots, graph_is_given=graph_is_given)
             return command(*positional, address=GraphAddress(graph, **given), **values, **options)
 
@@ -145,7 +145,7 @@ def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot"
     """
     location = _explicit_location(address)
     if location is None and address.profile is None:
-        location = os.environ.get(STORE_VARIABLE) or None
+        location = _ambient_location()
     if location is None:
         location = _configured_location(address, alternative)
     return parse_storage_uri(location)
@@ -153,7 +153,18 @@ def resolve_root(address: GraphAddress, *, alternative: str = "") -> "GraphRoot"
 
 def has_address(address: GraphAddress) -> bool:
     """Return whether anything but the defaults of the configuration names a graph."""
-    return bool(address.spellings or address.profile or os.environ.get(STORE_VARIABLE))
+    return bool(address.spellings or address.profile or _ambient_location())
+
+
+def _ambient_location() -> str | None:
+    current = current_graph()
+    return current.uri if current is not None else os.environ.get(STORE_VARIABLE) or None
+
+
+def current_branch(uri: str) -> str:
+    """Return the branch of a graph that a command works on by default: main, or the current branch of the shell."""
+    current = current_graph()
+    return current.branch if current is not None and current.uri == uri else "main"
 
 
 def _explicit_location(address: GraphAddress) -> str | None:
@@ -201,17 +212,29 @@ def parse_storage_uri(location: str) -> "GraphRoot":
 
 
 def open_snapshot(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
-    """Open a graph for reading: a branch (default main) or a past revision."""
+    """Open a graph for reading: a branch or a past revision; the default is main, or what the shell is at."""
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot both select a state: use only one of them")
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(uri, branch=branch or "main", read_only=True)
+    current = current_graph()
+    if branch is None and snapshot is None and current is not None and current.uri == uri:
+        snapshot = current.commit_id
+    graph = open_graph(uri, branch=branch or current_branch(uri), read_only=True)
     return graph if snapshot is None else graph.at(snapshot)
 
 
 def announce_target(verb: str, root: "GraphRoot") -> None:
-    """Print the target of a write to standard error before the write."""
+    """Print the target of a write to standard error before the write; the prompt of the shell already shows it."""
+    current = current_graph()
+    if current is not None and current.uri == root.uri:
+        if current.revision is not None:
+            raise InputError(
+                f"{verb} is refused: the shell is at revision {current.revision}, not on a branch",
+                reason="read-only",
+                hint=f"enter \\at to return to the head of {current.branch}",
+            )
+        return
     access = "direct, local" if root.is_local else "direct, remote"
     show.note(f"{verb} {root.uri} ({access})")
 

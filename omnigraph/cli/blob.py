@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import actor_option, announce_target, graph_arguments, open_snapshot, resolve_root
+from .address import actor_option, announce_target, current_branch, graph_arguments, open_snapshot, resolve_root
 from .conflicts import Command
 from .entity import parse_key
 from .group import LazyCommand, LazyGroup
@@ -167,6 +167,7 @@ def _write_to_stdout(opened: "Blob", start: int, stop: int | None) -> None:
 
 
 def _blob_document(opened: "Blob", options: dict[str, Any]) -> dict[str, Any]:
+    branch = options["branch"] or current_branch(resolve_root(options["address"]).uri)
     return {
         "kind": opened.kind,
         "type_name": opened.type_name,
@@ -175,6 +176,6 @@ def _blob_document(opened: "Blob", options: dict[str, Any]) -> dict[str, Any]:
         "size": opened.size,
         "media_type": opened.media_type,
         "etag": opened.etag,
-        "branch": None if options["snapshot"] is not None else options["branch"] or "main",
+        "branch": None if options["snapshot"] is not None else branch,
         "graph_commit_id": opened.commit_id,
     }

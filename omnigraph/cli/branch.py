@@ -7,6 +7,7 @@ from .address import (
     GraphAddress,
     actor_option,
     announce_target,
+    current_branch,
     graph_arguments,
     require_consent,
     resolve_root,
@@ -99,7 +100,7 @@ def delete(name: str, address: GraphAddress, actor: str | None, force: bool, yes
     announce_target("branch delete", root)
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, actor=actor)
+    graph = open_graph(root.uri, branch=current_branch(root.uri), actor=actor)
     graph.branches.delete(name, force=force)
     if settings().json:
         show.document({"uri": root.uri, "name": name.strip(), "actor_id": graph.actor})

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from omnigraph.values import clock_and_ids
+
 from . import show
-from .address import GraphAddress, graph_arguments, resolve_root
+from .address import GraphAddress, current_branch, graph_arguments, resolve_root
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
 if TYPE_CHECKING:
     from omnigraph.api.change_feed.feed import ChangeBlock, Feed
+    from omnigraph.api.graph import Graph
     from omnigraph.history.schema_changes import SchemaChange
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -52,7 +55,7 @@ def changes() -> None:
 @click.command("poll")
 @click.option("--branch", default="main", show_default=True, help="Branch to follow")
 @click.option("--cursor", help="Continue where an earlier poll ended")
-@click.option("--start", metavar="WHERE", help="Start position: now (the default), beginning or after:COMMIT")
+@click.option("--start", metavar="WHERE", help="Start position: now (the default), beginning, or after:REVISION")
 @click.option(
     "--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Approximate maximum number of changes"
 )
@@ -76,11 +79,20 @@ def poll(branch: str, cursor: str | None, start: str | None, limit: int, address
 
     PageLimits(limit)
     graph = open_graph(root.uri, branch=branch, read_only=True)
+    start = _resolve_start(graph, start)
     if options["follow"]:
         for block in graph.changes.follow(start, cursor=cursor, poll=interval_seconds, **filter_arguments(options)):
             _print_json(block.to_json() | {"cursor": block.cursor})
         return
     _print_feed(graph.changes.feed(start, cursor=cursor, **filter_arguments(options)), limit)
+
+
+def _resolve_start(graph: "Graph", start: str | None) -> str | None:
+    """Replace the tag or other revision in `after:REVISION` by the id of its commit."""
+    prefix, _, revision = (start or "").partition(":")
+    if prefix != "after" or clock_and_ids.is_ulid(revision):
+        return start
+    return f"after:{graph.revisions.commit(revision).id}"
 
 
 def _print_feed(feed: "Feed", limit: int) -> None:
@@ -201,7 +213,7 @@ def commit_changes(commit_id: str, limit: int, page_token: str | None, address: 
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, read_only=True)
+    graph = open_graph(root.uri, branch=current_branch(root.uri), read_only=True)
     pages = graph.changes.commit_pages(commit_id, page_token=page_token, limit=limit, **filter_arguments(filters))
     first_page = next(pages)
     if page_token is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import show
-from .address import GraphAddress, graph_arguments, resolve_root
+from .address import GraphAddress, current_branch, graph_arguments, resolve_root
 from .group import LazyCommand, LazyGroup
 from .options import scope_options, settings, shared_options
 
@@ -74,7 +74,7 @@ def show_(commit_id: str, address: GraphAddress) -> None:
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
-    shown_commit = open_graph(root.uri, read_only=True).revisions.commit(commit_id)
+    shown_commit = open_graph(root.uri, branch=current_branch(root.uri), read_only=True).revisions.commit(commit_id)
     if settings().json:
         show.document(commit_document(shown_commit))
     else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import exits, show
-from .address import GraphAddress, graph_arguments, resolve_root
+from .address import GraphAddress, current_branch, graph_arguments, resolve_root
 from .changes import filter_arguments, filter_options, format_change, schema_lines
 from .conflicts import format_value
 from .options import settings, shared_options
@@ -39,7 +39,7 @@ def diff(
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, read_only=True)
+    graph = open_graph(root.uri, branch=current_branch(root.uri), read_only=True)
     difference = graph.diff(old_revision, new_revision, **filter_arguments(filters))
     if settings().json:
         show.document(_difference_document(graph, difference, stat=stat))

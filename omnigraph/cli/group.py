@@ -76,6 +76,14 @@ class LazyGroup(click.Group):
             _reject_unused_flags(ctx, f"{ctx.command_path} {name}", command)
         return name, command, remaining
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Complete the name of a command, without importing the commands, or an option."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self._lazy_commands if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=self._lazy_commands[name].help) for name in names]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, without importing them."""
         with formatter.section("Commands"):

@@ -1,24 +1,24 @@
-"""The program `omnigraph`: its commands, its error messages and its exit codes.
+"""The program `omnigraph`: its commands, and its start and end as a process.
 
-This module translates errors to messages and exit codes. A traceback is shown only with `--debug`.
+This module lists the commands without importing them. `run_command.py` turns errors into messages and exit codes.
 """
 
 import gc
 import io
+import os
 import sys
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import click
 
 import omnigraph
 
-from . import exits
 from .group import LazyCommand, LazyGroup
-from .options import Invocation, Settings, scope_options, shared_options
-from .signals import TerminatedError, end_at_once_on_signals, raise_on_sigterm
+from .options import Invocation, scope_options, shared_options
+from .run_command import report_interruption, run_command
+from .signals import end_at_once_on_signals, raise_on_sigterm
 from .verbosity import stop_log
 
 _COMMANDS = {
@@ -59,9 +59,11 @@ _COMMANDS = {
     "describe": LazyCommand("omnigraph.cli.describe", "describe", "Show the parameters, results and types of queries"),
     "profile": LazyCommand("omnigraph.cli.profile", "profile", "List and show profiles"),
     "config": LazyCommand("omnigraph.cli.config", "config", "Show the configuration"),
+    "shell": LazyCommand("omnigraph.cli.shell.command", "shell", "Run queries and commands interactively"),
     "completion": LazyCommand("omnigraph.cli.completion", "completion", "Print a shell completion script"),
     "version": LazyCommand("omnigraph.cli.version", "version", "Print version information"),
 }
+COMPLETE_VARIABLE = "_OMNIGRAPH_COMPLETE"  # set by the completion scripts of shells
 # Start-up creates many objects but no garbage, so garbage collection would waste a tenth of the start-up time.
 _GC_THRESHOLD = 300_000
 _EPILOG = """
@@ -106,7 +108,7 @@ def _run_to_exit(arguments: Sequence[str] | None) -> int:
         end_at_once_on_signals()
     except KeyboardInterrupt as error:
         end_at_once_on_signals()
-        code = _report_interruption(error)
+        code = report_interruption(error)
     return code
 
 
@@ -119,95 +121,15 @@ def _show_warning(message: Warning | str, *_: Any) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return the exit code instead of raising an exception."""
+    if COMPLETE_VARIABLE in os.environ:
+        from .completion import answer_shell
+
+        return answer_shell(os.environ[COMPLETE_VARIABLE])
     invocation = Invocation()
-    original_streams = sys.stdout, sys.stderr
-    # This context outlives the command, so the command's flags also apply to error output.
-    with click.Context(cli, obj=invocation):
-        try:
-            returned: Any = cli.main(args=arguments, prog_name="omnigraph", standalone_mode=False, obj=invocation)
-            return returned if isinstance(returned, int) else exits.OK
-        except click.ClickException as error:
-            return _report_usage_error(error, invocation.settings)
-        except (click.Abort, KeyboardInterrupt) as error:
-            return _report_interruption(error)
-        except SystemExit:
-            if (sys.stdout, sys.stderr) == original_streams:
-                raise  # shell completion exits like this
-            # Click wraps the streams, and exits if the reader has closed the output.
-            sys.stdout, sys.stderr = original_streams
-            _silence_stdout()
-            return exits.BROKEN_PIPE
-        except Exception as error:  # the last resort, since all expected errors are typed
-            return _report_failure(error, invocation)
-        finally:
-            stop_log()
-
-
-def _report_interruption(error: BaseException) -> int:
-    was_terminated = isinstance(error, TerminatedError) or isinstance(error.__cause__, TerminatedError)
-    with suppress(OSError):  # standard error is closed
-        cause = "terminated" if was_terminated else "interrupted"
-        click.echo(f"{cause}; no partial changes were left behind", err=True)
-    return exits.TERMINATED if was_terminated else exits.INTERRUPTED
-
-
-def _report_usage_error(error: click.ClickException, settings: Settings) -> int:
-    with suppress(OSError):  # the output is closed
-        if settings.json_errors:
-            from omnigraph.errors import UsageError
-
-            from . import show
-
-            show.document(UsageError(reason=error.format_message()).to_json())
-        else:
-            error.show()
-    return error.exit_code
-
-
-def _report_failure(error: Exception, invocation: Invocation) -> int:
-    settings = invocation.settings
-    if settings.debug:
-        import traceback
-
-        traceback.print_exception(error)
-    typed_error = _to_typed_error(error)
-    with suppress(OSError):  # the output is closed
-        if settings.json_errors and not isinstance(error, OSError):
-            from . import show
-
-            show.document(typed_error.to_json())
-        else:
-            _print_error(typed_error, is_write=invocation.is_write)
-    return exits.error_exit_code(typed_error)
-
-
-def _to_typed_error(error: Exception) -> Any:
-    from omnigraph.errors import InternalError, OmnigraphError, StorageError
-
-    if isinstance(error, OmnigraphError):
-        return error
-    if isinstance(error, OSError):  # file errors are typed where files are used, so this is a stream
-        return StorageError(f"cannot write the result: {error.strerror}")
-    return InternalError(f"unexpected {type(error).__name__}: {error}")
-
-
-def _print_error(error: Any, *, is_write: bool) -> None:
-    from omnigraph.errors import LanguageError
-
-    from . import show
-
-    if isinstance(error, LanguageError) and error.source is not None and error.diagnostics:
-        show.findings(error.diagnostics, error.source, err=True)
-    else:
-        show.problem(getattr(error, "explained", error.message), error.advice)
-    if is_write and error.effect == "none":
-        click.echo("nothing was written", err=True)
-
-
-def _silence_stdout() -> None:
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    try:
+        return run_command(cli, arguments, invocation)
+    finally:
+        stop_log()
 
 
 if __name__ == "__main__":

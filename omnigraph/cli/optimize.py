@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from . import exits, show
-from .address import GraphAddress, announce_target, graph_arguments, resolve_root
+from .address import GraphAddress, announce_target, current_branch, graph_arguments, resolve_root
 from .engines import engine_arguments, engine_options
 from .options import settings, shared_options
 
@@ -28,7 +28,7 @@ def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, 
     announce_target("optimize", root)
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, branch=branch or "main")
+    graph = open_graph(root.uri, branch=branch or current_branch(root.uri))
     report = graph.maintenance.optimize(types=types or None, **engine_arguments(**engine_choice))
     if settings().json:
         dataset_documents = [dataset.to_json() for dataset in report.datasets]
@@ -89,7 +89,7 @@ def ensure_indices(
     announce_target("ensure-indices", root)
     from omnigraph.api.opening import open as open_graph
 
-    graph = open_graph(root.uri, branch=branch or "main")
+    graph = open_graph(root.uri, branch=branch or current_branch(root.uri))
     report = graph.maintenance.ensure_indices(rebuild=names or rebuild, **engine_arguments(**engine_choice))
     pending_indexes = graph.maintenance.pending_indices()
     if settings().json:

@@ -39,31 +39,54 @@ def _ambient_color() -> bool | None:
     return True if os.environ.get("CLICOLOR_FORCE", "0") != "0" else None
 
 
+@record
+class CurrentGraph:
+    """The graph, branch and revision that the shell is at; commands in the shell use them as defaults.
+
+    `revision` is the revision as it was entered, and `commit_id` its commit; both are None at the head of the branch.
+    """
+
+    uri: str
+    branch: str = "main"
+    revision: str | None = None
+    commit_id: str | None = None
+
+
 @dataclass(slots=True)
 class Invocation:
     """The state of one program run, filled in as flags are read. It outlives the click context.
 
     `scope_flags` are flags that were given before the command and that not every command accepts.
     `is_write` is set by commands that change data; the error messages of these commands say whether anything was
-    written.
+    written. `current_graph` is set in the shell.
     """
 
     settings: Settings = field(default_factory=_settings_from_environment)
     scope_flags: dict[str, Any] = field(default_factory=dict)
     is_write: bool = False
+    current_graph: CurrentGraph | None = None
+
+
+def _current_invocation() -> Invocation | None:
+    context = click.get_current_context(silent=True)
+    return context.find_object(Invocation) if context is not None else None
 
 
 def settings() -> Settings:
     """Return the settings of the running command."""
-    context = click.get_current_context(silent=True)
-    invocation = context.find_object(Invocation) if context is not None else None
+    invocation = _current_invocation()
     return invocation.settings if invocation is not None else _settings_from_environment()
+
+
+def current_graph() -> CurrentGraph | None:
+    """Return the graph that the shell is at, or None outside the shell."""
+    invocation = _current_invocation()
+    return invocation.current_graph if invocation is not None else None
 
 
 def mark_as_write() -> None:
     """Record that the running command changes data."""
-    context = click.get_current_context(silent=True)
-    invocation = context.find_object(Invocation) if context is not None else None
+    invocation = _current_invocation()
     if invocation is not None:
         invocation.is_write = True
 

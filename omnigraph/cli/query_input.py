@@ -18,6 +18,7 @@ from omnigraph.records.frozen import record
 from . import files
 from .address import graph_arguments
 
+_EXPECTED_PARAMETERS = """pass a JSON object such as '{"name": "ada"}', or --params-file FILE"""
 _QUERY_OPTIONS = (
     click.option(
         "--query",
@@ -87,10 +88,20 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
     try:
         params = json.loads(params_text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{source_name} is not valid JSON: {error}", reason="malformed JSON") from None
+        raise InputError(
+            f"{source_name} is not valid JSON: {error}", reason="malformed JSON", hint=_suggest_object(params_text)
+        ) from None
     if not isinstance(params, dict):
-        raise InputError(f"{source_name} must be a JSON object", reason="no object")
+        raise InputError(f"{source_name} must be a JSON object", reason="no object", hint=_EXPECTED_PARAMETERS)
     return params
+
+
+def _suggest_object(params_text: str) -> str:
+    """Return the accepted form, with the names and values of `name=value` if that is what was passed."""
+    name, separator, value = params_text.partition("=")
+    if not separator or not name.strip().isidentifier():
+        return _EXPECTED_PARAMETERS
+    return f"pass a JSON object: --params '{json.dumps({name.strip(): value.strip()}, ensure_ascii=False)}'"
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

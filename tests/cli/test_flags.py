@@ -70,6 +70,7 @@ def test_command_list_matches_the_expected_one() -> None:
         "schema show",
         "fmt",
         "describe",
+        "shell",
         "completion",
         "profile",
         "profile list",

@@ -13,6 +13,7 @@ PAGES = (
     "docs/tutorial/README.md",
     "docs/how-to/README.md",
     "docs/how-to/configuration.md",
+    "docs/how-to/shell.md",
     "docs/how-to/conflicts.md",
     "docs/how-to/merge.md",
     "docs/how-to/undo.md",
