@@ -258,5 +258,6 @@ def format_value(row_values: Any, property_name: str) -> str:
     value = row_values.get(property_name)
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
-    text = "null" if value is None else format_cell(value) if isinstance(value, str) else str(value)
+    has_json_form = value is None or isinstance(value, str | bool)
+    text = format_cell(value) if has_json_form else str(value)
     return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"

@@ -13,6 +13,17 @@ from omnigraph.records.frozen import record
 
 from .options import SCOPE_FLAGS, Invocation
 
+_NO_CURRENT_BRANCH = "; a graph has no current branch: pass --branch to the command that reads or writes"
+_GIT_COMMANDS = {
+    "checkout": _NO_CURRENT_BRANCH,
+    "clone": "; did you mean 'copy'?",
+    "gc": "; did you mean 'cleanup'?",
+    "merge": "; did you mean 'branch merge'?",
+    "reset": "; did you mean 'branch reset'?",
+    "show": "; did you mean 'commit show'?",
+    "switch": _NO_CURRENT_BRANCH,
+}
+
 
 @record
 class LazyCommand:
@@ -59,7 +70,7 @@ class LazyGroup(click.Group):
         """Resolve a command as click does; the error for an unknown command suggests a similar one."""
         is_unknown = bool(args) and not args[0].startswith("-") and args[0] not in self._lazy_commands
         if is_unknown and not ctx.resilient_parsing:
-            ctx.fail(f"no such command '{args[0]}'{self._suggest_command(args[0])}")
+            ctx.fail(f"no such command '{args[0]}'{self._suggest_command(ctx, args[0])}")
         name, command, remaining = super().resolve_command(ctx, args)
         asks_for_help = any(argument in ctx.help_option_names for argument in remaining)
         if command is not None and not asks_for_help:
@@ -71,7 +82,9 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy_command.help) for name, lazy_command in self._lazy_commands.items()])
 
-    def _suggest_command(self, typed_name: str) -> str:
+    def _suggest_command(self, ctx: click.Context, typed_name: str) -> str:
+        if typed_name in _GIT_COMMANDS and ctx.parent is None:
+            return _GIT_COMMANDS[typed_name]
         from difflib import get_close_matches
 
         close_matches = get_close_matches(typed_name, self._lazy_commands, n=1, cutoff=0.5)

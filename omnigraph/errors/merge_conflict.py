@@ -83,7 +83,7 @@ class MergeConflict(Conflict):
 
     def __str__(self) -> str:
         conflict_lines = [
-            f"  {conflict.type_name} '{conflict.entity_id}': {conflict.message}"
+            f"  {_address(conflict)}: {conflict.message}"
             for conflict in self.conflicts[:_PREVIEW_COUNT]
             if conflict.message
         ]
@@ -143,6 +143,10 @@ def _conflict_sort_key(conflict: EntityConflict) -> tuple[Any, ...]:
         conflict.kind,
         conflict.message,
     )
+
+
+def _address(conflict: EntityConflict) -> str:
+    return conflict.type_name if conflict.entity_id is None else f"{conflict.type_name} '{conflict.entity_id}'"
 
 
 def _preview_conflicts(conflicts: list[EntityConflict]) -> str | None:

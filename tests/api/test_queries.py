@@ -56,6 +56,9 @@ def test_ambiguous_query_name_is_rejected(people: Graph, tmp_path: Path) -> None
     with pytest.raises(InputError, match="no query named 'adult'") as error:
         people.query(ADULTS, name="adult")
     assert error.value.hint == "did you mean `adults`?"
+    with pytest.raises(InputError, match="no query named 'x'") as error:
+        people.query(ADULTS, name="x")
+    assert "the queries are adults" in (error.value.hint or "")
     with pytest.raises(UsageError, match="the text contains no query"):
         people.query("// nothing")
     with pytest.raises(InputError, match="cannot read"):
@@ -65,9 +68,9 @@ def test_ambiguous_query_name_is_rejected(people: Graph, tmp_path: Path) -> None
 def test_query_and_mutate_reject_each_others_text(graph: Graph) -> None:
     head = graph.head.id
     for source in ("delete Person where age > 3", 'insert Person { name: "x" }'):
-        with pytest.raises(TypeCheckError, match="changes the graph"):
+        with pytest.raises(TypeCheckError, match="this query changes the graph"):
             graph.query(source)
-    with pytest.raises(TypeCheckError, match="only reads"):
+    with pytest.raises(TypeCheckError, match="this query only reads"):
         graph.mutate("match { $p: Person } return { $p.name }")
     assert graph.refresh().head.id == head
 
