@@ -135,12 +135,14 @@ def _property_column(
     type_name, limits = buffer.entity_type.name, buffer.limits
     if cells is None:
         values = column_or_default(None, row_count, buffer.defaults[prop.name])
-        return cast_column(prop, values, type_name, _report_with_hint(faults, _MISSING_COLUMN_HINT), limits)
+        hint = None if prop.name in (buffer.entity_type.key or ()) else _MISSING_COLUMN_HINT
+        return cast_column(prop, values, type_name, _report_with_hint(faults, hint), limits)
+    file_cells: pa.Array = cells
 
     def report_fault(position: int, error: ClientError) -> None:
         if getattr(error, "actual", None) == "null" and "" in options.null_texts:
             error.hint = _EMPTY_TEXT_HINT
-        elif (option_hint := suggest_option(prop.type, cells[position].as_py(), options.decimal)) is not None:
+        elif (option_hint := suggest_option(prop.type, file_cells[position].as_py(), options.decimal)) is not None:
             error.hint = option_hint
         faults.setdefault(position, []).append(error)
 
@@ -148,9 +150,9 @@ def _property_column(
     return parse_cells(prop, cells, options.null_texts, type_name, report_fault, limits)
 
 
-def _report_with_hint(faults: RecordFaults, hint: str) -> FaultCallback:
+def _report_with_hint(faults: RecordFaults, hint: str | None) -> FaultCallback:
     def report_fault(position: int, error: ClientError) -> None:
-        error.hint = hint
+        error.hint = hint or error.hint
         faults.setdefault(position, []).append(error)
 
     return report_fault

@@ -44,6 +44,7 @@ node A {
   n: I64 @default(7)
 }
 node T { a: String?  b: String?  c: String? }
+node Q { k: String @key  must: Bool  s: String? }
 edge R: A -> A { w: F64? }
 """
 IR: SchemaIR = new_identity(compile_schema(SCHEMA), "test")
@@ -394,11 +395,11 @@ def test_decimal_commas() -> None:
         CsvOptions(decimal=";")
 
 
-def hints(text: str, **options: Any) -> list[str | None]:
+def hints(text: str, type_name: str = "A", **options: Any) -> list[str | None]:
     """Return the hints of a text's problems."""
     intake = Intake(IR, ProblemCollector(), LoadLimits())
     source = CsvSource(CsvOptions(**options), {}, "x.csv")
-    list(read_csv(intake, resolve_type(IR.catalog, "A"), iter([text.encode()]), source))
+    list(read_csv(intake, resolve_type(IR.catalog, type_name), iter([text.encode()]), source))
     intake.flush()
     return [problem.error.hint for problem in intake.problems.in_input_order() if problem.error is not None]
 
@@ -430,3 +431,8 @@ def test_hint_for_an_unknown_column_names_the_columns_and_the_mapping() -> None:
     with pytest.raises(InputError, match="names no column of A") as refused:
         read("k:s\na:b\n")
     assert "--csv-delimiter" in (refused.value.hint or "")
+
+
+def test_hint_for_a_missing_column_names_the_mode_patch() -> None:
+    assert "use the mode 'patch'" in (hints("k,s\na,b\n", "Q")[0] or "")
+    assert "use the mode 'patch'" not in (hints("must,s\ntrue,b\n", "Q")[0] or "")
