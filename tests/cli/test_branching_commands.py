@@ -92,9 +92,21 @@ def test_resolved_merge_lands_and_deletes_the_branch(omnigraph: Program, graph: 
     omnigraph("branch", "create", "s", "--uri", graph)
     again = omnigraph("branch", "merge", "s", "--uri", graph)
     assert again.out == "main already has all changes from s\n"
-    wrong = omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "a=b", "--strategy", "c")
+    wrong = omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "ours", "--strategy", "theirs")
     assert wrong.code == 2
     assert omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "mine").code == 1
+
+
+def test_a_default_strategy_may_have_exceptions(omnigraph: Program, graph: str) -> None:
+    library.open(graph, durability="os").delete("Person", where="name = 'bob'")
+    merge = ("branch", "merge", "r", "--uri", graph, "--strategy", "delete_vs_update=ours", "--strategy", "theirs")
+    seen = omnigraph(*merge, "--dry-run")
+    assert seen.out.splitlines()[0] == "would merge r into main: 0 added, 1 changed, 0 removed, 2 conflicts resolved"
+    assert omnigraph(*merge).code == 0
+    merged = library.open(graph, read_only=True)
+    assert [(one["name"], one["age"]) for one in merged.nodes("Person")] == [("ada", 5)]
+    twice = omnigraph(*merge, "--strategy", "ours")
+    assert (twice.code, "pass ours or theirs at most once" in twice.err) == (2, True)
 
 
 def test_a_branch_is_renamed(omnigraph: Program, graph: str) -> None:
