@@ -146,6 +146,14 @@ def withdraw_answer(decisions: dict[EntityKey, Decision], detected: DetectedConf
             decisions[entity_key] = remaining
 
 
+def check_schema_answer(answer: ConflictAnswer) -> str:
+    """Return the side chosen for a schema conflict; raise `InputError` for anything else."""
+    if isinstance(answer, Mapping):
+        message = f"a {SCHEMA_CONFLICT} cannot be resolved with values"
+        raise InputError(message, reason="use 'ours' or 'theirs'")
+    return str(_check_side(answer))
+
+
 def _check_side(choice: Any) -> Any:
     if choice not in _SIDES:
         raise InputError(
