@@ -52,7 +52,7 @@ def changes() -> None:
 @click.command("poll")
 @click.option("--branch", default="main", show_default=True, help="Branch to follow")
 @click.option("--cursor", help="Continue where an earlier poll ended")
-@click.option("--start", metavar="WHERE", help="Start position: now (the default), beginning or after:COMMIT")
+@click.option("--start", metavar="WHERE", help="Start position: now (the default), beginning or after:REVISION")
 @click.option(
     "--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Approximate maximum number of changes"
 )
