@@ -299,6 +299,22 @@ def test_a_plan_is_explained_and_measured(people: Graph) -> None:
     assert again.explain(analyze=True).to_json()["row_count"] == 4
 
 
+def test_a_plan_is_readable_and_its_estimate_respects_the_bounds(people: Graph) -> None:
+    def rows(text: str, **values: Any) -> list[int]:
+        steps = people.explain(text, **values).to_json()["plan"]
+        return [step["estimated_rows"] for step in steps if "limit" in step["operator"] or "offset" in step["operator"]]
+
+    names = "match { $p: Person } return { $p.name }"
+    assert rows(f"{names} limit 3") == [3]
+    assert rows(f"{names} limit 9") == [4]
+    assert rows(f"{names} limit 2 offset 3") == [1, 1]
+    assert rows(f"{names} limit $n", n=1, analyze=True) == [1]
+    assert rows(f"{names} union all {names} limit 5") == [5]
+    plan = people.explain(f"{names} limit 3")
+    assert repr(plan) == str(plan)
+    assert repr(plan).splitlines()[0].split() == ["operator", "estimated", "rows"]
+
+
 STREAMED = """
 import sys, omnigraph, pyarrow as pa
 graph = omnigraph.init(sys.argv[1], "node N { k: I64 @key  t: String }", durability="os")
