@@ -80,10 +80,10 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     for all other conflicts), or a function that takes a conflict and returns `ours`, `theirs`, a dict of property
     values, or None. Changes to different properties of an entity are combined, and a strategy decides only the
     properties in conflict; with `granularity="entity"`, entities are compared and decided as a whole. The result's
-    `discarded` lists the changes that were dropped when conflicts were resolved. `collapse_edges` keeps one of two equal edges that both sides added.
-    The default `message` is "Merge branch 'x' into main". `engine` is "local" (this process), "spark" (the session
-    `spark`, or a new one) or "auto", which uses Spark if both sides together changed millions of rows. The result does
-    not depend on the engine.
+    `discarded` lists the changes that were dropped when conflicts were resolved. `collapse_edges` keeps one of two
+    equal edges that both sides added. The default `message` is "Merge branch 'x' into main". `engine` is "local" (this
+    process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both sides together changed
+    millions of rows. The result does not depend on the engine.
 
     Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
     meantime, `PreconditionFailed`, and `ReadOnlyError`.

@@ -97,8 +97,8 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
 def _suggest_json(params_text: str) -> str | None:
     """Return a hint with the JSON form of parameters that were written as NAME=VALUE, or None for other text.
 
-    >>> _suggest_json("limit=3")
-    'use --params \'{"limit": 3}\''
+    >>> print(_suggest_json("limit=3"))
+    use --params '{"limit": 3}'
     """
     name, separator, text = params_text.partition("=")
     if not separator or not name.strip().isidentifier():
