@@ -65,9 +65,9 @@ class Changes(Facet):
     ) -> Feed:
         """Return the branch's commits after a position, up to the newest, as blocks of changes.
 
-        `start` is `beginning`, `after:` followed by a commit id, or `now`. The default is `now`,
-        which returns no blocks, only a `.cursor` to continue from. A cursor works only with the
-        filter that it was created with.
+        `start` is `beginning`, `after:` followed by a revision (a commit id, a tag, a branch or
+        `HEAD~1`), or `now`. The default is `now`, which returns no blocks, only a `.cursor` to
+        continue from. A cursor works only with the filter that it was created with.
         """
         return _open_feed(self._handle, ChangeFilterRequest(types, kinds, ops), FeedPosition(start, cursor))
 

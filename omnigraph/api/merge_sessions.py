@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.api.error_boundary import Guarded
 from omnigraph.api.results.diff import Diff, LazyTableChanges, sum_change_counts
-from omnigraph.errors import EntityConflict, InputError, MergeConflict, ReadSetConflict
+from omnigraph.errors import EntityConflict, InputError, MergeConflict, OmnigraphError, ReadSetConflict
 from omnigraph.errors.conflict_card import conflict_card
 from omnigraph.errors.merge_conflict import conflict_table
 from omnigraph.history.commit import Commit
@@ -30,12 +30,20 @@ from omnigraph.merging.merge import (
     merge_captured,
     only_maintained,
     open_planner,
+    plan_schema_conflicts,
 )
+from omnigraph.merging.merged_schema import SCHEMA_CONFLICT
 from omnigraph.merging.offloaded_table import OffloadedDelta
 from omnigraph.merging.parallel_edges import ParallelEdgePair
 from omnigraph.merging.planner import MergePlan, MergePlanner
 from omnigraph.merging.schema_alignment import aligned_target_rows
-from omnigraph.merging.strategy import ConflictAnswer, record_answers, resolve_conflicts, withdraw_answer
+from omnigraph.merging.strategy import (
+    ConflictAnswer,
+    check_schema_answer,
+    record_answers,
+    resolve_conflicts,
+    withdraw_answer,
+)
 from omnigraph.publish.write_plan import CommitMetadata
 from omnigraph.rules.delta import TableDelta
 from omnigraph.storage.find_rows import find
@@ -163,7 +171,8 @@ class MergeSession(Guarded):
     """A merge session: resolve conflicts one by one with `resolve`, then publish the merge with `commit`.
 
     The number of a conflict never changes. Resolving a conflict may reveal new conflicts, which are appended to the
-    list.
+    list. Rows are compared once all schema conflicts are resolved. A new decision about a schema conflict withdraws all
+    decisions about rows, and the row conflicts are listed anew.
     """
 
     def __init__(
@@ -172,6 +181,7 @@ class MergeSession(Guarded):
         self._merge_inputs = merge_inputs
         self._request = request
         self._on_merged = on_merged
+        self._schema_decisions: dict[EntityConflict, str] = {}
         self._planner = self._open_planner()
         self._decisions: dict[found_conflicts.EntityKey, Decision] = {}
         self._detected_conflicts: list[found_conflicts.DetectedConflict] = []
@@ -209,7 +219,8 @@ class MergeSession(Guarded):
         """Resolve one conflict with `ours`, `theirs`, or a dict of property values.
 
         Choosing a side decides only the properties in conflict, unless the session compares whole
-        entities.
+        entities. A schema conflict takes a side. Raises `SchemaUnsupported` if the target's data
+        cannot be converted to the schema of the chosen side.
         """
         all_conflicts = self.conflicts
         try:
@@ -219,21 +230,29 @@ class MergeSession(Guarded):
         except (IndexError, ValueError):
             message = f"unknown conflict {which}; the number of conflicts is {len(all_conflicts)}"
             raise InputError(message, reason="unknown conflict") from None
-        self._record_decisions([self._detected_conflicts[conflict_index]], choice)
+        self._decide([self._detected_conflicts[conflict_index]], choice)
         return self
 
     def resolve_all(
         self, choice: ConflictAnswer, *, type: str | None = None, kind: str | None = None
     ) -> "MergeSession":
-        """Resolve all open conflicts, or only those of one type or kind."""
-        merge_plan = self._update_plan()
-        selected_conflicts = [
-            detected_conflict
-            for detected_conflict in (merge_plan.conflicts if merge_plan is not None else ())
-            if (type is None or detected_conflict.conflict.type_name == type)
-            and (kind is None or detected_conflict.conflict.kind == kind)
-        ]
-        self._record_decisions(selected_conflicts, choice)
+        """Resolve all open conflicts, or only those of one type or kind, first in schemas and then in rows."""
+
+        def select_open() -> list[found_conflicts.DetectedConflict]:
+            merge_plan = self._update_plan()
+            return [
+                detected_conflict
+                for detected_conflict in (merge_plan.conflicts if merge_plan is not None else ())
+                if (type is None or detected_conflict.conflict.type_name == type)
+                and (kind is None or detected_conflict.conflict.kind == kind)
+                and detected_conflict.conflict not in self._schema_decisions
+            ]
+
+        selected_conflicts = select_open()
+        while any(map(_is_schema_conflict, selected_conflicts)):  # a decision may uncover the next conflict
+            self._decide(selected_conflicts, choice)
+            selected_conflicts = select_open()
+        self._decide(selected_conflicts, choice)
         return self
 
     def preview(self) -> MergeResult:
@@ -277,20 +296,37 @@ class MergeSession(Guarded):
         return self._run_merge(request)
 
     def _open_planner(self) -> MergePlanner:
-        """Return a planner; conflicts between schemas cannot be resolved one by one, so they are raised as errors."""
-        planner = open_planner(self._merge_inputs, self._request)
-        if planner.merged_schema is not None and planner.merged_schema.conflicts:
-            hint = "merge with a strategy for `schema_conflict`, or change one of the schemas"
-            raise MergeConflict(conflicts=planner.merged_schema.conflicts, hint=hint)
-        return planner
+        """Return a planner for the decisions about schema conflicts."""
+        return open_planner(self._merge_inputs, replace(self._request, strategy=self._schema_decisions.get))
 
     def _run_merge(self, request: MergeRequest) -> MergeReport:
         resolved_count = len(self.conflicts) - len(self.open)
+        if not self._planner.open_schema_conflicts:  # the merge adds these to the count
+            resolved_count -= self._planner.decided_schema_conflicts
         return merge_captured(self._merge_inputs, request, self._planner, self._decisions, resolved_count)
 
-    def _record_decisions(
-        self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer
-    ) -> None:
+    def _decide(self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer) -> None:
+        schema_conflicts = list(filter(_is_schema_conflict, selected_conflicts))
+        if schema_conflicts:
+            self._decide_schema(schema_conflicts, choice)
+        else:
+            self._decide_rows(selected_conflicts, choice)
+
+    def _decide_schema(self, schema_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer) -> None:
+        """Record the side for schema conflicts, and merge the schemas again; a refused decision has no effect."""
+        earlier_decisions = self._schema_decisions
+        side = check_schema_answer(choice)
+        self._schema_decisions = earlier_decisions | {detected.conflict: side for detected in schema_conflicts}
+        try:
+            self._planner = self._open_planner()
+        except OmnigraphError:
+            self._schema_decisions = earlier_decisions
+            raise
+        self._decisions.clear()
+        self._detected_conflicts = list(filter(_is_schema_conflict, self._detected_conflicts))
+        self._merge_plan = None
+
+    def _decide_rows(self, selected_conflicts: list[found_conflicts.DetectedConflict], choice: ConflictAnswer) -> None:
         for detected_conflict in selected_conflicts:  # a second decision replaces the first
             withdraw_answer(self._decisions, detected_conflict)
         record_answers(
@@ -302,7 +338,7 @@ class MergeSession(Guarded):
         if self._merge_inputs.outcome != "merged":
             return None
         if self._merge_plan is None:
-            self._merge_plan, _ = resolve_conflicts(self._planner, None, self._decisions)
+            self._merge_plan = self._make_plan()
             known_orders = {detected_conflict.sort_key for detected_conflict in self._detected_conflicts}
             self._detected_conflicts += [
                 detected_conflict
@@ -310,6 +346,16 @@ class MergeSession(Guarded):
                 if detected_conflict.sort_key not in known_orders
             ]
         return self._merge_plan
+
+    def _make_plan(self) -> MergePlan:
+        open_schema_conflicts = self._planner.open_schema_conflicts
+        if open_schema_conflicts:
+            return plan_schema_conflicts(open_schema_conflicts)
+        return resolve_conflicts(self._planner, None, self._decisions)[0]
+
+
+def _is_schema_conflict(detected_conflict: found_conflicts.DetectedConflict) -> bool:
+    return detected_conflict.conflict.kind == SCHEMA_CONFLICT
 
 
 def _iter_merge_changes(merge_report: MergeReport, excluded_keys: Collection[str] = ()) -> Iterator[TableChanges]:

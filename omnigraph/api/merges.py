@@ -78,14 +78,14 @@ def merge(  # noqa: PLR0913 - all but two are keywords
     Merges are rejected on a graph that is pinned to a past commit or a tag. Changes made on only
     one side are merged without conflict. Different changes on both sides are conflicts; all of them
     are raised in one `MergeConflict`, or returned by a `dry_run`. `strategy` resolves the
-    conflicts; it is `ours` (the target), `theirs` (the source), a dict of these by conflict kind or by type, or a
-    function that takes a conflict and returns `ours`, `theirs`, a dict of property values, or None. Changes to
-    different properties of an entity are combined, and a strategy decides only the properties in conflict; with
-    `granularity="entity"`, entities are compared and decided as a whole. The result's `discarded` lists the changes
-    that were dropped when conflicts were resolved. `collapse_edges` keeps one of two equal edges that both sides added.
-    The default `message` is "Merge branch 'x' into main". `engine` is "local" (this process), "spark" (the session
-    `spark`, or a new one) or "auto", which uses Spark if both sides together changed millions of rows. The result does
-    not depend on the engine.
+    conflicts; it is `ours` (the target), `theirs` (the source), a dict of these by conflict kind or by type (`*` stands
+    for all other conflicts), or a function that takes a conflict and returns `ours`, `theirs`, a dict of property
+    values, or None. Changes to different properties of an entity are combined, and a strategy decides only the
+    properties in conflict; with `granularity="entity"`, entities are compared and decided as a whole. The result's
+    `discarded` lists the changes that were dropped when conflicts were resolved. `collapse_edges` keeps one of two
+    equal edges that both sides added. The default `message` is "Merge branch 'x' into main". `engine` is "local" (this
+    process), "spark" (the session `spark`, or a new one) or "auto", which uses Spark if both sides together changed
+    millions of rows. The result does not depend on the engine.
 
     Raises `MergeConflict`, `SchemaMismatch`, `ReadSetConflict` if the target has moved in the
     meantime, `PreconditionFailed`, and `ReadOnlyError`.

@@ -16,7 +16,7 @@ from omnigraph.api.blobs import Blob
 from omnigraph.api.builders.entity_sets import EdgeSet, NodeSet, edge_set, node_set
 from omnigraph.api.builders.mutation_text import (
     build_delete,
-    build_edge_records,
+    build_edge_load,
     build_update,
     normalize_records,
     suggest_upsert,
@@ -163,7 +163,8 @@ class Transaction(Guarded):
 
     def connect_nodes(self, edge_type: str, ends: Iterable[tuple[Any, ...]], /) -> None:
         """Add edges; see `Graph.connect_nodes`."""
-        self.insert(edge_type, build_edge_records(self._open_work().overlay.ir, edge_type, ends))
+        with suggest_upsert():
+            self.load(build_edge_load(self._open_work().overlay.ir, edge_type, ends), mode="append")
 
     def update(
         self, type_name: str, /, *, where: str, set: Mapping[str, Any], params: Params = None, **values: Any

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from omnigraph.api.builders.mutation_text import (
     build_delete,
-    build_edge_records,
+    build_edge_load,
     build_update,
     normalize_records,
     suggest_upsert,
@@ -125,8 +125,9 @@ def connect_nodes(
     or dict for a composite key. A node whose type has no key is identified by its id.
     """
     target = handle.for_branch(options.get("branch"))
-    rows = build_edge_records(target.latest_snapshot().schema.ir, edge_type, ends)
-    return write_records(target, {edge_type: rows}, "append", options)
+    return write_records(
+        target, build_edge_load(target.latest_snapshot().schema.ir, edge_type, ends), "append", options
+    )
 
 
 def update(  # noqa: PLR0913 - all but the first are keywords
@@ -234,8 +235,8 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
     return replace(build_receipt(outcome, branch, event.elapsed_seconds(), query.name), commit=commit)
 
 
-def write_records(handle: Handle, records: Mapping[str, Any], mode: LoadMode, options: WriteKeywords) -> Receipt:
-    """Write the given records of each type, with the caller's options."""
+def write_records(handle: Handle, records: Any, mode: LoadMode, options: WriteKeywords) -> Receipt:
+    """Write the given records of each type, or records with an envelope, with the caller's options."""
     target, write_options = handle.for_branch(options.get("branch")), _write_options_of(options)
     receipt = load_source(target, records, mode, EngineOptions(), write_options, records=True)
     assert isinstance(receipt, Receipt)  # noqa: S101 - problems are raised

@@ -86,7 +86,7 @@ def conflict_options(command: Command) -> Command:
             multiple=True,
             metavar="[NAME=]SIDE",
             help="Resolve conflicts with ours (the target) or theirs (the incoming side); NAME= limits the"
-            " choice to a conflict kind or a type; may be repeated",
+            " choice to a conflict kind or a type, and takes precedence over a side without NAME=; may be repeated",
         ),
         click.option(
             "--granularity",
@@ -104,19 +104,20 @@ def conflict_options(command: Command) -> Command:
 
 
 def parse_strategies(strategies: Sequence[str]) -> str | dict[str, str] | None:
-    """Return one side for all conflicts, a side per type or conflict kind, or None; mixing the forms is an error.
+    """Return one side for all conflicts, a side per type or conflict kind, or None; `*` is the side of all others.
 
-    >>> parse_strategies(["ours"]), parse_strategies(["Person=theirs", "orphan_edge=ours"])
-    ('ours', {'Person': 'theirs', 'orphan_edge': 'ours'})
+    >>> parse_strategies(["ours"]), parse_strategies(["Person=theirs", "ours"])
+    ('ours', {'Person': 'theirs', '*': 'ours'})
     """
     if not strategies:
         return None
-    sides_by_name = dict(strategy.partition("=")[::2] for strategy in strategies if "=" in strategy)
-    if not sides_by_name and len(strategies) == 1:
+    if len(strategies) == 1 and "=" not in strategies[0]:
         return strategies[0]
+    named_strategies = (strategy if "=" in strategy else f"*={strategy}" for strategy in strategies)
+    sides_by_name = dict(strategy.partition("=")[::2] for strategy in named_strategies)
     if len(sides_by_name) != len(strategies):
         raise click.UsageError(
-            "--strategy: pass ours or theirs once, or one NAME=SIDE for each name, such as Person=theirs"
+            "--strategy: pass ours or theirs at most once, and one NAME=SIDE for each name, such as Person=theirs"
         )
     return sides_by_name
 
@@ -258,5 +259,6 @@ def format_value(row_values: Any, property_name: str) -> str:
     value = row_values.get(property_name)
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
-    text = "null" if value is None else format_cell(value) if isinstance(value, str) else str(value)
+    has_json_form = value is None or isinstance(value, str | bool)
+    text = format_cell(value) if has_json_form else str(value)
     return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"

@@ -14,6 +14,17 @@ from omnigraph.records.frozen import record
 from .old_spellings import explain_old_command, explain_old_flag
 from .options import SCOPE_FLAGS, Invocation
 
+_NO_CURRENT_BRANCH = "; a graph has no current branch: pass --branch to the command that reads or writes"
+_GIT_COMMANDS = {
+    "checkout": _NO_CURRENT_BRANCH,
+    "clone": "; did you mean 'copy'?",
+    "gc": "; did you mean 'cleanup'?",
+    "merge": "; did you mean 'branch merge'?",
+    "reset": "; did you mean 'branch reset'?",
+    "show": "; did you mean 'commit show'?",
+    "switch": _NO_CURRENT_BRANCH,
+}
+
 
 @record
 class LazyCommand:
@@ -64,7 +75,7 @@ class LazyGroup(click.Group):
         is_unknown = bool(args) and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None
         if is_unknown and not ctx.resilient_parsing:
             new_spelling = explain_old_command(args[0]) if "query" in self._lazy_commands else None  # the root group
-            ctx.fail(new_spelling or f"no such command '{args[0]}'{self._suggest_command(args[0])}")
+            ctx.fail(new_spelling or f"no such command '{args[0]}'{self._suggest_command(ctx, args[0])}")
         name, command, remaining = super().resolve_command(ctx, args)
         if command is not None and not isinstance(command, click.Group) and not ctx.resilient_parsing:
             accepted_flags = {flag for parameter in command.params for flag in parameter.opts}
@@ -89,7 +100,9 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy_command.help) for name, lazy_command in self._lazy_commands.items()])
 
-    def _suggest_command(self, typed_name: str) -> str:
+    def _suggest_command(self, ctx: click.Context, typed_name: str) -> str:
+        if typed_name in _GIT_COMMANDS and ctx.parent is None:
+            return _GIT_COMMANDS[typed_name]
         from difflib import get_close_matches
 
         close_matches = get_close_matches(typed_name, self._lazy_commands, n=1, cutoff=0.5)

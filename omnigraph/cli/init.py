@@ -44,9 +44,9 @@ def init(uri: str, schema_path: str, force: bool, actor: str | None) -> None:
 
 
 def _print_schema_warnings(source: SourceText) -> None:
-    """Print warnings about a schema before the graph is created; `init` itself reports errors."""
+    """Print warnings about a schema, but no remarks, before the graph is created; `init` itself reports errors."""
     from omnigraph.lang.schema import examine_schema
 
     catalog, diagnostics = examine_schema(source.text, source.name)
     if catalog is not None and not settings().json and not settings().quiet:
-        show.findings(diagnostics, source, err=True)
+        show.findings((finding for finding in diagnostics if finding.severity != "info"), source, err=True)

@@ -47,7 +47,11 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option("--branch", default="main", show_default=True, help="Branch to load into")
 @click.option("--from", "base", metavar="BASE", help="Create the branch from BASE if it does not exist")
 @click.option("--format", type=click.Choice(_FORMATS), help="Format of all files; overrides file name suffixes")
-@click.option("--mapping", metavar="PATH", help="JSON file that maps the columns of each type to properties")
+@click.option(
+    "--mapping",
+    metavar="PATH|JSON",
+    help="JSON file, or a JSON object, that maps the columns of each type to properties",
+)
 @click.option("--csv-delimiter", metavar="CHAR", help="Delimiter of CSV files, or tab; detected by default")
 @click.option("--csv-quote", metavar="CHAR", help="Quote character of CSV files, or none; detected by default")
 @click.option("--csv-null", metavar="TEXT", multiple=True, help="Unquoted CSV cell that means null; may be repeated")
@@ -187,18 +191,21 @@ def _read_columns(arguments: tuple[str, ...]) -> Any:
     return columns_by_type.get("", columns_by_type or None)
 
 
-def _read_mapping(path: str | None) -> Any:
-    if path is None:
+def _read_mapping(argument: str | None) -> Any:
+    """Return the mapping in a file, or in the argument itself if it begins with a brace."""
+    if argument is None:
         return None
     import json
 
+    is_json_text = argument.lstrip().startswith("{")
+    source_name = "--mapping" if is_json_text else argument
     try:
-        mapping = json.loads(files.read_source(path).text)
+        mapping = json.loads(argument if is_json_text else files.read_source(argument).text)
     except json.JSONDecodeError as error:
-        raise InputError(f"{path} is not valid JSON: {error.msg}", reason="malformed mapping") from None
+        raise InputError(f"{source_name} is not valid JSON: {error.msg}", reason="malformed mapping") from None
     if not isinstance(mapping, dict) or not all(isinstance(columns, dict) for columns in mapping.values()):
         reason = 'expected {"Type": {"column": "property"}}'
-        raise InputError(f"{path} is not a mapping: {reason}", reason="malformed mapping")
+        raise InputError(f"{source_name} is not a mapping: {reason}", reason="malformed mapping")
     return mapping
 
 

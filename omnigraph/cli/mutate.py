@@ -52,10 +52,13 @@ def _print_receipt(receipt: "Receipt", actor: str | None) -> None:
     if settings().json:
         show.document(change_document(receipt, actor))
         return
+    from omnigraph.api.query_labels import describe_origin
+
     node_count = show.count(receipt.affected_nodes, "node")
     edge_count = show.count(receipt.affected_edges, "edge")
     actor_note = f" as {actor}" if actor else ""
-    show.result(f"changed {receipt.branch} via {receipt.query_name}: {node_count}, {edge_count}{actor_note}")
+    origin = describe_origin(receipt.query_name)
+    show.result(f"changed {receipt.branch}{origin}: {node_count}, {edge_count}{actor_note}")
 
 
 def change_document(receipt: "Receipt", actor: str | None) -> dict[str, Any]:

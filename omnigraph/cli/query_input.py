@@ -5,6 +5,7 @@ and `--params`. All input is read and validated before a graph is opened.
 """
 
 import json
+import shlex
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -88,20 +89,27 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
     try:
         params = json.loads(params_text, object_pairs_hook=_reject_duplicates, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{source_name} is not valid JSON: {error}", reason="malformed JSON", hint=_suggest_object(params_text)
-        ) from None
+        message, hint = f"{source_name} is not valid JSON: {error}", _suggest_json(params_text)
+        raise InputError(message, reason="malformed JSON", hint=hint) from None
     if not isinstance(params, dict):
         raise InputError(f"{source_name} must be a JSON object", reason="no object", hint=_EXPECTED_PARAMETERS)
     return params
 
 
-def _suggest_object(params_text: str) -> str:
-    """Return the accepted form, with the names and values of `name=value` if that is what was passed."""
-    name, separator, value = params_text.partition("=")
+def _suggest_json(params_text: str) -> str:
+    """Return a hint with the JSON form of parameters that were written as NAME=VALUE, or the accepted form for other text.
+
+    >>> print(_suggest_json("limit=3"))
+    use --params '{"limit": 3}'
+    """
+    name, separator, text = params_text.partition("=")
     if not separator or not name.strip().isidentifier():
         return _EXPECTED_PARAMETERS
-    return f"pass a JSON object: --params '{json.dumps({name.strip(): value.strip()}, ensure_ascii=False)}'"
+    try:
+        value = json.loads(text, parse_constant=_reject_constant)
+    except (ValueError, RecursionError):
+        value = text
+    return f"use --params {shlex.quote(json.dumps({name.strip(): value}, ensure_ascii=False))}"
 
 
 def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

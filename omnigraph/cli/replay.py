@@ -131,7 +131,7 @@ def _print_result(
         show.document(members | {"stats": merge_result.stats, **conflict_members, "commit": commit_json})
         return
     if merge_result.outcome == "already_up_to_date":
-        show.result(f"nothing to do: {branch} already has the changes from {commit}")
+        show.result(f"nothing to do: {_describe_no_change(merge_result, verb, commit, branch)}")
         print_discarded_changes(merge_result, sides)
         return
     verbs = ("reverted", "would revert") if verb == "revert" else ("picked", "would pick")
@@ -140,3 +140,10 @@ def _print_result(
     show.result(f"{action}: {describe_counts(merge_result)}{commit_note}")
     print_discarded_changes(merge_result, sides)
     print_lost_edges(merge_result, sides)
+
+
+def _describe_no_change(merge_result: "MergeResult", verb: str, commit: str, branch: str) -> str:
+    if merge_result.discarded:
+        return f"the strategy keeps the values of {branch}"
+    possession = "no longer has" if verb == "revert" else "already has"
+    return f"{branch} {possession} the changes from {commit}"

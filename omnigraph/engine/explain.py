@@ -59,9 +59,9 @@ class ExplainedStep:
         return members
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ExplainedPlan:
-    """The plan of a query as it is executed."""
+    """The plan of a query as it is executed; its string form is a table of the steps."""
 
     name: str
     steps: tuple[ExplainedStep, ...]
@@ -86,6 +86,9 @@ class ExplainedPlan:
             max(len(table_row[column_number]) for table_row in table_rows) for column_number in range(len(header))
         ]
         return "\n".join(_align_cells(table_row, widths) for table_row in table_rows)
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def explain(
@@ -124,6 +127,7 @@ def _explain_steps(context: ExecutionContext, read_plan: plan.ReadPlan | plan.Un
         yield from part_steps
     for description in ("union all" if read_plan.keeps_duplicates else "union", *_tail_steps(read_plan)):
         yield ExplainedStep(0, description, sum(part_rows))
+    yield from _bound_steps(context, read_plan, sum(part_rows))
 
 
 def _explain_read(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterator[ExplainedStep]:
@@ -138,6 +142,7 @@ def _explain_read(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterat
     yield from (
         ExplainedStep(0, description, round(estimated_rows)) for description in _result_steps(context, read_plan)
     )
+    yield from _bound_steps(context, read_plan, round(estimated_rows))
 
 
 def _flatten_operators(operators: Sequence[Any], depth: int) -> Iterator[tuple[int, Any]]:
@@ -218,19 +223,32 @@ def _result_steps(context: ExecutionContext, read_plan: plan.ReadPlan) -> Iterat
         yield f"having {predicate_text(read_plan.having)}"
     if read_plan.order:
         yield "order by " + ", ".join(value_text(sort_key.value) for sort_key in read_plan.order)
-    yield from _bounds_text(read_plan)
 
 
 def _tail_steps(union_plan: plan.UnionPlan) -> Iterator[str]:
     if union_plan.order:
         yield "order by " + ", ".join(sort_key.column or "" for sort_key in union_plan.order)
-    yield from _bounds_text(union_plan)
 
 
-def _bounds_text(read_plan: plan.ReadPlan | plan.UnionPlan) -> Iterator[str]:
+def _bound_steps(
+    context: ExecutionContext, read_plan: plan.ReadPlan | plan.UnionPlan, estimated_rows: int
+) -> Iterator[ExplainedStep]:
+    """Yield the offset and the limit; a bound whose parameter has no value does not change the estimate."""
     for clause, value in (("offset", read_plan.offset), ("limit", read_plan.limit)):
-        if value is not None:
-            yield f"{clause} {value_text(value)}"
+        if value is None:
+            continue
+        bound = _bound_count(context, value)
+        if bound is not None:
+            estimated_rows = min(estimated_rows, bound) if clause == "limit" else max(estimated_rows - bound, 0)
+        yield ExplainedStep(0, f"{clause} {value_text(value)}", estimated_rows)
+
+
+def _bound_count(context: ExecutionContext, value: plan.Value) -> int | None:
+    if isinstance(value, plan.Parameter):
+        count = context.params.get(value.name)
+    else:
+        count = value.value if isinstance(value, plan.Constant) else None
+    return count if isinstance(count, int) else None
 
 
 def _ranking_text(context: ExecutionContext, read_plan: plan.ReadPlan) -> str:

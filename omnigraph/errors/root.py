@@ -7,6 +7,7 @@ hint, and the constructor fills the facts into a message. Errors never hold secr
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 import re
+from functools import cache, cached_property
 from typing import Any, ClassVar, Literal
 
 from .redact import redact_uri
@@ -59,7 +60,7 @@ class OmnigraphError(Exception):
     hint: str | None = None
     request_id: str | None = None
     details: dict[str, Any]
-    message: str
+    has_given_message: bool
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -93,9 +94,26 @@ class OmnigraphError(Exception):
             {fact_name: fact_value for fact_name, fact_value in attributes.items() if fact_value is not None}
         )
         self.details = safe_facts
-        message_text = message or fill_template(self.sentence, safe_facts) or default_message(type(self))
-        self.message = message_text if message_text.startswith(self.prefix) else self.prefix + message_text
-        super().__init__(self.message)
+        super().__init__()
+        self.has_given_message = bool(message)
+        if message:
+            self.message = self._with_prefix(message)
+
+    @cached_property
+    def message(self) -> str:
+        """The message: the text given by the caller, or the class's sentence filled with the facts.
+
+        The sentence is filled on first use, because a load may collect many errors and show only a few.
+        """
+        return self._with_prefix(fill_template(self.sentence, self.details) or default_message(type(self)))
+
+    @property
+    def args(self) -> tuple[Any, ...]:  # type: ignore[override]
+        """The message as the only argument, as in any other exception."""
+        return (self.message,)
+
+    def _with_prefix(self, message_text: str) -> str:
+        return message_text if message_text.startswith(self.prefix) else self.prefix + message_text
 
     def __str__(self) -> str:
         advice = self.advice
@@ -210,13 +228,18 @@ def fill_template(template: str, facts: dict[str, Any]) -> str | None:
     >>> fill_template("no branch '{branch}'[ in {graph}| here]", {"branch": "dev"})
     "no branch 'dev' here"
     """
-    template_parts = _OPTIONAL_PART.split(template)
+    template_parts = list(_split_template(template))
     # `split` puts the bracketed parts at odd positions.
     template_parts[1::2] = [_resolve_optional_part(optional_part, facts) for optional_part in template_parts[1::2]]
     filled_text = "".join(template_parts)
     if not template or any(fact_name not in facts for fact_name in _PLACEHOLDER.findall(filled_text)):
         return None
     return _PLACEHOLDER.sub(lambda placeholder: _format_fact(facts[placeholder.group(1)]), filled_text)
+
+
+@cache
+def _split_template(template: str) -> tuple[str, ...]:
+    return tuple(_OPTIONAL_PART.split(template))
 
 
 def _resolve_optional_part(optional_part: str, facts: dict[str, Any]) -> str:
@@ -247,6 +270,7 @@ def _redact_fact(fact_name: str, fact_value: Any) -> Any:
     return redact_uri(str(fact_value)) if is_uri else fact_value
 
 
+@cache
 def _declares_fact(error_class: type[OmnigraphError], fact_name: str) -> bool:
     # Declared facts have a class-level default, so callers can read them even when unset.
     return hasattr(error_class, fact_name) and not hasattr(OmnigraphError, fact_name)

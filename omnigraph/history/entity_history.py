@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from omnigraph.errors import ChangeSchemaBoundary, EntityNotFound, HistoryReclaimed, StorageError
 from omnigraph.history.merge_bases import find_merge_bases
+from omnigraph.lang.schema.catalog import ENDPOINT_COLUMNS
 from omnigraph.lang.schema.type_names import type_for_key
 from omnigraph.storage.arrow import table_schema
 from omnigraph.storage.blobs import row_schema
@@ -171,17 +172,18 @@ class EntityTracer:
         """Attribute values that a parent already had to that parent, and all others to this commit.
 
         Values that a merge made a decision about are attributed to the merge, even if a parent
-        already had them.
+        already had them. A property that no parent had is attributed to this commit, which added it to the schema.
         """
         decided = self._decided_properties(commit, properties, current_row)
         blamed_commits.update(dict.fromkeys(decided, commit))
         properties = properties - decided
         try:
             for parent_id in commit.parents:
+                declared = self._declared_properties(parent_id, properties)
                 inherited = (
-                    properties
+                    declared
                     if not self._table_differs(commit, parent_id)
-                    else self._unchanged_properties(parent_id, properties, current_row)
+                    else self._unchanged_properties(parent_id, declared, current_row)
                 )
                 pending_properties.setdefault(parent_id, set()).update(inherited)
                 properties = properties - inherited
@@ -190,6 +192,13 @@ class EntityTracer:
         except ChangeSchemaBoundary:
             pass  # the parents' values cannot be expressed, so all values are credited to this commit
         blamed_commits.update(dict.fromkeys(properties, commit))
+
+    def _declared_properties(self, commit_id: str, property_names: set[str]) -> set[str]:
+        """Return the properties, and the endpoints of an edge, that the schema at a commit declares."""
+        version = self._versions.get(commit_id)
+        if version is None:
+            return set()
+        return property_names.intersection((*version.transition.old_property_names, *ENDPOINT_COLUMNS))
 
     def _decided_properties(self, commit: Commit, property_names: set[str], current_row: pa.Table) -> set[str]:
         """Return the properties that a merge made a decision about; empty if its merge base was cleaned up."""

@@ -139,7 +139,10 @@ def _make_layout(dialect: CsvDialect, file_columns: tuple[str, ...], names: Colu
 def _unknown_column_error(column_name: str, names: ColumnNames) -> InputError:
     entity_type = names.entity_type
     reason = f"{entity_type.kind}:{entity_type.name} has no property '{column_name}'"
-    return InputError(reason=reason, property=column_name, hint=did_you_mean(column_name, names.stored_names))
+    columns = ", ".join(names.stored_names)
+    fallback_hint = f"the columns are {columns}; rename a column of the file with --mapping or mapping="
+    hint = did_you_mean(column_name, names.stored_names, fallback_hint)
+    return InputError(reason=reason, property=column_name, hint=hint)
 
 
 def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOptions, names: ColumnNames) -> InputError:
@@ -158,6 +161,7 @@ def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOption
         columns = ", ".join(names.stored_names)
         hint = (
             f"the columns are {columns}; if the file has no header line, "
-            "name its columns with --csv-columns or CsvOptions(columns=[…])"
+            "name its columns with --csv-columns or CsvOptions(columns=[…]); "
+            "if it has an unusual delimiter, pass --csv-delimiter or CsvOptions(delimiter=…)"
         )
     return InputError(reason=reason, hint=hint)

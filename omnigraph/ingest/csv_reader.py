@@ -18,15 +18,20 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.rules.delta import Positions
 
 from .casts import cast_column
+from .columns import FaultCallback
 from .csv_dialect import ColumnNames, CsvLayout, find_layout
 from .csv_options import CsvOptions
 from .csv_records import CsvBlock, cut_records, split_cells
 from .frames import column_or_default, take_columns
-from .record_intake import Intake, RecordFaults, TypeBuffer, fault_recorder
-from .text_cells import parse_cells, with_decimal_points
+from .record_intake import Intake, RecordFaults, TypeBuffer
+from .text_cells import parse_cells, suggest_option, with_decimal_points
 
 _SAMPLE_BYTES = 1 << 16
 _ENCODING_HINT = "pass the encoding, for example --csv-encoding cp1252 or CsvOptions(encoding='cp1252')"
+_MISSING_COLUMN_HINT = (
+    "the file has no column for this required property; to change only some properties of existing entities, "
+    "use the mode 'patch'"
+)
 _EMPTY_TEXT_HINT = 'an empty cell is null; write "" for an empty string'
 
 
@@ -130,15 +135,27 @@ def _property_column(
     type_name, limits = buffer.entity_type.name, buffer.limits
     if cells is None:
         values = column_or_default(None, row_count, buffer.defaults[prop.name])
-        return cast_column(prop, values, type_name, fault_recorder(faults), limits)
+        hint = None if prop.name in (buffer.entity_type.key or ()) else _MISSING_COLUMN_HINT
+        return cast_column(prop, values, type_name, _report_with_hint(faults, hint), limits)
+    file_cells: pa.Array = cells
 
     def report_fault(position: int, error: ClientError) -> None:
         if getattr(error, "actual", None) == "null" and "" in options.null_texts:
             error.hint = _EMPTY_TEXT_HINT
+        elif (option_hint := suggest_option(prop.type, file_cells[position].as_py(), options.decimal)) is not None:
+            error.hint = option_hint
         faults.setdefault(position, []).append(error)
 
     cells = with_decimal_points(prop, cells, options.decimal, type_name, report_fault)
     return parse_cells(prop, cells, options.null_texts, type_name, report_fault, limits)
+
+
+def _report_with_hint(faults: RecordFaults, hint: str | None) -> FaultCallback:
+    def report_fault(position: int, error: ClientError) -> None:
+        error.hint = hint or error.hint
+        faults.setdefault(position, []).append(error)
+
+    return report_fault
 
 
 def _split_with_arrow(records: CsvBlock, layout: CsvLayout, options: CsvOptions) -> dict[str, pa.Array] | None:

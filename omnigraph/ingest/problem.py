@@ -61,7 +61,7 @@ def relocate_problem(
     line_number = None if input_position is None else line_number_of(input_position)
     old_prefix = f"line {input_position}: "
     message = None
-    if type(error)(**error.details).message != error.message:
+    if error.has_given_message and type(error)(**error.details).message != error.message:
         new_prefix = "" if line_number is None else f"line {line_number}: "
         message = error.message.replace(old_prefix, new_prefix, 1)
     located_error = type(error)(message, hint=error.hint, **details)

@@ -183,9 +183,10 @@ class TypeBuffer:
         record_values: Mapping[int, Iterable[Any]] = _NO_VALUES,
     ) -> None:
         rows = self._assemble_rows(columns)
-        for position, errors in sorted(faults.items()):
-            entity_id = rows["id"][position].as_py()
-            for error in errors:
+        positions = sorted(faults)
+        entity_ids = rows["id"].take(pa.array(positions, pa.int64())).to_pylist()
+        for position, entity_id in zip(positions, entity_ids, strict=True):
+            for error in faults[position]:
                 self.report_problem(error, int(line_numbers[position]), entity_id, record_values.get(position, ()))
         if faults:
             is_valid = np.ones(len(line_numbers), bool)

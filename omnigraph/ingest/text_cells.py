@@ -31,6 +31,7 @@ _BOOL_TEXTS = {"true": True, "t": True, "yes": True, "y": True, "1": True} | {
 _PLAIN_INTEGER_BYTES, _PLAIN_FLOAT_BYTES = b"-0123456789", b"+-.0123456789eE"
 _PLAIN_INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,3})?Z$"
 _WHITESPACE = " \t"
+_USUAL_NULL_TEXTS = frozenset({"-", "--", "?", "na", "n/a", "nan", "nil", "none", "null", "\\n"})
 
 
 def parse_cells(
@@ -71,6 +72,21 @@ def with_decimal_points(
         report_fault(position, error)
     numbers = pc.if_else(has_point, pa.scalar("0"), cells)  # the record is rejected, so its value does not matter
     return pc.replace_substring(numbers, decimal_sign, ".")
+
+
+def suggest_option(property_type: PropertyType, cell: str | None, decimal_sign: str) -> str | None:
+    """Return a hint about the CSV option with which a cell would be valid, or None if there is no such option.
+
+    >>> suggest_option(PropertyType(ScalarType.F64), "1,5", ".")
+    "pass --csv-decimal , or CsvOptions(decimal=',')"
+    """
+    if cell is None:
+        return None
+    if property_type.scalar.is_float and decimal_sign == "." and _FLOAT_TEXT.fullmatch(cell.strip().replace(",", ".")):
+        return "pass --csv-decimal , or CsvOptions(decimal=',')"
+    if property_type.nullable and cell.strip().lower() in _USUAL_NULL_TEXTS:
+        return f"if '{cell.strip()}' means null, pass --csv-null {cell.strip()} or CsvOptions(null='{cell.strip()}')"
+    return None
 
 
 def read_cell(property_type: PropertyType, cell: str) -> Any:

@@ -4,6 +4,7 @@ This module owns the order of the merge steps. A merge that has already been don
 any data is read. A fast-forward adopts the source's tables and reads no rows.
 """
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -156,8 +157,8 @@ def merge_captured(
     if merge_inputs.outcome == "fast_forward":
         # The result is identical to the source, which was validated when it was written.
         plan = MergePlan((), Delta(), planner.fast_forward_tables())
-    elif planner.merged_schema is not None and planner.merged_schema.conflicts:
-        plan = MergePlan(tuple(map(schema_conflict, planner.merged_schema.conflicts)), Delta(), {})
+    elif planner.open_schema_conflicts:
+        plan = plan_schema_conflicts(planner.open_schema_conflicts)
     else:
         plan, decided_count = resolve_conflicts(planner, request.strategy, decisions)
         resolved_count += decided_count + planner.decided_schema_conflicts
@@ -171,6 +172,11 @@ def merge_captured(
     commit_details = merge_details(request, report)
     commit = publish_merge(merge_inputs, plan, request.commit_metadata, commit_details)
     return replace(report, commit=commit)
+
+
+def plan_schema_conflicts(conflicts: Iterable[EntityConflict]) -> MergePlan:
+    """Return the plan of a merge whose schemas have conflicts, so that no rows are compared."""
+    return MergePlan(tuple(map(schema_conflict, conflicts)), Delta(), {})
 
 
 def open_planner(merge_inputs: MergeInputs, request: MergeRequest) -> MergePlanner:

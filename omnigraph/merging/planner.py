@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from omnigraph.errors import EntityConflict
 from omnigraph.history.commit import TableEntry
 from omnigraph.history.diff import diff_table, empty_changes, find_old_entry
 from omnigraph.history.merge_inputs import MergeInputs
@@ -157,6 +158,11 @@ class MergePlanner:
 
     def _dropped_edits(self) -> tuple[DiscardedChange, ...]:
         return () if self.aligned_tables is None else self.aligned_tables.discarded_changes()
+
+    @property
+    def open_schema_conflicts(self) -> tuple[EntityConflict, ...]:
+        """The schema conflicts that are not resolved; if there are any, rows must not be merged."""
+        return () if self.merged_schema is None else self.merged_schema.conflicts
 
     @property
     def decided_schema_conflicts(self) -> int:

@@ -35,6 +35,7 @@ CONFLICT_KINDS = (
     "cardinality_violation",
     "value_constraint_violation",
 )
+DEFAULT_NAME = "*"  # in a strategy by name, the side for all other conflicts
 _SIDES = ("ours", "theirs")
 _MAX_ROUNDS = 16  # resolving a conflict may uncover another one
 
@@ -46,13 +47,13 @@ def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:
     if isinstance(strategy, str):
         _check_side(strategy)
         return strategy
-    known_names = {*CONFLICT_KINDS, *type_names}
+    known_names = {DEFAULT_NAME, *CONFLICT_KINDS, *type_names}
     for name, side in strategy.items():
         if name not in known_names:
             raise InputError(
                 f"unknown conflict kind or type '{name}' in the strategy",
                 reason="unknown name",
-                hint=f"conflict kinds are {', '.join(CONFLICT_KINDS)}",
+                hint=f"conflict kinds are {', '.join(CONFLICT_KINDS)}; '{DEFAULT_NAME}' stands for all other conflicts",
             )
         _check_side(side)
     return strategy
@@ -66,12 +67,15 @@ def describe_strategy(strategy: Strategy) -> Any:
 
 
 def answer_conflict(strategy: Strategy, conflict: EntityConflict) -> ConflictAnswer:
-    """Return a strategy's decision about a conflict, or None if it remains open; kinds take precedence over types."""
+    """Return a strategy's decision about a conflict, or None if it remains open.
+
+    Conflict kinds take precedence over types, and types over the default.
+    """
     if strategy is None or isinstance(strategy, str):
         return strategy
     if callable(strategy):
         return strategy(conflict)
-    return strategy.get(conflict.kind) or strategy.get(conflict.type_name)
+    return strategy.get(conflict.kind) or strategy.get(conflict.type_name) or strategy.get(DEFAULT_NAME)
 
 
 def resolve_conflicts(
@@ -140,6 +144,14 @@ def withdraw_answer(decisions: dict[EntityKey, Decision], detected: DetectedConf
         remaining = decision.without_columns(columns) if isinstance(decision, PropertyChoices) else None
         if columns and remaining is not None:
             decisions[entity_key] = remaining
+
+
+def check_schema_answer(answer: ConflictAnswer) -> str:
+    """Return the side chosen for a schema conflict; raise `InputError` for anything else."""
+    if isinstance(answer, Mapping):
+        message = f"a {SCHEMA_CONFLICT} cannot be resolved with values"
+        raise InputError(message, reason="use 'ours' or 'theirs'")
+    return str(_check_side(answer))
 
 
 def _check_side(choice: Any) -> Any:

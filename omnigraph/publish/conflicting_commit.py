@@ -20,21 +20,23 @@ from omnigraph.storage.table import open_table
 from omnigraph.values.table_key import TableKey
 
 _MAX_COMMITS = 256  # commits of the log that are searched
-_MAX_COMPARISONS = 8  # commits whose changes are compared with the conflicting rows
+_MAX_COMPARISONS = 32  # commits whose changes are compared with the conflicting rows
 
 
 def find_conflicting_commit(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, entity_ids: Collection[str] = ()
 ) -> Commit | None:
-    """Return the newest commit that changed one of these entities or, failing that, any entity of the type."""
+    """Return the newest commit that changed one of these entities or, without entities, any entity of the type."""
     try:
         changes_to_table = list(_commits_of_step(txn, table_key, step))
-        for commit, older_entry, newer_entry in islice(changes_to_table, _MAX_COMPARISONS) if entity_ids else ():
+        if not entity_ids:
+            return changes_to_table[0][0] if changes_to_table else None
+        for commit, older_entry, newer_entry in islice(changes_to_table, _MAX_COMPARISONS):
             if _changes_any(txn, older_entry, newer_entry, entity_ids):
                 return commit
     except (CommitNotFound, HistoryReclaimed, StorageError, OSError):
         return None
-    return changes_to_table[0][0] if changes_to_table else None
+    return None
 
 
 def _commits_of_step(
@@ -53,8 +55,14 @@ def _commits_of_step(
             pending = None
         if is_end:
             return
-        if entry is not None and entry.content_id == commit.id and commit.id not in step.own_commits:
+        if entry is not None and _is_made_in_step(commit, entry, step):
             pending = (commit, entry)
+
+
+def _is_made_in_step(commit: Commit, entry: TableEntry, step: UnreadStep) -> bool:
+    """Return whether a commit changed the table within the step; newer commits may be the caller's own."""
+    is_foreign = commit.id not in step.own_commits
+    return is_foreign and entry.content_id == commit.id and entry.version <= step.newer.version
 
 
 def _changes_any(txn: WriteTxn, older_entry: TableEntry, newer_entry: TableEntry, entity_ids: Collection[str]) -> bool:

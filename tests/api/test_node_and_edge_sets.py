@@ -203,3 +203,18 @@ def test_unknown_enum_value_is_rejected(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="'wep' is not a value of") as told:
             graph.nodes("P").where(e=wrong)
         assert told.value.hint == "did you mean `web`?"
+
+
+@pytest.mark.parametrize(
+    ("predicate", "words"),
+    [
+        ("name like 'a%'", "`matches(..)`"),
+        ("name matches 'a'", "`matches(..)`"),
+        ("age > 3 AND age < 9", "write `and`"),
+        ("name = ann", "put a string in quotes"),
+    ],
+)
+def test_hint_for_a_word_that_is_no_property(people: Graph, predicate: str, words: str) -> None:
+    with pytest.raises(InputError, match="has no property") as refused:
+        people.nodes("Person").filter(predicate).count()
+    assert words in (refused.value.hint or "")

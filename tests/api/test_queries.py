@@ -56,6 +56,9 @@ def test_ambiguous_query_name_is_rejected(people: Graph, tmp_path: Path) -> None
     with pytest.raises(InputError, match="no query named 'adult'") as error:
         people.query(ADULTS, name="adult")
     assert error.value.hint == "did you mean `adults`?"
+    with pytest.raises(InputError, match="no query named 'x'") as error:
+        people.query(ADULTS, name="x")
+    assert "the queries are adults" in (error.value.hint or "")
     with pytest.raises(UsageError, match="the text contains no query"):
         people.query("// nothing")
     with pytest.raises(InputError, match="cannot read"):
@@ -65,9 +68,9 @@ def test_ambiguous_query_name_is_rejected(people: Graph, tmp_path: Path) -> None
 def test_query_and_mutate_reject_each_others_text(graph: Graph) -> None:
     head = graph.head.id
     for source in ("delete Person where age > 3", 'insert Person { name: "x" }'):
-        with pytest.raises(TypeCheckError, match="changes the graph"):
+        with pytest.raises(TypeCheckError, match="this query changes the graph"):
             graph.query(source)
-    with pytest.raises(TypeCheckError, match="only reads"):
+    with pytest.raises(TypeCheckError, match="this query only reads"):
         graph.mutate("match { $p: Person } return { $p.name }")
     assert graph.refresh().head.id == head
 
@@ -294,6 +297,22 @@ def test_a_plan_is_explained_and_measured(people: Graph) -> None:
     assert measured.to_json()["row_count"] == people.query(text, min=26).num_rows
     again = people.prepare("query q() { match { $p: Person } return { $p.name } }")
     assert again.explain(analyze=True).to_json()["row_count"] == 4
+
+
+def test_a_plan_is_readable_and_its_estimate_respects_the_bounds(people: Graph) -> None:
+    def rows(text: str, **values: Any) -> list[int]:
+        steps = people.explain(text, **values).to_json()["plan"]
+        return [step["estimated_rows"] for step in steps if "limit" in step["operator"] or "offset" in step["operator"]]
+
+    names = "match { $p: Person } return { $p.name }"
+    assert rows(f"{names} limit 3") == [3]
+    assert rows(f"{names} limit 9") == [4]
+    assert rows(f"{names} limit 2 offset 3") == [1, 1]
+    assert rows(f"{names} limit $n", n=1, analyze=True) == [1]
+    assert rows(f"{names} union all {names} limit 5") == [5]
+    plan = people.explain(f"{names} limit 3")
+    assert repr(plan) == str(plan)
+    assert repr(plan).splitlines()[0].split() == ["operator", "estimated", "rows"]
 
 
 STREAMED = """

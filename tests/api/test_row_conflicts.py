@@ -353,3 +353,17 @@ def test_writes_of_transactions_count_as_seen_by_the_handle(graph: Graph, other:
     assert graph.update("Person", where=ANN, set={"age": 3})
     with pytest.raises(VersionConflict):
         graph.update("Person", where=BOB, set={"age": 3})
+
+
+def test_conflict_never_names_the_callers_own_commit(graph: Graph, other: Graph) -> None:
+    graph.refresh()
+    other.update("Person", where="name = 'ann'", set={"age": 1})
+    rival_commit = other.head.id
+    for age in range(10):  # more commits of both writers than are compared with the row
+        graph.update("Person", where="name = 'bob'", set={"age": age})
+        other.update("Person", where="name = 'cyd'", set={"age": age})
+    graph.update("Person", where="name = 'bob'", set={"age": 99})
+    with pytest.raises(VersionConflict) as conflict:
+        graph.update("Person", where="name = 'ann'", set={"age": 2})
+    assert conflict.value.changed_ids == ("ann",)
+    assert (conflict.value.commit_id, conflict.value.actor) == (rival_commit, "rival")

@@ -21,12 +21,14 @@ from omnigraph.errors import (
     KeyConflict,
     OmnigraphError,
     PreconditionFailed,
+    PropertyValueError,
     ReadOnlyError,
     ReadSetConflict,
     TypeCheckError,
     UniqueViolation,
     UsageError,
     VersionConflict,
+    root,
 )
 
 COUNT = "match { $p: Person } return { count($p) as n }"
@@ -287,6 +289,27 @@ def test_a_bad_load_is_reported_line_by_line(graph: Graph) -> None:
     assert graph.refresh().head.id == head
 
 
+def test_many_bad_cells_cost_only_the_messages_that_are_shown(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled: list[str] = []
+    fill_template = root.fill_template
+    monkeypatch.setattr(root, "fill_template", lambda text, facts: filled.append(text) or fill_template(text, facts))
+    path, bad_cells = tmp_path / "people.csv", 200
+    path.write_text("\n".join(["name,age", *(f"p{number},x{number}" for number in range(bad_cells))]))
+    with pytest.raises(
+        PropertyValueError, match=r"line 2: property 'Person\.age' of 'p0': expected I32, got string 'x0'"
+    ):
+        graph.load({"Person": path}, mode="append")
+    assert len(filled) < 5
+    filled.clear()
+    found = graph.load({"Person": path}, mode="append", on_error="report")
+    assert isinstance(found, LoadReport)
+    assert len(filled) <= bad_cells + 5
+    last = "line 201: property 'Person.age' of 'p199': expected I32, got string 'x199'"
+    assert (len(found), found.problems[-1].reason, found.problems[-1].line) == (bad_cells, last, 201)
+
+
 def test_loads_of_files_and_tables(graph: Graph, tmp_path: Path) -> None:
     path = tmp_path / "more.ndjson"
     path.write_text('{"type":"Person","data":{"name":"p"}}\n')
@@ -487,3 +510,15 @@ def test_a_bad_line_of_several_files_names_its_file(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"b\.jsonl: line 1: malformed") as told:
             graph.load(data, mode="append")
         assert told.value.details["file"] == str(bad)
+
+
+def test_connect_nodes_writes_edges_even_if_a_node_type_has_the_same_name(tmp_path: Path) -> None:
+    schema = "node Person { name: String @key } node Knows { name: String @key } "
+    graph = omnigraph.init(tmp_path / "g", f"{schema} edge Knows: Person -> Person {{ since: I32? }}", durability="os")
+    graph.insert("Person", {"name": "ann"}, {"name": "bob"})
+    made = graph.connect_nodes("Knows", [("ann", "bob", {"since": 1})])
+    assert (made.edges, made.nodes) == ({"Knows": 1}, {})
+    with graph.transaction() as tx:
+        tx.connect_nodes("Knows", [("bob", "ann", {"since": 2, "id": "k"})])
+    found = graph.query("match { $a: Person  $a $k:knows $b } return { $a.name, $k.since } order { $k.since }")
+    assert [tuple(row) for row in found.to_records()] == [("ann", 1), ("bob", 2)]

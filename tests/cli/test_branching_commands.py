@@ -92,9 +92,21 @@ def test_resolved_merge_lands_and_deletes_the_branch(omnigraph: Program, graph: 
     omnigraph("branch", "create", "s", "--uri", graph)
     again = omnigraph("branch", "merge", "s", "--uri", graph)
     assert again.out == "main already has all changes from s\n"
-    wrong = omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "a=b", "--strategy", "c")
+    wrong = omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "ours", "--strategy", "theirs")
     assert wrong.code == 2
     assert omnigraph("branch", "merge", "s", "--uri", graph, "--strategy", "mine").code == 1
+
+
+def test_a_default_strategy_may_have_exceptions(omnigraph: Program, graph: str) -> None:
+    library.open(graph, durability="os").delete("Person", where="name = 'bob'")
+    merge = ("branch", "merge", "r", "--uri", graph, "--strategy", "delete_vs_update=ours", "--strategy", "theirs")
+    seen = omnigraph(*merge, "--dry-run")
+    assert seen.out.splitlines()[0] == "would merge r into main: 0 added, 1 changed, 0 removed, 2 conflicts resolved"
+    assert omnigraph(*merge).code == 0
+    merged = library.open(graph, read_only=True)
+    assert [(one["name"], one["age"]) for one in merged.nodes("Person")] == [("ada", 5)]
+    twice = omnigraph(*merge, "--strategy", "ours")
+    assert (twice.code, "pass ours or theirs at most once" in twice.err) == (2, True)
 
 
 def test_a_branch_is_renamed(omnigraph: Program, graph: str) -> None:
@@ -145,12 +157,16 @@ def test_commit_is_reverted_and_cherry_picked(omnigraph: Program, graph: str) ->
     done = omnigraph("revert", "HEAD", "--uri", graph, "--as", "bob")
     assert re.fullmatch(f"reverted HEAD on main: 0 added, 1 changed, 0 removed; commit {ULID}\n", done.out)
     assert 'bob  revert  Revert "seven"  (main)' in omnigraph("log", graph).out
+    undone = omnigraph("revert", "HEAD~1", "--uri", graph)
+    assert undone.out == "nothing to do: main no longer has the changes from HEAD~1\n"
     picked = omnigraph("cherry-pick", "r", "--uri", graph, "--dry-run")
     assert picked.out == "would pick r on main: 0 added, 1 changed, 0 removed\n"
     told = json.loads(omnigraph("cherry-pick", "r~1", "--uri", graph, "--json").out)
     assert (told["outcome"], told["commit"]["operation"]) == ("merged", "cherry_pick")
     again = omnigraph("cherry-pick", "r~1", "--uri", graph)
     assert again.out == "nothing to do: main already has the changes from r~1\n"
+    retained = omnigraph("revert", "HEAD~2", "--uri", graph, "--strategy", "ours")
+    assert retained.out.startswith("nothing to do: the strategy keeps the values of main\n1 change discarded:\n")
     clash = omnigraph("revert", "HEAD~2", "--uri", graph)
     assert clash.code == 1
     assert "'HEAD~2' cannot be reverted on 'main'" in clash.err
@@ -378,3 +394,11 @@ def test_merge_shows_the_schema_changes_that_it_brings(omnigraph: Program) -> No
             assert line in omnigraph("branch", "merge", branch, "--store", "g", *arguments).out
     again = omnigraph("branch", "merge", "second", "--store", "g", "--json")
     assert "schema_change" not in json.loads(again.out)
+
+
+def test_booleans_are_printed_as_in_queries(omnigraph: Program) -> None:
+    made = library.init("flags", "node Flag { name: String @key  on: Bool }", durability="os")
+    made.insert("Flag", {"name": "a", "on": True})
+    made.update("Flag", where="name = 'a'", set={"on": False})
+    assert "on true -> false" in omnigraph("diff", "HEAD~1", "--uri", "flags").out
+    assert "on    false  " in omnigraph("blame", "Flag", "a", "--uri", "flags").out

@@ -89,7 +89,7 @@ def test_groups_unions_and_matched_writes(omnigraph: Program, graph: str) -> Non
     assert rows == [{"n": 25}, {"n": 30}]
     text = "match { $p: Person  $p knows $q } update $q set { age: $p.age }"
     ended = omnigraph("--quiet", "mutate", "-e", text, "--store", "g")
-    assert (ended.code, ended.out) == (0, "changed main via anonymous: 1 node, 0 edges\n")
+    assert (ended.code, ended.out) == (0, "changed main: 1 node, 0 edges\n")
     cypher = omnigraph("query", "-e", "MATCH (p:Person) RETURN p.name", "--store", "g")
     assert cypher.code == 1
     assert "this is Cypher; write `query name() { match { $p: Person } return { $p.name } }`" in cypher.err
@@ -137,6 +137,8 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
         ("query older --query q.gq --store g", 1, "$min"),
         ("query older --query q.gq --store g --params 3", 1, "JSON object"),
         ("query older --query q.gq --store g --params {", 1, "not valid JSON"),
+        ("query older --query q.gq --store g --params min=26", 1, """hint: use --params '{"min": 26}'"""),
+        ("query older --query q.gq --store g --params min=x", 1, """hint: use --params '{"min": "x"}'"""),
         ('query older --query q.gq --store g --params {"min":NaN}', 1, "NaN"),
         ('query older --query q.gq --store g --params {"min":1,"min":2}', 1, "given twice"),
         ("query older --query q.gq --store g --params {} --params-file p", 2, "--params-file"),

@@ -146,3 +146,14 @@ def test_patch_and_delete_report_what_they_did(omnigraph: Program, graph: str) -
     refused = omnigraph("load", "g", "--data", "Person=gone.csv", "--mode", "patch", "--rejects", "bad")
     assert (refused.code, refused.err.count("has the id")) == (1, 2)
     assert len(Path("bad/rejects.ndjson").read_text().splitlines()) == 2
+
+
+def test_mapping_may_be_json_text(omnigraph: Program, graph: str) -> None:
+    Path("p.csv").write_text("full;years\nann;1\n")
+    words = ("load", "g", "--data", "Person=p.csv", "--mode", "append", "--mapping")
+    ended = omnigraph(*words, '{"Person": {"full": "name", "years": "age"}}')
+    assert ended.code == 0, ended.err
+    assert people() == [("ann", 1, None)]
+    refused = omnigraph(*words, '{"Person": "x"}')
+    assert (refused.code, 'expected {"Type": {"column": "property"}}' in refused.err) == (1, True)
+    assert "not valid JSON" in omnigraph(*words, "{oops").err

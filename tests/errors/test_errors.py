@@ -412,3 +412,8 @@ def test_no_error_prints_the_secrets_of_a_uri(error: type[OmnigraphError]) -> No
         assert "secret" not in text
         assert "sig" not in text
     assert "s3://bucket/x" in str(made)
+
+
+def test_conflict_without_an_entity_is_named_by_its_type() -> None:
+    conflict = {"entity_kind": "node", "type_name": "Person.age", "kind": "schema_conflict", "message": "renamed"}
+    assert "\n  Person.age: renamed" in str(MergeConflict(conflicts=[conflict]))

@@ -44,6 +44,7 @@ node A {
   n: I64 @default(7)
 }
 node T { a: String?  b: String?  c: String? }
+node Q { k: String @key  must: Bool  s: String? }
 edge R: A -> A { w: F64? }
 """
 IR: SchemaIR = new_identity(compile_schema(SCHEMA), "test")
@@ -392,3 +393,46 @@ def test_decimal_commas() -> None:
     ]
     with pytest.raises(UsageError, match=r"decimal must be '\.' or ','"):
         CsvOptions(decimal=";")
+
+
+def hints(text: str, type_name: str = "A", **options: Any) -> list[str | None]:
+    """Return the hints of a text's problems."""
+    intake = Intake(IR, ProblemCollector(), LoadLimits())
+    source = CsvSource(CsvOptions(**options), {}, "x.csv")
+    list(read_csv(intake, resolve_type(IR.catalog, type_name), iter([text.encode()]), source))
+    intake.flush()
+    return [problem.error.hint for problem in intake.problems.in_input_order() if problem.error is not None]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "words"),
+    [
+        ("d", '"1,5"', "--csv-decimal , or CsvOptions(decimal=',')"),
+        ("f", '"-0,25"', "--csv-decimal ,"),
+        ("d", "NA", "if 'NA' means null, pass --csv-null NA or CsvOptions(null='NA')"),
+        ("i", "-", "if '-' means null, pass --csv-null -"),
+        ("on", "NULL", "if 'NULL' means null"),
+    ],
+)
+def test_hint_names_the_option_for_a_cell_that_does_not_fit(column: str, cell: str, words: str) -> None:
+    (hint,) = hints(f"k,{column}\na,{cell}\n")
+    assert words in (hint or "")
+
+
+def test_cells_that_no_option_makes_valid_have_no_hint() -> None:
+    (hint,) = hints("k,d\na,x\n")
+    assert "--csv" not in (hint or "")
+
+
+def test_hint_for_an_unknown_column_names_the_columns_and_the_mapping() -> None:
+    with pytest.raises(InputError, match="has no property 'full name'") as refused:
+        read("k,full name\na,b\n")
+    assert "--mapping" in (refused.value.hint or "")
+    with pytest.raises(InputError, match="names no column of A") as refused:
+        read("k:s\na:b\n")
+    assert "--csv-delimiter" in (refused.value.hint or "")
+
+
+def test_hint_for_a_missing_column_names_the_mode_patch() -> None:
+    assert "use the mode 'patch'" in (hints("k,s\na,b\n", "Q")[0] or "")
+    assert "use the mode 'patch'" not in (hints("must,s\ntrue,b\n", "Q")[0] or "")

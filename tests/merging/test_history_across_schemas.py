@@ -111,9 +111,29 @@ def test_history_and_blame_are_told_in_the_current_schema(graph: Graph) -> None:
         "name": "people",
         "age": "grown",
         "town": "moved",
-        "email": "people",
+        "email": "everything",
         "role": "everything",
     }
+
+
+def test_blame_credits_an_added_property_to_the_schema_change(graph: Graph) -> None:
+    side = graph.branches.create("side")
+    change(graph, ("note: String?", "note: String?  level: I32? @default(3)  rank: I32 @default(1)"), message="levels")
+    change(graph, ("since: I32?", "since: I32?  until: I32?"), message="until")
+    side.insert("Person", {"name": "Cyd"}, message="cyd")
+    graph.merge("side", message="merged")
+    update(graph, "Bob", "set", level=3)
+
+    def credited(type_name: str, entity_id: str) -> dict[str, str | None]:
+        blamed = graph.revisions.blame(type_name, entity_id)
+        return {name: one.commit and one.commit.message for name, one in blamed.items()}
+
+    others = dict.fromkeys(("name", "age", "city", "note"), "people")
+    assert credited("Person", "Ada") == others | {"level": "levels", "rank": "levels"}
+    assert credited("Person", "Bob") == others | {"level": "set", "rank": "levels"}
+    assert credited("Person", "Cyd")["name"] == "cyd"
+    edge_id = graph.edges("MemberOf").ids()[0]
+    assert {name for name, message in credited("MemberOf", edge_id).items() if message == "until"} == {"until"}
 
 
 def test_a_commit_before_a_schema_change_is_reverted(graph: Graph) -> None:

@@ -185,6 +185,18 @@ def test_a_strategy_may_differ_by_kind_and_by_type(forked: Both) -> None:
     assert forked.graph.revisions.commit(done.commit.id).details == done.commit.details
 
 
+def test_a_strategy_may_have_a_default_beside_its_exceptions(forked: Both) -> None:
+    for branch, at in (("main", 1), ("dev", 2)):
+        _people(forked, branch, a=at, b=at)
+    forked.drop("dev", "node:Person", "c")
+    _people(forked, "main", c=5)
+    chosen = {"delete_vs_update": "ours", "*": "theirs"}
+    done = forked.graph.merge("dev", strategy=chosen)
+    rows = stored(forked.on("main"))["node:Person"]
+    assert {name: row["p"] for name, row in rows.items()} == {"a": 2, "b": 2, "c": 5}
+    assert done.commit.details["strategy"] == chosen
+
+
 def test_a_function_decides_with_the_values_of_all_sides(forked: Both) -> None:
     _people(forked, "main", a=10, b=1)
     _people(forked, "dev", a=20, b=2)
@@ -206,6 +218,7 @@ def test_a_function_decides_with_the_values_of_all_sides(forked: Both) -> None:
         ("mine", "unknown conflict resolution 'mine'"),
         ({"Nobody": "ours"}, "unknown conflict kind or type 'Nobody'"),
         ({"Person": "mine"}, "unknown conflict resolution 'mine'"),
+        ({"*": "mine"}, "unknown conflict resolution 'mine'"),
         (lambda _: {"nothing": 1}, "Person has no property 'nothing'"),
         (lambda _: {"name": "z"}, "Person.name is part of the key"),
         (lambda _: {"p": "x"}, "Person.p"),

@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import MergeConflict, SchemaMismatch
+from omnigraph.errors import InputError, MergeConflict, SchemaMismatch
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }
@@ -127,6 +127,46 @@ def test_incompatible_changes_are_conflicts_that_a_strategy_decides(graph: Graph
     assert "age: F64?" in graph.schema.source
     assert people(graph, "age") == [("Ada", 40.0), ("Bob", 25.0), ("Cyd", None)]
     assert not graph.maintenance.check().findings
+
+
+def test_a_session_resolves_schema_conflicts_before_row_conflicts(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "city: String?", 'town: String? @rename_from("city")')
+    change(dev, "since: I32?", 'year: I32? @rename_from("since")')
+    dev.update("Person", where="name = $n", set={"age": 37}, n="Ada")
+    change(graph, "city: String?", 'place: String? @rename_from("city")')
+    change(graph, "since: I32?", 'start: I32? @rename_from("since")')
+    graph.update("Person", where="name = $n", set={"age": 40}, n="Ada")
+    session = graph.branches.merge_session("dev")
+    assert session.conflicts == graph.merge("dev", dry_run=True).conflicts
+    assert {one.kind for one in session.open} == {"schema_conflict"}
+    assert (len(session), session.preview().outcome) == (2, "conflict")
+    with pytest.raises(InputError, match="cannot be resolved with values"):
+        session.resolve(0, {"declaration": "x"})
+    session.resolve(0, "ours").resolve(1, "ours").resolve(1, "theirs")
+    assert [(one.kind, one.entity_id) for one in session.open] == [("divergent_update", "Ada")]
+    session.resolve(2, {"age": 38})
+    merged = session.commit()
+    assert (merged.outcome, merged.stats["resolved"]) == ("merged", 3)
+    sides = dict(zip([one.type_name for one in session.conflicts[:2]], ("ours", "theirs"), strict=True))
+    names = {"Person.city": {"ours": "place", "theirs": "town"}, "MemberOf.since": {"ours": "start", "theirs": "year"}}
+    for name, side in sides.items():
+        known = next(names[key] for key in names if key.split(".")[0] == name.split(".")[0])
+        assert f"{known[side]}: " in graph.schema.source
+    assert people(graph, "age")[0] == ("Ada", 38)
+    assert not graph.maintenance.check().findings
+
+
+def test_a_session_resolves_all_conflicts_of_schemas_and_rows(graph: Graph) -> None:
+    dev = graph.branches.create("dev")
+    change(dev, "age: I32?", "age: I64?")
+    change(graph, "age: I32?", "age: F64?")
+    for handle, age in ((dev, 37), (graph, 40)):
+        handle.update("Person", where="name = $n", set={"age": age}, n="Ada")
+    session = graph.branches.merge_session("dev")
+    assert session.resolve_all("ours").open == ()
+    assert session.commit().stats["resolved"] == 2
+    assert people(graph, "age")[0] == ("Ada", 40.0)
 
 
 def test_rows_must_satisfy_rules_that_the_other_branch_added(graph: Graph) -> None:

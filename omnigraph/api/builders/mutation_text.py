@@ -101,10 +101,18 @@ def normalize_records(records: tuple[Any, ...]) -> Any:
     return [single_argument] if is_one_record else single_argument
 
 
-def build_edge_records(ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return edges as records, with the endpoints' keys converted to ids."""
+def build_edge_load(ir: SchemaIR, edge_type: str, edge_tuples: Iterable[tuple[Any, ...]]) -> Any:
+    """Return edges in a form that a load accepts, with the endpoints' keys converted to ids."""
     edge = resolve_type(ir.catalog, edge_type, "edge", ignore_case=True)
-    return [_build_edge_record(ir, edge, item) for item in edge_tuples]
+    records = [_build_edge_record(ir, edge, item) for item in edge_tuples]
+    # Without an envelope, a load would prefer a node type with the same name.
+    is_ambiguous = ir.catalog.node(edge_type) is not None
+    return [_wrap_edge_record(edge, record) for record in records] if is_ambiguous else {edge_type: records}
+
+
+def _wrap_edge_record(edge: EdgeType, record: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {name: value for name, value in record.items() if name not in _ENDPOINT_TYPES}
+    return {"edge": edge.name, "from": record["from"], "to": record["to"], "data": properties}
 
 
 def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]) -> dict[str, Any]:

@@ -26,6 +26,11 @@ _INFIX_OPERATORS = frozenset({"contains", "starts_with"})
 _KEYWORDS = _INFIX_OPERATORS | {"and", "or", "not", "in", "is", "null", "true", "false"}
 _COMPARISONS = frozenset({"=", "==", "!=", "<", "<=", ">", ">=", "in", *_INFIX_OPERATORS})
 _ENDPOINT_ALIASES = {"src": "from", "dst": "to"}
+_TEXT_TESTS = "use `contains`, `starts_with`, or `matches(..)` for a regular expression"
+_FOREIGN_WORD_HINTS = {
+    **{word: f"`{word}` is not an operator; {_TEXT_TESTS}" for word in ("like", "ilike", "matches", "regexp", "rlike")},
+    **{word: f"keywords are lower case: write `{word}`" for word in sorted(_KEYWORDS)},
+}
 _RESERVED_NAME = re.compile(r"[nep][0-9]+")
 
 PredicateToken = tuple[str, str]
@@ -98,10 +103,11 @@ def _translate_token(
         return text
     if text in properties:
         return prefix + text
+    fallback_hint = _FOREIGN_WORD_HINTS.get(text.lower(), "put a string in quotes, or pass the value as a parameter")
     raise InputError(
         f"{owner} has no property '{text}'",
         reason="unknown property",
-        hint=did_you_mean(text, properties, "put a string in quotes, or pass the value as a parameter"),
+        hint=did_you_mean(text, properties, fallback_hint),
     )
 
 

@@ -17,6 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from omnigraph.api.query_labels import ANONYMOUS, quote_query
 from omnigraph.errors import InputError, LanguageError, TypeCheckError, UsageError
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
 from omnigraph.errors.from_diagnostics import language_error
@@ -32,7 +33,6 @@ from omnigraph.records.frozen import record
 from omnigraph.values.name_rules import quote_name, require_text
 
 QuerySource = str | PathLike[str] | SourceText
-ANONYMOUS = "anonymous"
 _CACHE_SIZE = 512
 _BARE_BODY = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:match|insert|upsert|patch|update|delete)\b", re.DOTALL)
 _UNDECLARED_MESSAGE = re.compile(r"`\$(\w+)` is not (?:bound|a parameter)")
@@ -222,7 +222,8 @@ def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> 
     selected_query = next((query for query in queries if query.name == query_name), None)
     if selected_query is None:
         message = f"the text contains no query named {quote_name(query_name)}"
-        raise InputError(message, hint=did_you_mean(query_name, query_names))
+        choices = f"the queries are {', '.join(query_names)}" if query_names else None
+        raise InputError(message, hint=did_you_mean(query_name, query_names, choices))
     return selected_query
 
 
@@ -231,9 +232,9 @@ def require_query_kind(query: CompiledQuery, required_kind: str) -> CompiledQuer
     if query.kind == required_kind:
         return query
     if required_kind == "read":
-        message, hint = f"'{query.name}' changes the graph", "use `mutate` to run this query"
+        message, hint = f"{quote_query(query.name)} changes the graph", "use `mutate` to run this query"
     else:
-        message, hint = f"'{query.name}' only reads", "use `query` to run this query"
+        message, hint = f"{quote_query(query.name)} only reads", "use `query` to run this query"
     raise TypeCheckError(message, hint=hint)
 
 

@@ -35,9 +35,11 @@ from omnigraph.history.changes import (
 from omnigraph.history.commit import Commit
 from omnigraph.history.cursor import CursorBinding, decode_token, encode_token, hash_branch_name, read_token_position
 from omnigraph.history.entities import EntityChange, TableChanges
+from omnigraph.history.revisions import resolve_commit
 from omnigraph.history.schema_changes import SchemaChange
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.values.clock_and_ids import is_ulid
 from omnigraph.values.name_rules import quote_name
 
 ChangeFilterNames = Collection[str] | None
@@ -225,7 +227,7 @@ def open_feed(
     cursor_binding = build_cursor_binding(snapshot, branch_state, change_filter)
     if cursor is None:
         start = START_NOW if position.start is None else position.start
-        return Feed(_commits_after_start(snapshot, start), change_filter, cursor_binding)
+        return Feed(_commits_after_start(snapshot, branch_state, start), change_filter, cursor_binding)
     commit_id = decode_token(cursor, "feed-cursor", cursor_binding).get("commit")
     return Feed(commits_after_token(snapshot, str(commit_id), cursor), change_filter, cursor_binding)
 
@@ -271,20 +273,30 @@ def commits_after_token(snapshot: Snapshot, commit_id: str, token: str) -> Commi
     return commit_range
 
 
-def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
-    after_commit_id = str(start).removeprefix(START_AFTER_PREFIX)
+def _commits_after_start(snapshot: Snapshot, branch_state: BranchState, start: str) -> CommitRange:
     if start == START_NOW:
         after_commit_id = snapshot.commit_id
     elif start == START_BEGINNING:
         after_commit_id = snapshot.log.first_commit().id
-    elif after_commit_id == str(start):
-        expected_starts = "now, beginning or after:COMMIT_ID"
-        message = f"unknown start {quote_name(start)}; expected {expected_starts}"
+    elif str(start).startswith(START_AFTER_PREFIX):
+        return _commits_after_revision(snapshot, branch_state, str(start).removeprefix(START_AFTER_PREFIX))
+    else:
+        message = f"unknown start {quote_name(start)}; expected now, beginning or after:REVISION"
         raise InputError(message, reason="unknown start")
     commit_range = commits_after(snapshot, after_commit_id)
+    assert commit_range is not None  # noqa: S101 - both commits are on the branch
+    return commit_range
+
+
+def _commits_after_revision(snapshot: Snapshot, branch_state: BranchState, revision: str) -> CommitRange:
+    """Return the commits after a commit id, a tag, a branch or `HEAD~n`; reject a commit outside the branch."""
+    is_commit_id = is_ulid(revision)
+    commit_id = revision if is_commit_id else resolve_commit(snapshot.store, branch_state, snapshot, revision).id
+    commit_range = commits_after(snapshot, commit_id)
     if commit_range is None:
+        subject = f"commit '{commit_id}'" if is_commit_id else f"revision {quote_name(revision)} (commit {commit_id})"
         raise InputError(
-            f"commit '{after_commit_id}' is not in the first-parent history of branch '{snapshot.branch}'",
+            f"{subject} is not in the first-parent history of branch '{snapshot.branch}'",
             reason="not on the branch",
             hint=f"run `omnigraph commit list --branch {snapshot.branch}` to list the branch's commits;"
             " merged commits are reported as part of the merge commit",

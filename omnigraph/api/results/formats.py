@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from omnigraph.api.query_labels import describe_origin
 from omnigraph.api.results.json_encoding import iter_json_rows
 from omnigraph.errors.diagnostics import character_width
 from omnigraph.records.frozen import record
@@ -57,7 +58,7 @@ class PrintableResult:
             if candidate_name is not None
         )
         rows = f"{row_count} row{'s'[: row_count != 1]}"
-        return f"{rows} from {target_kind} {target_name} via {self.query_name}"
+        return f"{rows} from {target_kind} {target_name}{describe_origin(self.query_name)}"
 
 
 @record

@@ -13,7 +13,7 @@ _KEYWORD = re.compile(
     "match|return|having|union|all|order|limit|offset|set|where|as|insert|upsert|patch|update|delete|distinct|asc|desc|optional|not"
     "|and|or|in|is|null|true|false|contains|starts_with|query"
 )
-_TEXT_TESTS = "use `contains`, `starts_with` or, for words, `search(..)`"
+_TEXT_TESTS = "use `contains`, `starts_with`, `matches(..)` for a regular expression or, for words, `search(..)`"
 
 _CYPHER_NODE = re.compile(r"(?<=\()[a-z]\w*\s*:\s*[A-Z]\w*\s*[){]|(?<=\()[a-z]\w*\s*\)\s*<?-")
 
@@ -21,6 +21,8 @@ _CYPHER_NODE = re.compile(r"(?<=\()[a-z]\w*\s*:\s*[A-Z]\w*\s*[){]|(?<=\()[a-z]\w
 _WORD_HINTS: tuple[tuple[str, str], ...] = (
     (r"(?<==)~|~", f"`=~` is not an operator; {_TEXT_TESTS}"),
     (r"(?i:i?like|regexp|rlike|similar)\b", f"`like` is not an operator; {_TEXT_TESTS}"),
+    (r"(?i:matches)\b(?!\s*\()", 'write `matches($p.name, "^a")`'),
+    (r"(?<== )shortest\b", "write `any shortest` or `all shortest`"),
     (
         r"(?i:group)\s+(?i:by)\b",
         "omit `group by`: columns next to an aggregate are the group keys, as in `return { $p.city, count(*) }`",

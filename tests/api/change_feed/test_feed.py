@@ -107,6 +107,22 @@ def test_merge_is_reported_against_its_first_parent(graph: Graph) -> None:
         graph.changes.feed(f"after:{side.head.id}")
 
 
+def test_feed_starts_after_any_revision(shared: Graph, tmp_path: Path) -> None:
+    assert told(shared.changes.feed("after:HEAD~2")) == FIVE[-2:]
+    assert told(shared.changes.feed("after:main")) == []
+    with pytest.raises(InputError, match="unknown revision 'v0'"):
+        shared.changes.feed("after:v0")
+    graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")
+    graph.tags.create("v1")
+    graph.insert("Firm", {"name": "one"})
+    assert told(graph.changes.feed("after:v1")) == [[("insert", "Firm", "one")]]
+    assert told(graph.changes.poll("after:v1").blocks) == [[("insert", "Firm", "one")]]
+    side = graph.branches.create("side")
+    side.insert("Firm", {"name": "two"})
+    with pytest.raises(InputError, match=f"revision 'side' \\(commit {side.head.id}\\) is not in the first-parent"):
+        graph.changes.feed("after:side")
+
+
 def test_order_does_not_depend_on_clocks(tmp_path: Path) -> None:
     with deterministic_ids(datetime(2024, 5, 1, tzinfo=UTC), seed=1):
         graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os")

@@ -18,6 +18,7 @@ from .scope import Scope
 from .typed_values import F64, I64, TypedValue, is_scalar
 
 ANY_ROW = plan.Constant(1, I64)  # the argument of `count(*)`: a value that no row lacks
+BLOB_HINT = "read a blob with `graph.blob(..)` in Python or `omnigraph blob get`"
 _ID_TYPE = PropertyType(ScalarType.STRING)
 
 
@@ -169,7 +170,7 @@ def _result_type(function: m.AggregateFunction, argument: TypedValue) -> Propert
 def _check_readable(scope: Scope, typed_value: TypedValue) -> bool:
     if typed_value.type is None or typed_value.type.scalar is not ScalarType.BLOB:
         return True
-    scope.report.error(typed_value.span, "a query cannot read a Blob", "T24")
+    scope.report.error(typed_value.span, "a query cannot read a Blob", "T24", hint=BLOB_HINT)
     return False
 
 

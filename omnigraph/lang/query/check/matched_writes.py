@@ -15,6 +15,7 @@ from omnigraph.values import ScalarType
 
 from .assignments import check_assignments, check_identity_unchanged
 from .checked import CheckedMatch, CheckedMatchedDelete, CheckedMatchedUpdate, CheckedRead
+from .columns import BLOB_HINT
 from .reads import check_whole_match
 from .scope import EdgeVariable, HopEdgeVariable, NodeVariable, PathVariable, Scope
 from .typed_values import STRING
@@ -101,7 +102,7 @@ def _reject_blobs(scope: Scope, update: m.MatchedUpdate, assignments: tuple[plan
     for assignment in assignments:
         value = assignment.value
         if isinstance(value, plan.PropertyValue) and value.type.scalar is ScalarType.BLOB:
-            scope.report.error(spans[assignment.name], "a query cannot read a Blob", "T24")
+            scope.report.error(spans[assignment.name], "a query cannot read a Blob", "T24", hint=BLOB_HINT)
 
 
 def _read_of(
