@@ -1,4 +1,4 @@
-"""The gateway for all durable writes of this package, which are called effects.
+"""The gateway for all durable writes of this package. A durable write is called an effect.
 
 This module runs effects, records them and counts them. In tests, this module also injects failures: an error before or
 after the k-th effect, or a process exit right after it. Every write to a root must go through this gateway.
@@ -17,18 +17,18 @@ from omnigraph.errors import ReadOnlyError
 ActionResult = TypeVar("ActionResult")
 EffectKind = Literal[
     "create",  # create a Lance dataset
-    "stage",  # write data files that no version names yet
-    "mark",  # write a deletion file that no version names yet
+    "stage",  # write data files that no version references yet
+    "mark",  # write a deletion file that no version references yet
     "detach",  # create a detached table version
     "state",  # write the data file of a new manifest version
     "publish",  # make that version visible by compare-and-swap
     "object",  # create a control object
     "renew",  # write or renew a lease
     "remove",  # remove a control object or file
-    "index",  # write index files that no version names yet
+    "index",  # write index files that no version references yet
 ]
 _RECENT_LIMIT = 10_000
-_MAX_TARGET_GROUPS = 4_096  # groups counted separately; a long-lived process may touch more
+_MAX_TARGET_GROUPS = 4_096  # maximum number of groups counted separately; a long-lived process may touch more
 OTHER_TARGETS = "…"
 _DATASET_DIRECTORIES = frozenset({"nodes", "edges", "__branches"})
 FaultMode = Literal["before", "after", "exit"]
@@ -81,7 +81,8 @@ class Effects:
 
     def __init__(self, fault: Fault | None = None, *, read_only: bool = False) -> None:
         self.read_only = read_only
-        self.completed: list[DurableEffect] = []  # only the most recent ones, because a process may write for weeks
+        # Limited to the most recent effects, because a process may keep writing for weeks.
+        self.completed: list[DurableEffect] = []
         self._counts_by_kind: Counter[str] = Counter()
         self._counts_by_target: Counter[tuple[str, str]] = Counter()
         self._target_groups: set[str] = set()
@@ -125,10 +126,7 @@ class Effects:
 
     @property
     def publish_count(self) -> int:
-        """The number of swaps so far.
-
-        If this number has grown during a failed call, the call may have published something.
-        """
+        """The number of swaps so far. If it increased during a failed call, the call may have published something."""
         return self._counts_by_kind["publish"]
 
     def counts_by_kind(self) -> Counter[str]:
@@ -146,7 +144,7 @@ class Effects:
 
     @contextmanager
     def recording(self) -> Iterator[list[DurableEffect]]:
-        """Yield a list to which each effect is appended as it happens while the block runs."""
+        """Yield a list to which effects are appended while the block runs."""
         recorder: list[DurableEffect] = []
         with self._lock:
             self._recorders.append(recorder)
@@ -160,7 +158,7 @@ class Effects:
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
-        """Count effects from now on, and fail as `fault` specifies. Later effects run normally."""
+        """Start counting effects, and fail once as specified by `fault`. Later effects run normally."""
         with self._lock:
             self._fault, self._started_count = fault, 0
         try:

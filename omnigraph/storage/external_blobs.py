@@ -1,7 +1,7 @@
 """External blobs: check whether a graph may read a URI, and read its bytes.
 
 A URI is allowed if it is below an allowed base. URIs are decoded and compared by path component. URIs with `..`,
-encoded separators, credentials, queries or unknown schemes are always rejected, and so are symbolic links to locations
+encoded separators, credentials, queries or unknown schemes are always rejected, as are symbolic links to locations
 outside a base. The bytes are copied, so a graph never references an external object.
 """
 

@@ -62,7 +62,10 @@ def query_index(table: Table, scanner: Any) -> pa.Table | None:
 def scan_batches_with_fallback(
     table: Table, filter_expression: object, scan: Callable[[bool], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches with the same fallback as `scan_with_fallback`. Lance reads the indexes before the first batch."""
+    """Yield batches with the same fallback as `scan_with_fallback`.
+
+    Lance reads the indexes before it returns the first batch.
+    """
 
     def start_scan(use_index: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
         batches = iter(scan(use_index))

@@ -68,7 +68,7 @@ def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
 
 
 def can_have_refs(ref: str) -> bool:
-    """Return whether a store can contain ref objects for this name, as it can for every existing name.
+    """Return whether a store can contain ref objects for this name. The result is True for every existing name.
 
     >>> can_have_refs("a b"), can_have_refs("."), can_have_refs("x" * 1025)
     (True, False, False)

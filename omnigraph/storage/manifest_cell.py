@@ -2,9 +2,9 @@
 
 A cell is a small Lance dataset whose only fragment contains the whole manifest. A cell is always read and replaced as a
 whole. Cells are replaced with the only Lance operation that is strict about its base version. This module owns the
-swap, the format stamp, and the check that a swap is the newest version and belongs to the same history as its base.
-This module does not interpret the rows of a cell. A version number alone does not identify a version: a root can be
-deleted and recreated with the same numbers, and a cleanup frees the numbers of old versions.
+swap, the format stamp, and the check that a swap is the newest version and belongs to the same history as its base. It
+does not interpret the rows of a cell. A version number alone does not identify a version: a root can be deleted and
+recreated with the same numbers, and a cleanup frees the numbers of old versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from .store import Store
 
 _LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 _MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this minus the version, so the newest sorts first
-_LISTED_VERSIONS = 16  # versions listed per check, newest first
+_LISTED_VERSIONS = 16  # number of versions listed per check, newest first
 
 
 class SwapConflict(Exception):  # noqa: N818 - caught by the publish loop, never by a caller
@@ -55,10 +55,10 @@ class UnsyncedError(StorageError):
 class ManifestCell:
     """A cell at one version.
 
-    `etag` distinguishes the object of this version from another object that is later created under the same name.
-    `etag` is set at the first check. Before the first check, `etag` is "" if the etag in a listing can be trusted, or
-    None if the object itself must be read and compared first. After a swap, `base` is the cell that was replaced, until
-    a check has found both versions in one listing.
+    `etag` distinguishes the object of this version from an object created later under the same name. It is set by the
+    first check. Until then, it is "" if the etag in a listing can be trusted, or None if the object itself must be read
+    and compared first. After a swap, `base` is the cell that was replaced, until a check has found both versions in one
+    listing.
     """
 
     store: Store
@@ -87,8 +87,8 @@ class ManifestCell:
 def create_cell(store: Store, location: str, rows: pa.Table) -> ManifestCell:
     """Create a cell with its first rows and the format stamp, in one commit.
 
-    If several processes create the same cell, exactly one succeeds. The other processes get a Lance exception that does
-    not state the reason, so they must read the cell to determine whether it exists.
+    If several processes create the same cell, exactly one succeeds. The others get a Lance exception that does not
+    state the reason, so they must read the cell to find out whether it exists.
     """
     stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
     dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
@@ -202,11 +202,11 @@ def swap(store: Store, cell: ManifestCell, rows: pa.Table, stamp: int | None = N
 
 
 def sync_version(cell: ManifestCell) -> None:
-    """Sync a version, which must survive a power loss before it is acknowledged or used as a base.
+    """Sync a version, which must be durable before it is acknowledged or used as a base.
 
     The writer may be another process that crashed between its swap and its sync. Without this sync, a write could be
-    acknowledged although its base is later lost in a power failure. Raises `AbsentError` if the version was replaced
-    and cleaned up in the meantime. If a version has been cleaned up, a newer version exists.
+    acknowledged and its base then lost in a power failure. Raises `AbsentError` if the version was replaced and cleaned
+    up in the meantime. If a version has been cleaned up, a newer version exists.
     """
     try:
         cell.store.sync_to_disk(*cell_files(cell))
@@ -223,7 +223,7 @@ def _sync_swapped_version(cell: ManifestCell) -> None:
         if not isinstance(error, FileNotFoundError):
             raise _unsynced_error(error) from error
         # The version has already been cleaned up, so a newer version exists. The newer version may or may not be based
-        # on this swap. The publish loop determines this by reading the newer version, as after any conflict.
+        # on this swap. The publish loop reads the newer version to find out, as it does after any conflict.
         raise SwapConflict from error
     except BaseException as error:
         raise SwapOutcomeUnknown(str(error)) from error
@@ -293,9 +293,9 @@ def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
 
     Checking individual files avoids listing a directory that contains every version. Cleanup removes the oldest
     versions first, so as long as this version exists, no version above it has been removed, and the first missing
-    successor ends the sequence. This version is checked last. If it were checked first, it could be removed together
-    with some successors right after the check, and the gap would be mistaken for the end. The result is empty if the
-    version no longer exists or has more successors than are checked.
+    successor ends the sequence. This version is checked last. If it were checked first, it could be removed along with
+    some successors right after the check, and the gap would be mistaken for the end of the sequence. The result is
+    empty if the version no longer exists or has more successors than are checked.
     """
     stat_object, successors = cell.store.objects.stat_if_local, {}
     for version in range(cell.version + 1, cell.version + _LISTED_VERSIONS):
@@ -313,9 +313,9 @@ def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
 def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObject]) -> bool:
     """Return whether the listed versions can belong to the history that a cell was read from.
 
-    Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, no version below it can
-    remain. Any version below it belongs to a different root, or to a late swap that reused a freed number. If the
-    cell's version is present, its object must match by etag or by content.
+    Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, all versions below it
+    have been removed as well. A version below it then belongs to a different root, or to a late swap that reused a
+    freed number. If the cell's version is present, its object must match by etag or by content.
     """
     own_entry = listed_versions.get(cell.version)
     if own_entry is None:
@@ -370,7 +370,7 @@ def _write_fragments(
 
 def _commit_strictly(store: Store, cell: ManifestCell, transaction: Transaction) -> Any:
     # Only Overwrite without retries is strict, because Lance rebases every other operation on a newer version. With
-    # retries, Overwrite would replace what another writer has just published.
+    # retries, Overwrite would replace the version that another writer has just published.
     return lance.LanceDataset.commit(cell.dataset, transaction, max_retries=0, storage_options=store.options)
 
 

@@ -46,7 +46,8 @@ class GraphRoot:
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    # The value is the same for every spelling of a root. Symbolic links are resolved once, when the object is created.
+    # Identifies the root regardless of how its location is spelled. Symbolic links are resolved once, when the object
+    # is created.
     identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -25,15 +25,15 @@ patch_lance_filters()
 
 Durability = Literal["fsync", "os"]
 _MAX_OPEN_DATASETS = 512
-_INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # bytes that Lance may cache
-_MANIFEST_CACHE_BYTES = 8 << 20  # for branch manifests, of which only the newest version is read
-_OBJECT_CACHE_WEIGHT = 1 << 16  # in commits of about a kilobyte each
+_INDEX_CACHE_BYTES, _METADATA_CACHE_BYTES = 1 << 30, 1 << 28  # size limit of Lance's caches, in bytes
+_MANIFEST_CACHE_BYTES = 8 << 20  # a smaller limit for branch manifests, because only their newest version is read
+_OBJECT_CACHE_WEIGHT = 1 << 16  # measured in commits of about one kilobyte
 
 
 def new_lance_session(max_cache_bytes: int = _INDEX_CACHE_BYTES) -> Any:
     """Return a Lance session with a size limit for its metadata and index caches.
 
-    The limit matters because each table version adds cache entries and a process may write for weeks.
+    The limit matters because each table version adds cache entries and a process may keep writing for weeks.
     """
     untyped_lance: Any = lance
     metadata_bytes = min(max_cache_bytes, _METADATA_CACHE_BYTES)
@@ -63,7 +63,7 @@ class DatasetCache:
     def clear(self) -> None:
         """Drop all datasets.
 
-        After a cleanup, datasets of removed versions would otherwise seem usable until they read a file.
+        After a cleanup, datasets of removed versions would otherwise appear usable until they read a file.
         """
         with self._lock:
             self._datasets.clear()
@@ -119,7 +119,7 @@ class ObjectCache:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open root, which storage functions take as their context."""
+    """An open root, which is passed to storage functions as their context."""
 
     root: GraphRoot
     objects: ControlObjects

@@ -22,7 +22,7 @@ from .value_equality import same_rows
 
 @dataclass(frozen=True, slots=True)
 class FragmentPair:
-    """A fragment that has the same data files in both versions, but different deletions."""
+    """A fragment with the same data files but different deletions in the two versions."""
 
     old_fragment: Any
     new_fragment: Any
@@ -32,8 +32,8 @@ class FragmentPair:
 class FragmentDifference:
     """The fragments in which two versions of a table differ.
 
-    `removed` and `added` are fragments that only the old or only the new version has. `redeleted` contains pairs of
-    fragments with the same data files but different deletions.
+    `removed` and `added` are the fragments found only in the old version and only in the new version. `redeleted`
+    contains pairs of fragments with the same data files but different deletions.
     """
 
     old_table: Table
