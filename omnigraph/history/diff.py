@@ -33,7 +33,7 @@ from .snapshot import Snapshot
 from .version_path import VersionStep, find_version_path
 
 _RowIds = npt.NDArray[np.uint64]
-_MAX_DIRECT_ROWS = 4_096  # above this many rows, check first whether maintenance only moved them
+_MAX_DIRECT_ROWS = 4_096  # number of rows above which to check first whether maintenance only moved them
 
 
 def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[TableKey]:

@@ -1,7 +1,7 @@
 """Errors for a manifest without versions, which means either that there is no graph or that the graph is damaged.
 
-This module is used only after a manifest was not found. This module distinguishes a root that never held a graph, or
-whose graph was removed, from a root that has lost the manifest of main.
+This module is used only after a manifest was not found. It distinguishes a root that never contained a graph, or whose
+graph was removed, from a root that has lost the manifest of main.
 """
 
 from omnigraph.errors import GraphNotInitialized, OmnigraphError

@@ -1,7 +1,7 @@
 """Errors for missing table files that a state references.
 
-Missing files are searched for only after an operation has failed, and a list request confirms that they are missing.
-The search must never hide an unrelated failure, nor a failure that may have written something.
+The search for missing files runs only after an operation has failed, and a list request confirms that they are missing.
+It must never hide an unrelated failure or a failure that may have written something.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Revisions: resolve a commit id, version, timestamp, tag, branch or `HEAD~n` to a snapshot.
 
 This module defines the precedence of names: a string that is not a commit id is looked up as a tag, then as a branch,
-then as a timestamp or version number. This module only resolves names; it opens no tables and changes nothing.
+then as a timestamp or version number. It only resolves names, opens no tables, and changes nothing.
 """
 
 from contextlib import suppress
@@ -26,7 +26,7 @@ from .tags import list_tags, open_tag, tag_snapshot
 
 Revision = str | int | datetime | timedelta
 HEAD = "HEAD"
-_MAX_DIGITS = 18  # maximum digits of a number in a revision; no commit count or version number has more
+_MAX_DIGITS = 18  # maximum number of digits in a revision; commit counts and version numbers are always shorter
 
 
 def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision: Revision) -> Snapshot:
@@ -62,7 +62,7 @@ def _resolve_name(store: Store, branch_state: BranchState, revision_name: str) -
     """Return the snapshot for a name, and the branch whose log is searched first for the snapshot's ancestors."""
     if is_ulid(revision_name):
         return branch_state, _find_commit_snapshot(store, branch_state, revision_name)
-    if revision_name and ":" not in revision_name:  # before timestamps, since a tag may be called 2026-12-01
+    if revision_name and ":" not in revision_name:  # tried before timestamps, because a tag may be named 2026-12-01
         named_snapshot = _resolve_tag_or_branch(store, branch_state, revision_name)
         if named_snapshot is not None:
             return named_snapshot
@@ -115,7 +115,7 @@ def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: st
 def _step_back(
     store: Store, branch_state: BranchState, start_snapshot: Snapshot, revision_text: str, step_count: str
 ) -> Snapshot:
-    """Follow first parents back from a snapshot for a given number of steps."""
+    """Follow first parents from a snapshot for a given number of steps."""
     if not _is_number(step_count):
         raise InputError(f"{quote_name(revision_text)} is not a revision", reason="expected HEAD~ and a number")
     commit_id = start_snapshot.commit_id
