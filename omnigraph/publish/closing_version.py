@@ -44,7 +44,8 @@ def _swap_closing_state(
     try:
         closed_manifest = swap_state(branch_state.store, base, closing_state)
     except SwapConflict:
-        unresolved_swap.mark_unanswered(base)  # the conflict may be with itself: store clients retry on their own
+        # The swap may conflict with itself, because store clients retry requests on their own.
+        unresolved_swap.mark_unanswered(base)
         return False
     except SwapOutcomeUnknown as unsure:
         return _check_unanswered_swap(branch_state, base, unsure, unresolved_swap)
@@ -60,7 +61,7 @@ def _check_unanswered_swap(
 ) -> bool:
     """After a swap without a response, raise the interrupt or disk error if the branch is not closed.
 
-    The next attempt determines whether the branch is closed, and by which process.
+    The next attempt determines whether the branch is closed and which process closed it.
     """
     cause, disk_error = swap_error.__cause__, local_disk_error(branch_state.store, swap_error)
     if disk_error is None:

@@ -19,8 +19,8 @@ from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.storage.table import open_table
 from omnigraph.values.table_key import TableKey
 
-_MAX_COMMITS = 256  # commits of the log that are searched
-_MAX_COMPARISONS = 8  # commits whose changes are compared with the conflicting rows
+_MAX_COMMITS = 256  # maximum number of log commits to search
+_MAX_COMPARISONS = 8  # maximum number of commits whose changes are compared with the conflicting rows
 
 
 def find_conflicting_commit(

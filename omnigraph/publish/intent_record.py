@@ -32,7 +32,7 @@ _MEMBER_TYPES: Mapping[str, tuple[type, ...]] = {
 class NewerReleaseError(StorageError):
     """The operation was written by a newer release.
 
-    `needs` lists what a release must support to resolve the operation.
+    `needs` lists the features that a release must support to resolve the operation.
     """
 
     code = "StorageError"

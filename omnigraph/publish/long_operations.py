@@ -64,7 +64,8 @@ def publish_long_operation(
         return None
     with _require_recovery_on_failure(intent):
         if intents.decide(branch_state.store, intent, "publish") == "publish":
-            with _require_recovery_on_failure(intent, (ConcurrentCommit,)):  # decided, but the branch is too busy
+            # The verdict was recorded, but the branch is too busy to publish.
+            with _require_recovery_on_failure(intent, (ConcurrentCommit,)):
                 return finish_confirmed(branch_state, intent, lambda _: staged_plan)
         return _find_published_elsewhere(branch_state, intent)
 
