@@ -1,7 +1,7 @@
 """Scalar types, and the coercion, canonical spelling and JSON encoding of values.
 
 Stored forms are plain Python values: str, bool, int, float, int for days or milliseconds since 1970, bytes, `BlobUri`
-or `BlobSource`, tuples, and None. This package imports no data library, to keep start-up fast.
+or `BlobSource`, tuples, and None. To keep start-up fast, this package does not import any data library.
 """
 
 from omnigraph.values.blobs import BlobSource, BlobUri, format_blob, parse_blob
