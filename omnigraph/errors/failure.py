@@ -13,7 +13,7 @@ class StorageError(ServerError):
     """The store failed.
 
     A failure of kind `transient` is a `TransientStorageError`. Even after a transient failure, retry an operation only
-    if its effects are known.
+    if you know its effect.
 
     >>> isinstance(StorageError(kind="transient"), Transient)
     True

@@ -7,7 +7,7 @@ from typing import Any
 from .language import LanguageError
 from .root import ClientError, fill_template
 
-_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # prefixes of a reason that states what to do instead
+_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # prefixes of reasons that tell the user what to do instead
 _MIN_PHRASE_SPACES = 3  # a reason with at least this many spaces is a sentence, not a label for programs
 
 
@@ -283,7 +283,7 @@ class ExternalBlobSourceError(ClientError):
 
 
 class ChangeCursorRejected(ClientError):
-    """The change cursor was rejected because its token is not valid here."""
+    """The change cursor was rejected because its token is not valid in this context."""
 
     prefix = "change cursor rejected: "
     sentence = "change cursor rejected: {reason}"
