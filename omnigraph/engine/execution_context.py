@@ -36,7 +36,7 @@ class OperatorStats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScannedRows:
-    """Rows that a scan has already read in full and that need not be fetched again."""
+    """Rows that a scan has already read in full, so that they do not need to be fetched again."""
 
     row_ids: IntArray
     table: pa.Table
@@ -94,7 +94,7 @@ class ExecutionContext:
 
     def constant(self, value: plan.Value) -> Any:
         """Return the stored form of a constant, a parameter or a constant expression."""
-        from .expressions.evaluate import resolve_constant  # which imports this module
+        from .expressions.evaluate import resolve_constant  # imported here, because that module imports this one
 
         return resolve_constant(value, self.params)
 

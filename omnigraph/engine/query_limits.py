@@ -14,9 +14,9 @@ from omnigraph.errors import ConfigError, QueryTimeout, ResourceLimitExceeded
 
 _DEFAULT_MEMORY_BYTES = 4 << 30
 _HEAVY_BYTES = 8 << 20  # number of bytes above which a query counts as heavy
-_GATE_POLL_SECONDS = 0.05  # seconds between checks of the timeout (and of Ctrl-C) while waiting
+_GATE_POLL_SECONDS = 0.05  # seconds between checks for a timeout or Ctrl-C while waiting
 
-# With more threads than cores, threads only evict each other's data from the processor caches.
+# With more threads than cores, threads would only evict each other's data from the processor caches.
 _heavy_query_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 

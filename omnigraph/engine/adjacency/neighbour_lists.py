@@ -13,9 +13,9 @@ import numpy.typing as npt
 from omnigraph.engine.operators.rows import IntArray, Mask
 
 IndexArray = npt.NDArray[Any]
-_BLOCK_PAIRS = 1 << 17  # number of pairs built at a time
+_BLOCK_PAIRS = 1 << 17  # number of pairs built per chunk
 SMALL_BATCH = 32  # maximum number of lists that are concatenated one by one
-_SKETCH_BITS = 8  # bits per pair; about one in eight absent pairs passes the sketch
+_SKETCH_BITS = 8  # number of bits per pair; about one in eight absent pairs passes the sketch
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +114,7 @@ class NeighbourLists:
         return NeighbourLists(accepted_before[self.starts], np.compress(is_accepted, self.values))
 
     def union(self, owner_rows: IntArray) -> IndexArray:
-        """Return the concatenated lists of the rows, without the position of the row that each value belongs to."""
+        """Return the concatenated lists of the rows, without the positions of the rows that the values belong to."""
         if len(owner_rows) > SMALL_BATCH:
             list_starts, list_lengths = self.bounds(owner_rows)
             return self.values[expand_ranges(list_starts, list_lengths)]
@@ -174,8 +174,8 @@ def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: In
 class PairSketch:
     """A bit filter that rules out most absent pairs; false positives are possible.
 
-    The filter pays off because searching a list costs several scattered memory reads, and most probed pairs are not
-    edges.
+    The filter is worthwhile because searching a list takes several scattered memory reads, and most probed pairs are
+    not edges.
     """
 
     def __init__(self, neighbour_lists: NeighbourLists) -> None:
@@ -197,7 +197,7 @@ class PairSketch:
         return hashes.view(np.int64)
 
     def may_contain(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return a mask that is False where a pair is certainly absent."""
+        """Return a mask that is False where a pair is definitely absent."""
         slots = self._hash_slots(sources, targets)
         may_exist: Mask = (self._packed_bits[slots >> 3] >> (slots & 7).astype(np.uint8)) & 1 != 0
         return may_exist

@@ -1,7 +1,7 @@
 """Choose how to find neighbours: in existing lists, with a few index probes, or in newly built lists.
 
-This module makes that choice and defines the cache keys. The neighbours must be the same for every choice. Lists are
-keyed by the exact versions of the edge table and both endpoint tables.
+This module makes that choice and defines the cache keys. Every choice must return the same neighbours. Lists are keyed
+by the exact versions of the edge table and both endpoint tables.
 """
 
 import os
@@ -18,7 +18,7 @@ from .edge_probe import BudgetedProbe, EdgeTableProbe
 from .topology import EdgeTables, Topology, build_topology
 from .topology_cache import MIN_CACHED_EDGES, TopologyKey, get_or_build, load_or_derive, save_topology
 
-_DEFAULT_PROBE_KEYS = 1024  # total number of probed keys up to which probing costs less than building lists
+_DEFAULT_PROBE_KEYS = 1024  # maximum total number of probed keys for which probing costs less than building lists
 _MIN_PROBE_COST = 8  # minimum cost of a probe, in keys
 
 

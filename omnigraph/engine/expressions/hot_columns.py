@@ -1,7 +1,8 @@
 """Frequently used columns in memory, addressed by row id; repeated values are dictionary-encoded.
 
 This module decides which columns to load: a column is loaded once its cache misses have cost as much as loading it
-would. Columns belong to one table version. The correctness of a result must never depend on these columns.
+would have. Columns belong to one table version. The correctness of a result must never depend on which columns are
+cached.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,8 +29,9 @@ _MAX_SPARSENESS = 4  # maximum ratio of the row id range to the number of rows
 _MIN_REPETITION = 8  # dictionary codes are used if values repeat at least this often on average
 _WIDTH_SAMPLE_ROWS = 256  # rows sampled to estimate the width of a column
 _REPETITION_SAMPLE_ROWS = 8192  # minimum number of rows sampled to detect repetition
-_MAX_SAMPLE_STEP = 200  # samples include at least one in this many rows, so that values with eight rows each collide
-_NEVER_COST = 1 << 60  # ensures that a column that proved unsuitable is never tried again
+# Samples include at least one in this many rows, so that a sample repeats some values if each occurs in eight rows.
+_MAX_SAMPLE_STEP = 200
+_NEVER_COST = 1 << 60  # a cost so high that an unsuitable column is never tried again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,20 +118,20 @@ def _covers_all_rows(row_ids: IntArray, column_length: int) -> bool:
 def hot_columns(
     context: ExecutionContext, table_key: TableKey, column_names: Sequence[str], needed_rows: int
 ) -> list[HotColumn] | None:
-    """Return columns from memory, or None if loading them does not pay off for the given number of rows."""
+    """Return columns from memory, or None if loading them is not worthwhile for the given number of rows."""
     loaded_columns: list[HotColumn] = []
     for column_name in column_names:
         load_column = partial(_load_column, context, table_key, column_name)
         hot_column = _load_if_worthwhile(
             context, table_key, ("column", column_name), _CALL_COST + _ROW_COST * needed_rows, load_column
         )
-        if hot_column is not None:  # no early exit, since the other columns must accrue miss costs too
+        if hot_column is not None:  # no early exit, because the other columns must accrue miss costs as well
             loaded_columns.append(hot_column)
     return loaded_columns if len(loaded_columns) == len(column_names) else None
 
 
 def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
-    """Return all row ids of a table in order, or None if caching them does not pay off."""
+    """Return all row ids of a table in order, or None if caching them is not worthwhile."""
     miss_cost = context.row_count(table_key) // 2
     row_ids: IntArray | None = _load_if_worthwhile(
         context, table_key, ("rows",), miss_cost, partial(_load_row_ids, context, table_key)
@@ -138,7 +140,7 @@ def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
 
 
 def hot_id_order(context: ExecutionContext, table_key: TableKey, needed_rows: int) -> IdOrder | None:
-    """Return the sorted ids of a table, or None if sorting does not pay off for the given number of lookups."""
+    """Return the sorted ids of a table, or None if sorting is not worthwhile for the given number of lookups."""
     miss_cost = (_CALL_COST + _ROW_COST * needed_rows) // _SORT_COST
     id_order: IdOrder | None = _load_if_worthwhile(
         context, table_key, ("ranks",), miss_cost, partial(_load_id_order, context, table_key)
@@ -168,7 +170,7 @@ def _load_if_worthwhile(
         return cached_entry
     if caches.add_miss_cost(cache_key, miss_cost) < context.row_count(table_key):
         return None
-    context.meter.enter_gate()  # must precede taking a lock that other queries may wait for
+    context.meter.enter_gate()  # must happen before taking a lock that other queries may wait for
     new_entry = caches.memory.get_or_build(cache_key, load_entry, lambda entry: int(entry.nbytes))
     if new_entry is None:
         caches.add_miss_cost(cache_key, -_NEVER_COST)
@@ -213,10 +215,10 @@ def _encode_repeats(values: pa.Array) -> HotColumn:
 
 
 def _is_mostly_distinct(values: pa.Array) -> bool:
-    """Return whether nearly all values in an even sample of rows are distinct, so that encoding would not pay off.
+    """Return whether nearly all values in an even sample of rows are distinct, which makes encoding pointless.
 
-    Encoding is most expensive for mostly distinct values, where it saves nothing. A sample of this
-    size contains repeated values only if the column has few distinct values.
+    Encoding is most expensive for mostly distinct values, for which it saves nothing. A sample of this size contains
+    repeated values only if the column has few distinct values.
     """
     sample_step = min(len(values) // _REPETITION_SAMPLE_ROWS, _MAX_SAMPLE_STEP)
     if sample_step < _MIN_REPETITION:

@@ -12,7 +12,7 @@ from .rows import IntArray, Mask
 
 # A mask over all row ids is faster than sorting if the id range is at most this many times the number of ids.
 DENSE_FACTOR = 16
-BYTES_PER_PAIR = 40  # peak bytes per pair during construction: positions, list positions, neighbours
+BYTES_PER_PAIR = 40  # peak memory in bytes per pair: positions, list positions, neighbours
 
 
 def expand_step(

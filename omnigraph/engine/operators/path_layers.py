@@ -23,7 +23,7 @@ from .path_table import PathBlock, start_block
 from .rows import IntArray, Mask, VariableBinding
 
 BYTES_PER_EDGE = 48  # peak bytes per followed edge: positions, neighbours, edges and types
-_BYTES_PER_MEMBER = 24  # bytes per node of an enumerated path, with its edge and type
+_BYTES_PER_MEMBER = 24  # bytes per node of an enumerated path, including its edge and edge type
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,8 +3,8 @@
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
 columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
 assigns, in the row that it identifies. A statement that takes its rows from a match depends on all rows of the types
-that the match reads. A query depends on the columns that it reads, in the rows that match its scan filters. Where
-this cannot be proven (for example for traversals and rankings), a query depends on all rows of the types it reads.
+that the match reads. A query depends on the columns that it reads, in the rows that match its scan filters. If this
+cannot be proven, as for traversals and rankings, a query depends on all rows of the types that it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -224,8 +224,9 @@ class RowDependencies:
 def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     """Return whether a query's result is determined by the rows that pass its scan filters.
 
-    The result of `now()` differs when the query is checked again, rankings depend on statistics of the whole type, and
-    interfaces and text searches cannot be tested on a single row.
+    This is not the case for `now()`, whose result changes by the time the query is checked again, for rankings, which
+    depend on statistics of the whole type, and for interfaces and text searches, which cannot be tested on a single
+    row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):
