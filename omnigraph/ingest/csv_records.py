@@ -1,8 +1,8 @@
-"""Split CSV text into records: determine where each record ends, on which line it begins, and what its cells are.
+"""Split CSV text into records: find the end, the first line and the cells of each record.
 
-A record may span lines, because quoted cells may contain line ends. Blocks are cut at record ends, so memory holds
-one block at a time. If every quote opens or closes a cell, positions are found without creating Python objects;
-otherwise, records are scanned one by one.
+A record may span several lines, because quoted cells may contain line breaks. Blocks are cut at record ends, so only
+one block is in memory at a time. If every quote opens or closes a cell, positions are found without creating Python
+objects; otherwise, records are scanned one by one.
 """
 
 import re
@@ -150,7 +150,7 @@ def _are_regular(text_bytes: np.ndarray, quotes: Positions, dialect: CsvDialect)
     closes_cell = (after == delimiter) | (after == _NEWLINE) | (after == quote) | (after == _CARRIAGE_RETURN)
     if not opens_cell.all() or not closes_cell.all():
         return False
-    # An opening quote right after another quote must continue the cell that the other quote closed.
+    # An opening quote directly after another quote continues the cell that the other quote closed.
     follows_quote = np.flatnonzero(before == quote) + (len(opening) - len(before))
     return bool((opening[follows_quote] - 1 == closing[follows_quote - 1]).all())
 
@@ -204,7 +204,7 @@ def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
 
 @lru_cache(maxsize=32)
 def _patterns(dialect: CsvDialect) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return the patterns for a record and a cell; they are possessive, so that no text can make them slow."""
+    """Return the patterns for a record and a cell; they are possessive, so they take linear time on any text."""
     delimiter, quote = re.escape(dialect.delimiter.encode()), re.escape(dialect.quote.encode())
     quoted = rb'"(?:[^"]++|"")*+"'.replace(b'"', quote) if quote else rb"(?!)"
     opening = rb"(?!" + quote + rb")" if quote else b""

@@ -49,7 +49,7 @@ class RecordType:
 
 
 def is_text_source(source: Any) -> bool:
-    """Return whether an input is a path, a file or bytes, which means that its content must be read first."""
+    """Return whether an input is a path, a file or bytes, so that its content must be read first."""
     return isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
 
 

@@ -16,7 +16,7 @@ from .frames import is_text_source
 from .input_files import FileOptions, InputFile, resolve_path
 
 _RECORD_MEMBERS = frozenset({"type", "edge"})
-Part = tuple[str | None, Any]  # the type of a part, and the part
+Part = tuple[str | None, Any]  # (type of a part, part)
 
 
 def has_files(data: Any) -> bool:

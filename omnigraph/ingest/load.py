@@ -207,7 +207,7 @@ def parse_input(
     limits, report_all = options.limits, options.on_error == "report"
     intake = Intake(ir, problems, limits, BUFFER_CLASSES.get(mode, TypeBuffer))
     allow_truncate = mode == "overwrite"
-    if hasattr(data, "take_into"):  # a source of several files
+    if hasattr(data, "take_into"):  # the source consists of several files
         data.take_into(intake, truncating=allow_truncate, report=report_all)
     elif is_text_source(data):
         blocks = iter_blocks(data, limits.line_bytes)

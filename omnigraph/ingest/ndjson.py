@@ -26,7 +26,7 @@ from .text_encoding import UNMARKED_UTF16_HINT
 _STRING_LITERAL = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRUCTURAL_BYTES = b"{}[],:"
 _NOT_NDJSON_HINT = "expected NDJSON, one object per line; pass a CSV file with its type, Type=file.csv"
-_CHECK_EVERY_LINES = 20_000  # lines between two checks for problems
+_CHECK_EVERY_LINES = 20_000  # number of lines between two checks for problems
 
 
 def read_blocks(
