@@ -13,7 +13,7 @@ from omnigraph.spark.endpoint_lookup import EndpointLookup, NodeIdSource, endpoi
 from omnigraph.spark.report_rows import REPLACED_EDGE_ROWS
 from omnigraph.values.table_key import TableKey
 
-_LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges from which ids are looked up instead of read
+_LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges above which ids are looked up instead of read
 
 
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:

@@ -33,7 +33,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 OPERATORS = (*_COMPARISONS, "in", "is null", "is not null")
 _NULL_TESTS_ONLY = (ScalarType.BLOB, ScalarType.VECTOR)  # values of these types cannot be compared
-_UNSIGNED = (ScalarType.U32, ScalarType.U64)  # storage cannot compare these
+_UNSIGNED = (ScalarType.U32, ScalarType.U64)  # values of these types cannot be compared by storage
 _SYNTAX = 'a filter is a JSON array like [["age", ">=", 18], ["name", "in", ["ada", "bob"]]]'
 
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from .text_hashes import Int64Array, TextArray, UInt64Array, hash_texts, texts_equal
 
-SHARD_IDS = 16_000_000  # ids per shard
-_LOOKUP_TEXTS = 1 << 16  # strings looked up together, so that they fit in the processor's cache
+SHARD_IDS = 16_000_000  # number of ids per shard
+_LOOKUP_TEXTS = 1 << 16  # number of strings looked up together, small enough for the processor's cache
 ReadIds = Callable[[], Iterable[pa.Array]]
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from .stage import LoadJob
 
-_PACKED_ROWS = 1 << 16  # rows in one packed report
+_PACKED_ROWS = 1 << 16  # number of rows in one packed report
 ReportBatches = Iterator[pa.RecordBatch]
 
 
