@@ -17,7 +17,7 @@ from omnigraph.storage.table_head import list_attached_versions
 
 from .finding import IntegrityFinding
 
-_TAG_PREFIX = "tag "  # precedes the name of a tag in a label
+_TAG_PREFIX = "tag "  # prefix of a tag's label
 
 RESTORE_HINT = "restore the file from a backup, or continue from the newest readable commit"
 

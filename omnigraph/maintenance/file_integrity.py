@@ -26,11 +26,11 @@ from omnigraph.values.table_key import TableKey
 
 from .index_findings import IndexName, names_by_segment
 
-FileFault = tuple[str, str]  # file name, and what is wrong with the file
+FileFault = tuple[str, str]  # (file name, description of the fault)
 TableVersion = tuple[str, int]
 _MISSING = "the file is missing"
 _DATA_SUFFIX, _BLOB_SUFFIX = ".lance", ".blob"
-_INDEX_SUFFIXES = (".lance", ".idx")  # files that make up an index of any kind
+_INDEX_SUFFIXES = (".lance", ".idx")  # suffixes of index files, for all kinds of indexes
 VersionCondition = Literal["whole", "reclaimed", "broken"]
 
 

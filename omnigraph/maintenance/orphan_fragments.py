@@ -22,7 +22,7 @@ from omnigraph.storage.store import Store
 
 # The maximum number of versions to read when determining which fragments are referenced.
 _MAX_EXACT_VERSIONS = 256
-_TIMESTAMP_MARGIN = timedelta(seconds=2)  # more than the timestamp resolution of any store
+_TIMESTAMP_MARGIN = timedelta(seconds=2)  # coarser than the timestamps of any store
 _MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after one with a commit
 
 

@@ -146,7 +146,7 @@ class _NameRepairRun:
         )
 
     def repair_refs(self, repaired_names: set[tuple[RefKind | None, str | None]]) -> Iterator[NameRepair]:
-        """Repair refs that do not lead to a manifest, because the ref is damaged or the manifest is missing."""
+        """Repair refs that do not point to a manifest, because the ref is damaged or the manifest is missing."""
         for damaged_ref in self.ref_names.damaged_refs:
             kind = refs.ref_kind_of(damaged_ref.ref_directory)
             if (kind, damaged_ref.name) in repaired_names and self.choice.drop != damaged_ref.name:
