@@ -30,7 +30,7 @@ from omnigraph.values.table_key import TableKey
 from .table_merge import Granularity, TableSides, changed_ids
 
 _NO_TABLE = TableKey("")  # the table key for rows that were merged in memory
-_BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and the ids whose base value is uncertain
+_BaseRows = tuple[pa.Table, frozenset[str]]  # (rows, ids whose base value is uncertain)
 
 
 class ResultType(NamedTuple):

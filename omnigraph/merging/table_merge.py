@@ -19,7 +19,7 @@ from omnigraph.values.table_key import TableKey
 
 Choice = Literal["ours", "theirs"]
 Granularity = Literal["entity", "property"]
-EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]  # base, ours, theirs
+EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]  # (base, ours, theirs)
 
 
 @dataclass(frozen=True)
