@@ -123,7 +123,7 @@ class AsyncRevisions(AsyncFacet[Revisions]):
 
 
 class AsyncSchema(AsyncFacet[Schema]):
-    """The schema of a graph. The properties are coroutines because they read the text and types from the store."""
+    """The schema of a graph. The accessors are coroutines because they read the text and types from the store."""
 
     plan = in_thread(Schema.plan)
     apply = in_thread(Schema.apply)

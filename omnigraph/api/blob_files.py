@@ -1,6 +1,6 @@
 """Access blobs as files: read a blob through a seekable file object, and write chunks to a path atomically.
 
-The file always contains either its previous content or the complete new content. An interrupted write leaves no
+A file always contains either its previous content or the complete new content. An interrupted write does not leave a
 temporary file behind.
 """
 

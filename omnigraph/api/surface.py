@@ -1,8 +1,8 @@
 """The public surface of a graph as protocols, shared by local and remote graphs.
 
-mypy checks `Graph` against `GraphSurface`; the client of a server implements the same protocol.
-The protocol omits only the members that need direct access to the files, namely `Graph.snapshot`,
-`Graph.table` and `Graph.schema.contract`. The methods are documented where they are implemented.
+mypy checks `Graph` against `GraphSurface`; the client of a server implements the same protocol. The protocol omits only
+the members that need direct access to the files: `Graph.snapshot`, `Graph.table` and `Graph.schema.contract`. The
+methods are documented where they are implemented.
 """
 
 # ruff: noqa: D102, PLR0913

@@ -1,8 +1,7 @@
 """The change feed for programs: blocks of whole commits, each with a durable cursor.
 
-This module defines the structure of a block, the JSON encoding of a change, and the reader's start
-position. A cursor always points after a whole commit. Nothing is kept between calls: the cursor is
-the only state.
+This module defines the structure of a block, the JSON encoding of a change, and the reader's start position. A cursor
+always points after a whole commit. No state is kept between calls except the cursor.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -176,7 +175,8 @@ class Feed(Guarded, Iterator[ChangeBlock]):
         self.cursor_binding = cursor_binding
         self._block_iterator = iter_blocks(commit_range, change_filter)
         self._last_commit_id = commit_range.after_commit_id
-        self._failure: OmnigraphError | None = None  # raised again, so that an error does not end the feed
+        # Raised again by the next call, because an error must not look like the end of the feed.
+        self._failure: OmnigraphError | None = None
 
     def __iter__(self) -> "Feed":
         return self
@@ -202,7 +202,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 
     @property
     def at_start(self) -> bool:
-        """True if no blocks have been read yet."""
+        """Whether no blocks have been read yet."""
         return self._last_commit_id == self.commit_range.after_commit_id
 
     @property
@@ -244,7 +244,7 @@ def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
         try:
             yield snapshot_at(snapshot, snapshot.log, commit_id).schema.ir
         except (CommitNotFound, HistoryReclaimed):
-            return  # a foreign or expired token is reported where the token is decoded
+            return  # a foreign or expired token is reported when it is decoded
 
 
 def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter) -> CursorBinding:

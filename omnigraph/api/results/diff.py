@@ -54,9 +54,9 @@ class LazyTableChanges(Guarded):
 class Diff(Guarded):
     """The entities that differ between two states; iterate over `EntityChange` records.
 
-    Records are ordered by type, then by id. Changes that were later reverted do not appear; neither does maintenance
-    such as compaction. `from_commit` and `to_commit` are the commit ids of the two states. Values of the first state
-    are expressed in the schema of the second state; `schema_change` describes how the schemas differ.
+    Records are ordered by type, then by id. Changes that were later reverted are not included, nor is maintenance such
+    as compaction. `from_commit` and `to_commit` are the commit ids of the two states. Values of the first state are
+    converted to the schema of the second state; `schema_change` describes how the schemas differ.
     """
 
     lazy_changes: LazyTableChanges
