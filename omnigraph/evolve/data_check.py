@@ -166,7 +166,7 @@ def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]
 def _check_endpoints(
     edge_type: NodeType | EdgeType, txn: WriteTxn, type_key: TableKey, old_key_by_new_key: Mapping[TableKey, TableKey]
 ) -> Iterator[Violation]:
-    """Yield a violation for each edge with an endpoint that does not have the node type the edge type now requires."""
+    """Yield a violation for each edge with an endpoint that is not of the node type that the edge type now requires."""
     assert isinstance(edge_type, EdgeType)  # noqa: S101 - only edges have endpoints
     existing_ids = {
         node_type: _read_node_ids(txn, old_key_by_new_key.get(TableKey.node(node_type)))
