@@ -1,8 +1,7 @@
 """Resolve the graph that a command works on, and ask for confirmation before destructive changes.
 
-This module defines the ways to name a graph (a URI, `--uri`, `--store` or `OMNIGRAPH_STORE`),
-announces the target of a write, and prompts before a destructive action. This module opens graphs
-only for reading.
+This module defines the ways to name a graph (a URI, `--uri`, `--store` or `OMNIGRAPH_STORE`), announces the target of a
+write, and prompts before a destructive action. It opens graphs only for reading.
 """
 
 import os

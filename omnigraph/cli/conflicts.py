@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _MAX_SHOWN = 3
 _MAX_VALUE_LENGTH = 40
-_ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # the table explains them
+_ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # these conflicts are shown in the table
 
 
 @record
@@ -52,7 +52,7 @@ class TypedCommand:
     def with_options(self, *extra_options: str) -> str:
         """Return the command with more options; a strategy for all conflicts replaces an earlier one."""
         strategies = () if "--strategy" in extra_options and not self.has_named_strategies else self.strategies
-        location = ("--uri", self.uri) if self.uri else ()  # otherwise the environment names the graph
+        location = ("--uri", self.uri) if self.uri else ()  # otherwise, the graph is named by the environment variable
         command_words = ("omnigraph", *self.words, *location, *self.options, *strategies, *extra_options)
         return " ".join(shlex.quote(argument) for argument in command_words)
 

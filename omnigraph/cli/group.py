@@ -42,7 +42,7 @@ class LazyGroup(click.Group):
         self._lazy_commands = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, in the order in which they were declared."""
+        """Return the names of all commands, in declaration order."""
         return list(self._lazy_commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

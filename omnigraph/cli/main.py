@@ -133,7 +133,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             sys.stdout, sys.stderr = original_streams
             _silence_stdout()
             return exits.BROKEN_PIPE
-        except Exception as error:  # the last resort, since all expected errors are typed
+        except Exception as error:  # a fallback: all expected errors are typed
             return _report_failure(error, invocation)
         finally:
             stop_log()
@@ -182,7 +182,7 @@ def _to_typed_error(error: Exception) -> Any:
 
     if isinstance(error, OmnigraphError):
         return error
-    if isinstance(error, OSError):  # file errors are typed where files are used, so this is a stream
+    if isinstance(error, OSError):  # errors from files have already been converted, so this error is from a stream
         return StorageError(f"cannot write the result: {error.strerror}")
     return InternalError(f"unexpected {type(error).__name__}: {error}")
 

@@ -11,7 +11,7 @@ from .options import settings, shared_options, snapshot_option
 from .query_input import QueryInput, query_options
 
 _FORMATS = ("table", "kv", "csv", "jsonl", "json", "md")
-_LINES_PER_WRITE = 1000  # lines per write
+_LINES_PER_WRITE = 1000  # number of lines per write
 
 
 @click.command()
