@@ -149,7 +149,7 @@ class _CheckedUpdate:
     """An update in a valid query: the properties it assigns and the position of its target."""
 
     query_name: str
-    target: tuple[str, str]  # the kind and the name of the type
+    target: tuple[str, str]  # (kind, name) of the type
     assigned_names: frozenset[str]
     target_span: Span
 

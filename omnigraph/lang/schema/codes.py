@@ -1,6 +1,6 @@
 """The catalogue of schema findings: every `OG-…` code with its tier, severity and meaning.
 
-This module contains only data. Every reported finding must have a code that is listed here. The families are DS
+This module contains only data. Every reported finding must have a code from this list. The families are DS
 (destructive), MF (may fail on data), CD (constraint deletion), BC (backward-incompatible), NM (naming), VE (vectors and
 embeddings) and ED (edge topology). The families OW (ownership), NL (non-linear branches) and LK (locks and cost) are
 reserved. Codes with numbers below 200 are findings about a migration plan or about names; all others are lint findings.

@@ -120,7 +120,7 @@ def assigned_ids(ir: SchemaIR) -> list[int]:
 
 
 def ordered_key_columns(ir: SchemaIR, type_name: str, kind: TypeKind = "node") -> tuple[str, ...]:
-    """Return the key columns in the order in which their values appear in an id.
+    """Return the key columns in the order of their values in an id.
 
     `src` and `dst` come first, then properties by property id, which renames do not change. The result is empty if the
     type has no `@key`.

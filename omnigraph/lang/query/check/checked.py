@@ -32,7 +32,7 @@ class CheckedPath:
 
 @record
 class CheckedTraversal:
-    """A traversal as written; None stands for the anonymous variable. Each step leads from its source to its target."""
+    """A traversal as written; None represents the anonymous variable. Each step leads from its source to its target."""
 
     source: str | None
     target: str | None

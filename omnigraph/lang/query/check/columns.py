@@ -17,7 +17,7 @@ from .mentions import mentions_aggregate
 from .scope import Scope
 from .typed_values import F64, I64, TypedValue, is_scalar
 
-ANY_ROW = plan.Constant(1, I64)  # the argument of `count(*)`: a value that no row lacks
+ANY_ROW = plan.Constant(1, I64)  # the argument of `count(*)`: a value that every row has
 _ID_TYPE = PropertyType(ScalarType.STRING)
 
 

@@ -29,7 +29,8 @@ from .scope import (
 )
 from .typed_values import DATETIME, STRING, TypedValue
 
-_MAX_GUESS_NAMES = 100  # with more names, suggesting a similar one is slow and mostly wrong
+# Maximum number of names to search for a similar one; with more names, suggestions are slow and mostly wrong.
+_MAX_GUESS_NAMES = 100
 _EDGE_FIELDS = ("id", "from", "to")
 
 

@@ -19,7 +19,7 @@ from .reads import check_whole_match
 from .scope import EdgeVariable, HopEdgeVariable, NodeVariable, PathVariable, Scope
 from .typed_values import STRING
 
-ID_COLUMN = "id"  # no property has this name
+ID_COLUMN = "id"  # a name that no property can have
 _ROW_VALUES = plan.PropertyValue | plan.SystemValue | plan.ScalarValue
 
 

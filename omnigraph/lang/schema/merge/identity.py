@@ -92,7 +92,7 @@ class MergedIdentity:
         """Report a required property for which the entities of one side have no value."""
         base_type = self.sides.base.get(slots.type_id)
         is_old = base_type is not None and property_id in base_type.property_ids.values()
-        is_decided = property_id in slots.properties  # only one side adds it to a type that both add
+        is_decided = property_id in slots.properties  # only one side adds the property to a type that both sides add
         if (
             is_old
             or is_decided

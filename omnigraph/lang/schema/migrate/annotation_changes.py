@@ -6,7 +6,7 @@ from omnigraph.lang.schema.catalog import StoredAnnotation
 
 from .steps import MigrationStep, make_unsupported_change
 
-# These annotations are only for people; any other annotation may have a meaning for programs.
+# These annotations are read only by people; any other annotation may affect programs.
 READER_ANNOTATIONS = frozenset({"description", "instruction"})
 
 

@@ -11,7 +11,7 @@ from omnigraph.records.frozen import record
 from .steps import DropMode, MigrationStep, UnsupportedChange, make_unsupported_change
 from .types import all_steps
 
-PLACEHOLDER_DOMAIN = "0" * 26  # for comparing two schemas outside any graph
+PLACEHOLDER_DOMAIN = "0" * 26  # a placeholder for comparing two schemas that do not belong to a graph
 
 
 @record
