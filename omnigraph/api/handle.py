@@ -235,7 +235,7 @@ class Handle:
         self.require_open()
         if self.pinned:
             shown = self.snapshot.commit_id
-            message = f"{action} is refused: the handle is at commit {shown}, not on a branch"
+            message = f"{action} is not allowed: the handle is at commit {shown}, not on a branch"
             raise ReadOnlyError(message, what=action)
 
     def require_writable(self, action: str) -> None:

@@ -66,7 +66,7 @@ def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, An
     """
     repeated = [name for name in params or () if name in values]
     if repeated:
-        raise InputError(f"parameter ${repeated[0]} is given twice", reason="given twice")
+        raise InputError(f"parameter ${repeated[0]} is specified twice", reason="given twice")
     return {**(params or {}), **values}
 
 

@@ -70,5 +70,5 @@ class Tags(Facet):
 
     def delete(self, name: str) -> None:
         """Delete a tag; its commit is kept as long as a branch or another tag needs it."""
-        self._handle.require_writable("taking a tag away")
+        self._handle.require_writable("deleting a tag")
         tag_lifecycle.delete_tag(self._handle.store, name)

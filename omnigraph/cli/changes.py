@@ -196,7 +196,7 @@ def baseline(out: str, branch: str, uri: str | None, store: str | None, **filter
 
 @click.command("changes")
 @click.argument("commit_id", metavar="ID")
-@click.option("--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Changes per page")
+@click.option("--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Maximum number of changes per page")
 @click.option("--page-token", help="Print only the page after this token")
 @filter_options
 @uri_option

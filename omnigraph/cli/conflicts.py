@@ -177,7 +177,7 @@ def preview_conflicts(
     conflicts: Sequence["EntityConflict"], failure: str, sides: tuple[str, str], typed_command: TypedCommand
 ) -> None:
     """Print the conflicts of a dry run."""
-    show.result(f"{show.count(len(conflicts), 'conflict')}: {failure} as it is")
+    show.result(f"{show.count(len(conflicts), 'conflict')}: {failure} as is")
     print_conflicts(conflicts, sides, typed_command)
 
 

@@ -163,7 +163,7 @@ class NotSupportedRemotely(UsageError):
 class ReadOnlyError(UsageError):
     """The graph handle is read-only."""
 
-    sentence = "{what} is refused: the graph handle is read-only"
+    sentence = "{what} is not allowed: the graph handle is read-only"
     hint = "open the branch itself, without read_only and without a past revision"
     what: str | None = None
 

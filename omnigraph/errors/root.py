@@ -23,8 +23,8 @@ _REDUNDANT_HINTS = (
     "correct the input",
     "correct the request; the same request will fail again",
     "correct the entity, or change the rule in the schema",
-    "give the property a value of its declared type",
-    "give the parameter a value of its declared type",
+    "use a value of the property's declared type",
+    "pass a value of the parameter's declared type",
     "see the command's --help or the method's documentation",
 )
 _OPTIONAL_PART = re.compile(r"\[([^\[\]]*)\]")

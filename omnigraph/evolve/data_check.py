@@ -221,4 +221,4 @@ def _join_columns(violation: Violation) -> str:
 def _describe_holder(violation: Violation) -> str | None:
     if violation.conflicting_id is None:
         return None
-    return f"value '{violation.value}' is also held by '{violation.conflicting_id}'"
+    return f"value '{violation.value}' is also used by '{violation.conflicting_id}'"

@@ -71,7 +71,7 @@ class EntityHistory(list[EntityVersion]):
         if self.gap is None:
             return ""
         if self.boundary is not None:
-            return f"the current schema cannot express the history before commit {self.gap.id}"
+            return f"the history before commit {self.gap.id} cannot be converted to the current schema"
         return f"a cleanup removed the history before commit {self.gap.id}"
 
     def __repr__(self) -> str:

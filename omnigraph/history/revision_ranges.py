@@ -12,7 +12,7 @@ from .branch_state import BranchState
 from .revisions import HEAD, Revision, resolve_revision
 from .snapshot import Snapshot
 
-_RANGE_HINT = "A..B names the commits after A, up to and including B; without B, up to the head"
+_RANGE_HINT = "A..B selects the commits after A, up to and including B; without B, up to the head"
 
 
 def is_range(revision: Revision) -> bool:

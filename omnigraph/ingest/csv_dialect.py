@@ -132,7 +132,7 @@ def _make_layout(dialect: CsvDialect, file_columns: tuple[str, ...], names: Colu
     reject_repeated_endpoints(file_columns)
     for column_name, stored_name in zip(file_columns, stored_columns, strict=True):
         if stored_columns.count(stored_name) > 1:
-            raise InputError(reason=f"column '{column_name}' is given twice")
+            raise InputError(reason=f"column '{column_name}' appears twice")
     return CsvLayout(dialect, file_columns, stored_columns)
 
 
@@ -145,7 +145,7 @@ def _unknown_column_error(column_name: str, names: ColumnNames) -> InputError:
 def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOptions, names: ColumnNames) -> InputError:
     first_line = sample.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip()
     shown_line = first_line[:_MAX_SHOWN_CHARACTERS]
-    reason = f"the first line {shown_line!r} names no column of {names.entity_type.name}"
+    reason = f"the first line {shown_line!r} does not contain any column of {names.entity_type.name}"
     guess, records = _choose_dialect(sample, CsvOptions(quote=options.quote), names)
     if names.count_known([text.strip() for text, _ in records[0]]):
         delimiter = _DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)

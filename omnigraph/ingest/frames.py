@@ -199,7 +199,7 @@ def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
     ]
     duplicate_name = next((column_name for column_name in stored_names if stored_names.count(column_name) > 1), None)
     if duplicate_name is not None:
-        raise InputError(reason=f"column '{duplicate_name}' is given twice")
+        raise InputError(reason=f"column '{duplicate_name}' appears twice")
     allowed_names = buffer.member_names | ({"src", "dst"} if is_edge else set())
     for error in unknown_property_errors(buffer.entity_type, stored_names, allowed_names):
         raise error

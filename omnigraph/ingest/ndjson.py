@@ -182,7 +182,7 @@ def _reject_duplicate_members(line: bytes) -> None:
     try:
         json.loads(line, object_pairs_hook=_require_distinct_members)
     except _DuplicateMemberError as duplicate:
-        reason = f"member '{duplicate.member_name}' is given twice"
+        reason = f"member '{duplicate.member_name}' appears twice"
         raise InputError(reason=reason, member=duplicate.member_name) from None
     except RecursionError:
         raise InputError(reason="the JSON is nested too deeply") from None

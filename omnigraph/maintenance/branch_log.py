@@ -140,7 +140,7 @@ def _check_index_files(integrity: FileIntegrity, entry: TableEntry, branch: str)
     lost_indexes, damaged_indexes = integrity.lost_indexes(version), integrity.damaged_indexes(version)
     names = integrity.index_names(version, entry.key) if lost_indexes or damaged_indexes else {}
     for index_directory in lost_indexes:
-        fault = "has lost files, so rows are scanned instead"
+        fault = "is missing files, so rows are scanned instead"
         yield index_finding(
             names[index_directory], fault, branch, root_uri, index_directory=index_directory, rebuild=False
         )

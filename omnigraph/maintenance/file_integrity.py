@@ -218,7 +218,7 @@ class FileIntegrity:
             self.unrecorded_files.add(file_name)
             return None
         if file_sizes[file_name] != expected.size and not expected.manifest_only:
-            return f"the file has {file_sizes[file_name]} bytes instead of {expected.size}"
+            return f"the file has {file_sizes[file_name]} bytes, expected {expected.size}"
         return self.verified_files.get(file_name)
 
     def _check_deletion_files(self, location: str, lance_version: int, file_sizes: dict[str, int]) -> None:

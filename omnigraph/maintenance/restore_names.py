@@ -251,7 +251,7 @@ class _NameRepairRun:
                 other_ref = self._read_ref(ref_name, number, ref_directory)
                 if other_ref is not None and other_ref.ulid == ref.ulid and other_ref != ref:
                     ref_kind = refs.ref_kind_of(ref_directory)
-                    message = f"{ref_kind} '{ref_name}' already names this manifest"
+                    message = f"{ref_kind} '{ref_name}' already refers to this manifest"
                     raise AlreadyExists(message, branch=ref_name)
 
     def _close_manifest(self, manifest: UnnamedManifest, operation: str) -> None:

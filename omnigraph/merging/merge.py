@@ -97,7 +97,7 @@ class MergeRequest:
 def open_merge(source_branch: BranchState, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
     """Capture both branches; raise an error if they cannot be merged."""
     if source_branch.ulid == target_branch.ulid:
-        hint = "name two different branches as source and target (`into`)"
+        hint = "pass two different branches as the source and the target (`into`)"
         message = f"'{source_branch.name}' cannot be merged into itself"
         raise InputError(message, reason="one branch", hint=hint)
     merge_inputs = capture_merge_inputs(source_branch, target_branch)

@@ -124,7 +124,7 @@ class ReplayedTables(AlignedTables):
 
     def _refusal(self, reason: str) -> SchemaMismatch:
         source, target = self.merge_inputs.source_snapshot.branch, self.merge_inputs.target_snapshot.branch
-        message = f"the changes cannot be expressed in the schema of '{target}': {reason}"
+        message = f"the changes cannot be converted to the schema of '{target}': {reason}"
         return SchemaMismatch(message, source=source, target=target, hint=_REFUSAL_HINT)
 
 

@@ -99,7 +99,7 @@ def _parse_condition(entity_type: NodeType | EdgeType, condition: Any) -> Any:
     column_expression, (property_type,) = pc.field(column), property_types_of(entity_type, [column])
     if operator_name in ("is null", "is not null"):
         if operands:
-            raise UsageError(reason=f"'{operator_name}' takes no value")
+            raise UsageError(reason=f"'{operator_name}' does not take a value")
         return column_expression.is_null() if operator_name == "is null" else column_expression.is_valid()
     if len(operands) != 1 or property_type.is_list or property_type.scalar in _NULL_TESTS_ONLY:
         raise UsageError(reason=f"'{operator_name}' cannot compare '{column}' with this value")

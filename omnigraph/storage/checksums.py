@@ -82,10 +82,10 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
     """Describe how a file's actual checksum differs from the expected one, or return None if they are equal.
 
     >>> describe_mismatch(FileChecksum(5, 1), FileChecksum(4, 1))
-    'the file has 4 bytes instead of 5'
+    'the file has 4 bytes, expected 5'
     """
     if actual.size != expected.size:
-        return f"the file has {actual.size} bytes instead of {expected.size}"
+        return f"the file has {actual.size} bytes, expected {expected.size}"
     if actual.crc32 != expected.crc32:
         return "the content does not match its checksum"
     return None

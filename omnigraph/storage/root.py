@@ -161,5 +161,5 @@ def _unsupported_uri_error(uri: str, scheme: str) -> InputError:
     if scheme in ("http", "https"):
         reason = "expected direct storage (a path or s3://bucket/prefix), not a server"
     else:
-        reason = f"'{scheme}://' is not supported: give a path, file:// or s3://bucket/prefix"
+        reason = f"'{scheme}://' is not supported: use a path, file:// or s3://bucket/prefix"
     return InputError(f"'{redact_uri(uri)}' is not a storage location: {reason}", reason=reason)

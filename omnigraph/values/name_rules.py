@@ -121,11 +121,11 @@ def find_length_fault(stored_name: str) -> str | None:
     """Return a message if a name is too long to be stored, otherwise None.
 
     >>> find_length_fault("x" * 201)
-    'it takes 201 bytes, but at most 200 are allowed'
+    'it is 201 bytes long, but at most 200 bytes are allowed'
     """
     byte_count = len(stored_name.encode())
     return (
-        f"it takes {byte_count} bytes, but at most {MAX_NAME_BYTES} are allowed"
+        f"it is {byte_count} bytes long, but at most {MAX_NAME_BYTES} bytes are allowed"
         if byte_count > MAX_NAME_BYTES
         else None
     )

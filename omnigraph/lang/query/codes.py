@@ -49,6 +49,6 @@ LINT_CODES = MappingProxyType(
         "L206": "an enum is compared with a value that it does not contain",
         "L207": "the direction of a ranking is ignored",
         "L208": "an argument of `coalesce` is never used",
-        "L210": "a `having` tests no aggregate and could be a condition of the match",
+        "L210": "a `having` condition does not test an aggregate and could be a condition of the match",
     }
 )

@@ -44,8 +44,10 @@ _MIGRATION_CODES = (
     FindingCode("OG-BC-102", "destructive", "error", "the list of implemented interfaces changes"),
     FindingCode("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
     FindingCode("OG-BC-104", "destructive", "error", "an interface that nodes still implement is removed"),
-    FindingCode("OG-BC-105", "destructive", "error", "an annotation without a known meaning changes"),
-    FindingCode("OG-BC-106", "destructive", "error", "the schemas differ in a way that no migration step covers"),
+    FindingCode("OG-BC-105", "destructive", "error", "an unknown annotation changes"),
+    FindingCode(
+        "OG-BC-106", "destructive", "error", "the schemas differ in a way that is not covered by any migration step"
+    ),
     FindingCode("OG-ED-101", "validated", "warning", "the endpoints of an edge type change"),
     FindingCode("OG-VE-101", "destructive", "error", "the source property of a vector changes"),
     FindingCode("OG-VE-102", "destructive", "error", "the embedding model of a vector changes"),

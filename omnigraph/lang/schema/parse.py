@@ -279,7 +279,7 @@ class _TreeBuilder:
         first_by_name: dict[str, Option] = {}
         for option in options:
             if first_by_name.setdefault(option.name.text, option) is not option:
-                message = f"`@{annotation_name}`: `{option.name.text}` is given twice"
+                message = f"`@{annotation_name}`: `{option.name.text}` is specified twice"
                 self.report_problem(option.name.span, message)
         return list(first_by_name.values())
 

@@ -89,7 +89,7 @@ def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
             if confirmation is not None:
                 _protect_staged(marking, confirmation)
     except Exception as error:
-        _log.warning("cannot read what operation %s needs: %s", pending.id, error)
+        _log.warning("cannot determine which files operation %s needs: %s", pending.id, error)
         return False
     return True
 
@@ -108,7 +108,7 @@ def _protect_unreadable(marking: Marking, unreadable_intent: UnreadableIntent) -
         if confirmation is not None:
             _protect_staged(marking, confirmation)
     except Exception as error:
-        _log.warning("cannot read what operation %s staged: %s", unreadable_intent.id, error)
+        _log.warning("cannot determine which files operation %s staged: %s", unreadable_intent.id, error)
         return False
     return True
 

@@ -46,7 +46,7 @@ def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCo
     predicate = conditions.check_condition(rules, read_body.having)
     if predicate is not None and not contains_aggregate(predicate):
         hint = "conditions in `match { .. }` run before rows are grouped"
-        scope.report.warn(read_body.having.span, "this condition tests no aggregate", "L210", hint=hint)
+        scope.report.warn(read_body.having.span, "this condition does not test an aggregate", "L210", hint=hint)
     return predicate
 
 

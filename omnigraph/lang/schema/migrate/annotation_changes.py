@@ -28,7 +28,7 @@ def refuse_annotation_changes(
             f"@{annotation_name}"
             for annotation_name in sorted({annotation.name for annotation in old_opaque ^ new_opaque})
         )
-        reason = f"annotations without a known meaning ({changed_names}) cannot be changed"
+        reason = f"unknown annotations ({changed_names}) cannot be changed"
         yield make_unsupported_change("OG-BC-105", entity_label, reason)
 
 

@@ -79,5 +79,5 @@ def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[
     """Refuse a difference that no comparison detected, because it must not be treated as "nothing to do"."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
-    reason = "the schemas differ in a way that no migration step covers"
+    reason = "the schemas differ in a way that is not covered by any migration step"
     return (make_unsupported_change("OG-BC-106", "schema", reason),)
