@@ -68,7 +68,7 @@ Params = Mapping[str, Any] | None
 
 @dataclass(slots=True)
 class _Work:
-    """The operations of a transaction, and the state from which it began."""
+    """The operations of a transaction, and the state that it started from."""
 
     txn: WriteTxn
     overlay: Any

@@ -57,7 +57,7 @@ class DistinctExpand:
 
 @record
 class DropVariables:
-    """Drop variables that no later operator reads."""
+    """Drop variables that are not read by any later operator."""
 
     variables: tuple[str, ...]
 

@@ -55,7 +55,7 @@ TableMap = Mapping[TableKey, TableEntry]
 
 @dataclass(frozen=True, slots=True)
 class SchemaRow:
-    """The schema with which a state is read."""
+    """The schema used to read a state."""
 
     hash: str
     location: str

@@ -58,7 +58,7 @@ def content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: T
 
 
 def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableKey | None:
-    """Return the old snapshot's table key for a type of the new snapshot, or None if the old snapshot lacks the type.
+    """Return the old snapshot's table key for a type of the new snapshot, or None if it is not in the old snapshot.
 
     Types are matched by identity: a renamed type is still the same type, whereas a different type with the same name
     is not.
@@ -72,7 +72,7 @@ def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 
 
 def find_old_entry(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableEntry | None:
-    """Return the old snapshot's entry for a type of the new snapshot, or None if the old snapshot lacks the type.
+    """Return the old snapshot's entry for a type of the new snapshot, or None if it is not in the old snapshot.
 
     A type that exists only in the old snapshot is found by its table key.
     """
@@ -222,7 +222,7 @@ def diff_tables(
 ) -> TableChanges:
     """Return the changes between two table versions, which must have the same columns.
 
-    None stands for a missing table.
+    None represents a missing table.
     """
     arrow_schema = row_schema((new_table or old_table).schema)  # type: ignore[union-attr]
     if old_table is None or new_table is None:

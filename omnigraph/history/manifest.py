@@ -1,7 +1,7 @@
 """The manifest of one branch: reading its state and swapping it for the next state.
 
-This module checks the format stamp and verifies a swap before it is acknowledged.
-`publish` decides when to swap a manifest, and with which state.
+This module checks the format stamp and verifies a swap before it is acknowledged. `publish` decides when to swap a
+manifest, and which state to swap in.
 """
 
 from dataclasses import dataclass

@@ -207,7 +207,7 @@ def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
 
 
 def column_or_default(column: pa.Array | None, row_count: int, default: Any = None) -> pa.Array:
-    """Return a column, or a column of default values if the input lacks it."""
+    """Return a column, or a column of default values if it is not in the input."""
     if column is not None:
         return column
     return pa.nulls(row_count) if default is None else pa.array([default] * row_count)

@@ -109,7 +109,7 @@ def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
 
 
 def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
-    # Do not use `readline`: object store files lack it, and it has no size limit.
+    # Do not use `readline`: object store files do not have it, and it has no size limit.
     while chunk := file.read(_LINE_SEARCH_BYTES):
         line, newline, _ = chunk.partition(b"\n")
         yield line + newline

@@ -86,10 +86,10 @@ class LoadOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLoad:
-    """The records of an input as table changes, and the schema with which the records were read.
+    """The records of an input as table changes, and the schema that was used to read them.
 
-    `partial_rows` are the records of a patch or a deletion, and `absent_properties` lists the properties that no record
-    of a type contains.
+    `partial_rows` are the records of a patch or a deletion, and `absent_properties` lists, by type, the properties that
+    do not occur in any record.
     """
 
     mode: LoadMode

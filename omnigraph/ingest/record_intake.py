@@ -86,7 +86,7 @@ class TypeBuffer:
 
     @property
     def absent_properties(self) -> frozenset[str]:
-        """The properties that no record contains."""
+        """The properties that do not occur in any record."""
         return frozenset(prop.name for prop in self.entity_type.properties) - self.given_names
 
     def add(

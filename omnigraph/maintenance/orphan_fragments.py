@@ -28,7 +28,7 @@ _MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after on
 
 @dataclass(frozen=True, slots=True)
 class OrphanFragment:
-    """A fragment that no version references: its state, and the version for which it was written."""
+    """A fragment that is not referenced by any version: its state, and the version it was written for."""
 
     state: GraphState
     version: int

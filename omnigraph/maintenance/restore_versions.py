@@ -100,7 +100,7 @@ def repair_versions(
 
 
 def repair_missing_manifests(store: Store, *, confirm: bool, actor: str | None) -> tuple[VersionRepair, ...]:
-    """Restore manifests that a ref names but that have no version left."""
+    """Restore manifests that a ref points to but that have no versions left."""
     version_repairs: list[VersionRepair] = []
     for ref in [refs.MAIN_REF, *_list_open_refs(store)]:
         manifest_files = list_manifest_files(store, ref.ulid)

@@ -180,7 +180,7 @@ def _count_versions(files_by_name: Mapping[str, ListedObject], directory: str) -
 
 
 def _unreferenced_bytes(store: Store, heads: Sequence[RefHead], files_by_name: Mapping[str, ListedObject]) -> int:
-    """Return the size of tables and manifests that no branch or tag currently references."""
+    """Return the size of tables and manifests that are not currently referenced by a branch or tag."""
     live = LiveSet()
     for head in heads:
         live.names |= set(cell_files(head.manifest.cell))

@@ -45,7 +45,7 @@ class EditedDrop:
         return DroppedEdit(self.side, self.type_id, self.property_id, len(self.values))
 
     def is_dropped_in(self, merged_ir: SchemaIR) -> bool:
-        """Return whether the merged schema lacks the edit's type or property."""
+        """Return whether the edit's type or property is missing from the merged schema."""
         for identity in merged_ir.type_identities:
             if identity.type_id == self.type_id:
                 property_ids = {number for _, number in identity.property_ids}

@@ -34,8 +34,7 @@ DecideSchema = Callable[[EntityConflict], str | None]
 class MergedSchema:
     """The merged schema and, for each of its types, the corresponding type on each side.
 
-    `conflicts` are the incompatible changes that no strategy has decided; if there are any, rows
-    must not be merged.
+    `conflicts` are the incompatible changes that are still undecided; if there are any, rows must not be merged.
     """
 
     base_ir: SchemaIR

@@ -1,4 +1,4 @@
-"""The closing version of a branch or tag: the final version, on top of which nothing is ever published.
+"""The closing version of a branch or tag: its final version, after which nothing is ever published.
 
 The closing version is never removed, so a delayed swap always fails. This module owns the
 attempts to publish the closing version alongside other writers, and the error for a store that does

@@ -110,7 +110,7 @@ def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
     branch was deleted.
     """
     refusal_metadata = CommitMetadata(actor=intent.actor)
-    with suppress(ReadSetConflict):  # the branch was deleted, so nothing can be published there any more
+    with suppress(ReadSetConflict):  # the branch was deleted, so nothing can be published to it
         _publish_intent(branch_state, intent, lambda _: PublishPlan(REFUSED_OPERATION), refusal_metadata)
     newest_state = branch_state.refresh().state
     logged_commit = find_intent_commit(branch_state.store, newest_state, intent)

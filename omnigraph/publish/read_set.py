@@ -30,7 +30,7 @@ MAX_NAMED_IDS = 5  # maximum number of entities listed in a conflict
 
 @dataclass(frozen=True, slots=True)
 class UnchangedTable:
-    """The requirement that the rows on which a write depends have not changed since they were read.
+    """The requirement that the rows that a write depends on have not changed since they were read.
 
     Without a filter, the write depends on all rows.
     """
@@ -84,7 +84,7 @@ class UnchangedTable:
 
 @dataclass(slots=True)
 class UnchangedReads:
-    """The requirement that no row on which a strict write depends, in any table, has changed since it was read.
+    """The requirement that the rows that a strict write depends on have not changed since they were read, in any table.
 
     The base of the last check is recorded because the read set later advances past the write itself, but not past the
     unread changes that precede the write.
@@ -110,13 +110,13 @@ class UnchangedReads:
         )
 
     def check(self, txn: WriteTxn) -> None:
-        """Check every table, and record the base on which the check passed."""
+        """Check every table, and record the base for which the check passed."""
         self.checked_steps = {content.table_key: content.check(txn) for content in self.contents}
         self.base_entries = txn.base.state.tables
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
-        """Return whether the commit was published by this write and not merely found by its idempotency key."""
+        """Return whether the commit was published by this write, rather than found by its idempotency key."""
         return self.commit_id == commit.id
 
     def reads_after_write(self, table_key: TableKey, reads: TableReads, new_entry: TableEntry) -> TableReads:

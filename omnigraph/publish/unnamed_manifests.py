@@ -254,8 +254,8 @@ def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
 def _classify_by_audit(store: Store, operation_id: str) -> UnnamedStatus:
     """Classify a manifest by the audit record of its creation.
 
-    Only a discarded creation is certain not to have taken a name. A dropped creation may have been
-    completed before its record was damaged.
+    Only a discarded creation is guaranteed not to have taken a name. A dropped creation may have been completed before
+    its record was damaged.
     """
     try:
         audit_record = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")

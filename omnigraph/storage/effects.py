@@ -17,15 +17,15 @@ from omnigraph.errors import ReadOnlyError
 ActionResult = TypeVar("ActionResult")
 EffectKind = Literal[
     "create",  # create a Lance dataset
-    "stage",  # write data files that no version references yet
-    "mark",  # write a deletion file that no version references yet
+    "stage",  # write data files that are not yet referenced by any version
+    "mark",  # write a deletion file that is not yet referenced by any version
     "detach",  # create a detached table version
     "state",  # write the data file of a new manifest version
     "publish",  # make that version visible by compare-and-swap
     "object",  # create a control object
     "renew",  # write or renew a lease
     "remove",  # remove a control object or file
-    "index",  # write index files that no version references yet
+    "index",  # write index files that are not yet referenced by any version
 ]
 _RECENT_LIMIT = 10_000
 _MAX_TARGET_GROUPS = 4_096  # maximum number of groups counted separately; a long-lived process may touch more

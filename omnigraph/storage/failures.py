@@ -1,4 +1,4 @@
-"""Convert a failed storage call to a `StorageError` that states only what is certain about the failure.
+"""Convert a failed storage call to a `StorageError` that states only known facts about the failure.
 
 Failures are classified by exception type and `errno`, never by message, because messages can change and contain paths
 and keys. If the outcome of a failed call is uncertain, its effect is `unknown`.

@@ -68,12 +68,12 @@ def with_placeholders(
     The rows must have row ids and addresses.
     """
     for name in columns:
-        blobs = _read_column(table, name, described_rows, running_write, read_blobs)
+        blobs = _resolve_blob_column(table, name, described_rows, running_write, read_blobs)
         described_rows = described_rows.set_column(described_rows.column_names.index(name), name, blobs)
     return described_rows
 
 
-def _read_column(
+def _resolve_blob_column(
     table: Table, column: str, described_rows: pa.Table, running_write: PendingBlobs, read_blobs: ReadBlobs
 ) -> pa.Array:
     descriptors: list[Descriptor] = described_rows[column].to_pylist()

@@ -26,7 +26,7 @@ TOKENS_FILE = "words.lance"  # in the directory of a full-text index segment
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
-_MAX_KEY_BYTES = 1024  # the longest key on S3, and thus the longest name in any store
+_MAX_KEY_BYTES = 1024  # the maximum key length on S3, which also limits names in all other stores
 _REF_PATTERN = re.compile(r"([^/]+)/([0-9]{10})\.json")
 _INTENT_PATTERN = re.compile(rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|lease|verdict|set_aside|newer)")
 

@@ -125,9 +125,9 @@ def _create_dataset(store: Store, location: str, rows: pa.Table) -> Any:
 def open_cell(store: Store, location: str, version: int | None = None, *, reused: bool = False) -> ManifestCell:
     """Open a cell at its newest version, or at a given version.
 
-    `reused` is true if the location may be deleted and recreated under the same name, as is the case for the main
-    branch. The first check then rereads the version file instead of trusting a listing, because the file could have
-    been replaced between opening and listing. If the location is not reused, listings are sufficient.
+    `reused` is true if the location may be deleted and recreated under the same name, as for the main branch. The first
+    check then rereads the version file instead of trusting a listing, because the file could have been replaced between
+    opening and listing. If the location is not reused, listings are sufficient.
     """
     dataset = store.open_dataset(location, version)
     if version is None and _has_successor_file(store, location, dataset):

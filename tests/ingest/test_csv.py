@@ -319,7 +319,7 @@ def test_comparison_catches_a_splitter_that_counts_quotes_only(monkeypatch: pyte
     text = 'a,b,c\ni"j,a,a\n"e\nf",a,a\ni"j,a,a\n'
     exact = outcome(text, 1 << 20)
     assert len(exact[0]) == 3
-    monkeypatch.setattr(csv_records, "_are_regular", lambda *_: True)
+    monkeypatch.setattr(csv_records, "_are_quotes_regular", lambda *_: True)
     assert outcome(text, 1 << 20) != exact
 
 

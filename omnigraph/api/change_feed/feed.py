@@ -197,7 +197,7 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 
     @property
     def cursor(self) -> str:
-        """The cursor from which to continue later."""
+        """The cursor to continue from later."""
         return encode_cursor(self.cursor_binding, self._last_commit_id)
 
     @property
@@ -248,7 +248,7 @@ def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
 
 
 def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter) -> CursorBinding:
-    """Return the scope in which the cursors of a branch are valid."""
+    """Return the scope that the cursors of a branch are valid in."""
     domain, first_commit_id = snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id
     return CursorBinding(
         domain, first_commit_id, change_filter.digest, hash_branch_name(branch_state.name), branch_state.ulid
@@ -293,7 +293,7 @@ def _commits_after_start(snapshot: Snapshot, start: str) -> CommitRange:
 
 
 def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
-    """Return the gap error with a cursor from which reading can continue up to the gap."""
+    """Return the gap error with a cursor for reading the commits before the gap."""
     first_unreadable_id = error.first_unreadable_commit_id
     return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first_unreadable_id)
 

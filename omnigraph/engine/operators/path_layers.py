@@ -85,7 +85,7 @@ def follow_edges(
 
 
 def prune_layers(found: PathLayers) -> PathLayers:
-    """Return only the edges from which an end can be reached."""
+    """Return only the edges that can lead to an end."""
     layers: list[EdgeLayer] = []
     needed = np.empty(0, np.int64)
     for length in range(len(found.layers), 0, -1):

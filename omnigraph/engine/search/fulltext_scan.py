@@ -140,7 +140,7 @@ def _select_terms(
 ) -> _TermSelection | None:
     """Return the terms to look up, or None if there are too many or the index does not support some of them."""
     if search.function == "match_text":  # all tokens must occur, so looking up the rarest one is enough
-        token_selections = [_merge_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
+        token_selections = [_find_matching_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
         usable_selections = [selection for selection in token_selections if selection is not None]
         return min(usable_selections, key=lambda selection: selection.max_candidates, default=None)
     if search.function == "fuzzy":
@@ -148,10 +148,12 @@ def _select_terms(
         max_edits = DEFAULT_MAX_EDITS if max_edits is None else max_edits
         all_tokens = {token for terms in segment_terms for token in terms.all_tokens()}
         query_tokens = tokens_within_edits(all_tokens, query_tokens, max_edits)
-    return _merge_terms(segment_terms, query_tokens)
+    return _find_matching_terms(segment_terms, query_tokens)
 
 
-def _merge_terms(segment_terms: Sequence["SegmentTerms"], query_tokens: frozenset[str]) -> _TermSelection | None:
+def _find_matching_terms(
+    segment_terms: Sequence["SegmentTerms"], query_tokens: frozenset[str]
+) -> _TermSelection | None:
     matches_per_segment = [terms.matching_terms(query_tokens) for terms in segment_terms]
     matching_terms = pa.concat_arrays([matching_terms for matching_terms, _ in matches_per_segment]).unique()
     if len(matching_terms) > _MAX_TERMS or next(fulltext.unindexed_tokens(matching_terms), None) is not None:

@@ -1,8 +1,8 @@
 """Select candidates for the entities nearest to a point, exactly and in bounded memory.
 
 An index proposes candidates; rows that it does not cover are read batch by batch. Distances are computed from the
-stored vectors in double precision, and a candidate is dropped only if it is certain not to be among the nearest. A
-result must never depend on index coverage.
+stored vectors in double precision, and a candidate is dropped only if it cannot be among the nearest. A result must
+never depend on index coverage.
 """
 
 from collections.abc import Sequence
@@ -129,7 +129,7 @@ class _NearestSearch:
             self._compare_vectors(vector_index.batch_row_ids(batch), batch.column(self.column))
 
     def search_index(self) -> bool:
-        """Compare index candidates until all other rows are certain to be farther away; return False if that fails."""
+        """Compare index candidates until all other rows must be farther away; return False if that cannot be shown."""
         candidate_count = int((2 * self.nearest.row_limit + 64) / self.selected_share)
         while candidate_count <= _MAX_CANDIDATES:
             self.context.meter.check_timeout()

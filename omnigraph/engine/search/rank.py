@@ -1,4 +1,4 @@
-"""Ranking: which rows a ranking keeps, in which order, and the result columns for scores.
+"""Ranking: the rows that a ranking keeps, their order, and the result columns for scores.
 
 All matching rows are ranked, and the limit is applied afterwards.
 """

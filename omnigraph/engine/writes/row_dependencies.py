@@ -145,7 +145,7 @@ class RowDependencies:
     whole_tables: set[TableKey] = field(default_factory=set)
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
-        """Return the row filter of each table; None stands for all rows."""
+        """Return the row filter of each table; None means all rows."""
         return {**self.tables, **dict.fromkeys(self.whole_tables)}
 
     def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, ir: SchemaIR) -> None:

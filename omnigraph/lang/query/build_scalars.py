@@ -1,7 +1,7 @@
 """Rule actions for scalar expressions: arithmetic, signs, parentheses, function calls and `case`.
 
-This module produces the canonical form: a chain never begins with a chain of the same precedence, the negative of
-a number is a literal, and parentheses are not kept. `case` nests without brackets, so this module limits its depth.
+This module produces the canonical form: the first operand of a chain is never a chain of the same precedence, negative
+numbers are literals, and parentheses are dropped. `case` nests without brackets, so this module limits its depth.
 """
 
 from dataclasses import replace

@@ -157,7 +157,7 @@ class _CheckedUpdate:
 def _find_unassigned_properties(
     catalog: Catalog, diagnoses: tuple[QueryDiagnosis, ...], source: SourceText
 ) -> list[LintFinding]:
-    """For each type that is updated, report the nullable properties that no update assigns."""
+    """For each type that is updated, report the nullable properties that are never assigned by an update."""
     updates = [update for diagnosis in diagnoses for update in _updates_of(diagnosis)]
     findings: list[LintFinding] = []
     entity_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]

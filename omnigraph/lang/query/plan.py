@@ -245,7 +245,7 @@ class NodeScan:
 
 @record
 class PlanStep:
-    """An edge type in an expansion and the direction in which it is traversed."""
+    """An edge type in an expansion, and its direction of traversal."""
 
     edge_type: str
     direction: Direction

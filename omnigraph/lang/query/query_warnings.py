@@ -90,7 +90,7 @@ def _find_unordered_limit(
 
 
 def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], source: SourceText) -> list[Diagnostic]:
-    """Report parts of a match that no traversal, condition or nested match connects to the other parts."""
+    """Report parts of a match that are not connected to the other parts by a traversal, condition or nested match."""
     match_parts = find_components(match, outer_variables)
     hint = "connect the parts with a traversal or a condition"
     message = "this part is not connected to any earlier part, so the result is a cross product"

@@ -27,7 +27,7 @@ from .model import (
 
 
 def format_tree(schema_text: str, tree: SchemaFile) -> str:
-    """Return `tree` in canonical layout; `schema_text` must be the text from which the tree was parsed."""
+    """Return `tree` in canonical layout; `schema_text` must be the text that the tree was parsed from."""
     printer = _TreePrinter(schema_text)
     previous: Declaration | None = None
     for declaration in tree.declarations:

@@ -338,7 +338,7 @@ def _sweep_files(run: _CleanupRun, sweep_names: list[str]) -> None:
 
 
 def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
-    """Remove old manifest versions and superseded refs, which nothing can reference any more.
+    """Remove old manifest versions and superseded refs, which can no longer be referenced.
 
     These removals do not need a delete queue.
     """

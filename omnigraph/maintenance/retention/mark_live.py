@@ -198,7 +198,7 @@ def list_refs(store: Store) -> list[Ref]:
 
 
 def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
-    """Yield the newest manifest that a ref leads to; yield nothing if the manifest has been deleted."""
+    """Yield the newest manifest that a ref points to, or nothing if the manifest has been deleted."""
     try:
         manifest = read_manifest(marking.store, ref.ulid)
     except GraphNotInitialized as error:

@@ -27,8 +27,8 @@ from omnigraph.storage.table import Table
 from .ascii_tokens import tokenize_ascii
 
 TEXT_INDEX_KIND = "INVERTED"
-# The characters at which both Lance and the engine split text. Characters at which only Lance or only the engine splits
-# do not separate tokens here.
+# The characters that separate tokens for both Lance and the engine. Characters that separate tokens for only one of
+# them are not included.
 SEPARATOR_PATTERN = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
 # Lance may not index a token that contains none of these characters.
 INDEXED_CHARACTERS = r"[\p{L}\p{N}]"

@@ -23,7 +23,7 @@ class CheckedBinding:
 
 @record
 class CheckedPath:
-    """The path variable of a traversal, the mode in which paths are chosen, and the edge property that is minimized."""
+    """The path variable of a traversal, the path mode, and the edge property to minimize."""
 
     variable: str
     mode: plan_paths.PathMode

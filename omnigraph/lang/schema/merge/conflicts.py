@@ -137,11 +137,11 @@ class ConflictLog:
         return any(self._decisions[conflict] is None for conflict in renames)
 
     def add_unresolvable(self, conflict: SchemaConflict) -> None:
-        """Record a conflict that neither side can win."""
+        """Record a conflict that cannot be resolved in favour of either side."""
         self._unresolvable.append(conflict)
 
     def open_conflicts(self) -> tuple[SchemaConflict, ...]:
-        """Return the conflicts that have no decision.
+        """Return the undecided conflicts.
 
         Errors from the checker are returned only if all conflicts are decided, because a provisional decision may cause
         them.

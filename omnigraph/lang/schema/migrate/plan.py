@@ -76,7 +76,7 @@ def plan_migration(
 
 
 def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[MigrationStep, ...]:
-    """Refuse a difference that no comparison detected, because it must not be treated as "nothing to do"."""
+    """Refuse a difference that was missed by all comparisons, because it must not be treated as "nothing to do"."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
     reason = "the schemas differ in a way that is not covered by any migration step"
