@@ -171,7 +171,7 @@ def copy_graph_to(
 def _indexed_columns(
     old_snapshot: "Snapshot", new_snapshot: "Snapshot", commit: "Commit | None"
 ) -> dict[str, list[str]]:
-    """Return, for each table, the columns whose indexes a commit built."""
+    """Return, for each table, the columns whose indexes were built by a commit."""
     from omnigraph.maintenance.index_maintenance import extended_indexes
 
     keys = sorted(commit.tables) if commit is not None else ()

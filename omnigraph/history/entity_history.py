@@ -52,10 +52,10 @@ class EntityVersion:
 class EntityHistory(list[EntityVersion]):
     """The versions of an entity, newest first.
 
-    All values are expressed in the current schema. `gap` is None if the history is complete. Otherwise, `gap` is the
+    All values are converted to the current schema. `gap` is None if the history is complete. Otherwise, `gap` is the
     newest commit that changed the type but cannot be compared with its predecessor: either a cleanup removed the
-    predecessor, or the current schema cannot express the predecessor's values. In the latter case, `boundary` is the
-    error that explains why. Versions before the gap are not listed.
+    predecessor, or its values cannot be converted to the current schema. In the latter case, `boundary` is the error
+    that explains why. Versions before the gap are not listed.
     """
 
     gap: Commit | None = None
@@ -288,7 +288,7 @@ class EntityTracer:
     def _row_at_commit(self, commit_id: str) -> _EntityRow | None:
         """Read the entity at a commit, or return None if the table does not exist there.
 
-        Raises `ChangeSchemaBoundary` if the entity's row there cannot be expressed in the current schema.
+        Raises `ChangeSchemaBoundary` if the entity's row cannot be converted to the current schema.
         """
         version = self._versions.get(commit_id)
         if version is None:

@@ -1,6 +1,6 @@
 """Refs: the names of branches and tags, stored as numbered objects. The object with the highest number is current.
 
-An object with an odd number puts a name into use, and an object with an even number releases it. No object is ever
+An object with an odd number claims a name, and an object with an even number releases it. No object is ever
 overwritten, so a late request for a deleted branch can never affect a new branch with the same name. The branch itself
 consists of its manifest, which is identified by a ULID.
 """
@@ -163,7 +163,7 @@ def open_name(store: Store, ref: Ref) -> dict[str, int]:
 
 
 def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None) -> None:
-    """Create the object that puts a name into use, with `extra_members` in addition to the members of the ref.
+    """Create the object that claims a name, with `extra_members` in addition to the members of the ref.
 
     For an existing branch, the extra members must include a `nonce`, because several processes may name it at once
     and the nonce identifies which process created the object.

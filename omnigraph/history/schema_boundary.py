@@ -24,7 +24,7 @@ BOUNDARY_HINT = (
 def check_expressible(
     old_snapshot: Snapshot, new_snapshot: Snapshot, transition: TypeTransition, old_rows: pa.Table
 ) -> None:
-    """Raise `ChangeSchemaBoundary` if the new state's type cannot express rows of the old state."""
+    """Raise `ChangeSchemaBoundary` if rows of the old state cannot be converted to the new state's type."""
     property_name = transition.find_obstacle(old_rows)
     if property_name is None:
         return

@@ -57,7 +57,7 @@ def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 <<
 def open_text(
     source: TextSource, encoding: str | None = None, source_name: str | None = None
 ) -> Iterator[tuple[Iterator[bytes], str | None]]:
-    """Open a source; return its text in pieces, decompressed and as UTF-8, and its compression."""
+    """Open a source. Return its text in pieces, decompressed and converted to UTF-8, and its compression."""
     source_name = source_name or _source_name(source)
     with _open_source(source) as file, _report_unreadable(source_name):
         raw_reader = io.BufferedReader(_RawBytes(file), _PIECE_BYTES)

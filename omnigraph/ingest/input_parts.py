@@ -20,7 +20,7 @@ Part = tuple[str | None, Any]  # (type of a part, part)
 
 
 def has_files(data: Any) -> bool:
-    """Return whether an input names at least one file, or has an open file of a known type.
+    """Return whether an input contains at least one path, or an open file of a known type.
 
     >>> has_files("people.ndjson"), has_files([{"Person": "p.csv"}, "rest.ndjson"]), has_files([{"type": "Person"}])
     (True, True, False)

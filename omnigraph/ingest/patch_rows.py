@@ -134,7 +134,7 @@ def _match_stored(
 
 
 def _broken_rules(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
-    """Yield the violations of the rules whose columns the patch changes."""
+    """Yield the violations of rules on the columns that the patch changes."""
     if not patched.rows.num_rows:
         return
     yield from broken_row_rules(patched)

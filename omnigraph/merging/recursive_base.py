@@ -78,7 +78,7 @@ def sides_from_recursive_base(
 
 
 def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    """Return the given entities as they are in the merge of all bases, with the columns that their type has in `ir`.
+    """Return the given entities from the merge of all bases, with the columns that their type has in `ir`.
 
     Entities that differ between the bases are omitted.
     """

@@ -55,7 +55,7 @@ class AlignedTables:
         return AlignedLookup(target_lookup, self.merged)
 
     def changed_tables(self) -> list[TableKey]:
-        """Return the merged types whose rows the source changed, or that are missing or incomplete in the target."""
+        """Return the merged types that the source changed, or that are missing or incomplete in the target."""
         merged, source = self.merged, self.merge_inputs.source_snapshot
         return sorted(
             table_key

@@ -40,7 +40,7 @@ def publish_closing_version(store: Store, branch_state: BranchState, expected_he
 def _swap_closing_state(
     branch_state: BranchState, base: LoadedManifest, closing_state: GraphState, unresolved_swap: UnresolvedSwap
 ) -> bool:
-    """Swap in the closing state and verify the result; return False if the caller must check and try again."""
+    """Swap in the closing state and verify the result; return False if the caller must reload the branch and retry."""
     try:
         closed_manifest = swap_state(branch_state.store, base, closing_state)
     except SwapConflict:

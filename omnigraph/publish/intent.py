@@ -295,7 +295,7 @@ def _read_intent(
 
 
 def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str) -> SetAsideIntent:
-    """Read why an intent was set aside. An intent with a damaged marker still counts as set aside."""
+    """Read the reason why an intent was set aside. An intent with a damaged marker still counts as set aside."""
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:

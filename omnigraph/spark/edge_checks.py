@@ -124,7 +124,7 @@ def _violations_at_missing_nodes(
 
 
 def orphan_violations(context: LoadCheckContext) -> Iterator[Violation]:
-    """Yield violations for stored edges whose nodes an overwrite removes."""
+    """Yield violations for stored edges whose nodes are removed by an overwrite."""
     if not context.replaces_types:
         return
     for edge_type in context.load_job.schema_ir.catalog.edges:

@@ -240,8 +240,8 @@ def stage_index_extension(
 ) -> StagedChange | None:
     """Build indexes of these kinds over the given fragments, skipping fragments that are already covered.
 
-    Fragments that are not given stay uncovered, and segments whose fragments no longer exist are removed. If a column
-    has an index of a different kind, that index is left unchanged.
+    Other fragments stay uncovered, and segments whose fragments no longer exist are removed. If a column has an index
+    of a different kind, that index is left unchanged.
     """
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
     new_segments: list[Index] = []

@@ -55,7 +55,7 @@ def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids:
 
 
 def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> IndexableVectors:
-    """Read the vectors of fragments, and return which of the fragments an index of this kind can cover."""
+    """Read the vectors of fragments, and return the fragments that an index of this kind can cover."""
     vector_count, indexable_ids = 0, list[int]()
     for fragment_id in fragment_ids:
         batch_lengths = [_vector_lengths(batch, column) for batch in vector_batches(table, column, [fragment_id])]

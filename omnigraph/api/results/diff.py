@@ -181,7 +181,7 @@ def _schema_change(
     type_names: tuple[str, ...] | None,
     kind_names: tuple[str, ...] | None,
 ) -> SchemaChange | None:
-    """Return the schema differences that concern the selected types."""
+    """Return the schema differences that affect the selected types."""
     included_kinds = _ENTITY_KINDS if kind_names is None else kind_names
     if type_names is None and kind_names is None:
         return compare_schemas(old_snapshot, new_snapshot)

@@ -18,7 +18,7 @@ from .rows import IntArray
 
 @dataclass(slots=True, eq=False)
 class _CostSide:
-    """The costs of paths from one of the two nodes, and the nodes whose costs the last round improved."""
+    """The costs of paths from one of the two nodes, and the nodes whose costs improved in the last round."""
 
     search: PathSearch
     read_costs: Callable[[EdgeLayer], Costs]
@@ -29,7 +29,7 @@ class _CostSide:
 
     @property
     def lowest(self) -> float:
-        """The lowest cost among the paths that the last round found."""
+        """The lowest cost among the paths found in the last round."""
         return float(self.place_costs.costs[self.frontier].min(initial=np.inf))
 
     def advance(self, other: "_CostSide", bound: float) -> float:

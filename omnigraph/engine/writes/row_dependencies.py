@@ -260,7 +260,7 @@ def _expressions_of(read_plan: plan.ReadPlan) -> list[plan.Value | plan.Predicat
 
 
 def _returned_entities(read_plan: plan.ReadPlan) -> set[str]:
-    """Return the variables whose entities a query returns as a whole; counting entities reads only their ids."""
+    """Return the variables that a query returns as whole entities; counting entities reads only their ids."""
     values = (column.value for column in read_plan.columns)
     arguments = (
         value.argument if isinstance(value, plan.Aggregate) and value.function != "count" else value for value in values

@@ -37,7 +37,7 @@ def format_tree(schema_text: str, tree: SchemaFile) -> str:
 
 
 def _blank_before(previous: Declaration | None, declaration: Declaration, printer: "_TreePrinter") -> BlankLinePolicy:
-    """Return whether to insert a blank line, which precedes declarations with a body but not one-line edges."""
+    """Return the blank-line policy before a declaration; only one-line declarations may follow each other directly."""
     both_one_line = not printer.has_body(declaration) and not (previous and printer.has_body(previous))
     return "keep" if both_one_line else "always"
 
