@@ -43,7 +43,7 @@ _MIGRATION_CODES = (
     FindingCode("OG-BC-101", "destructive", "error", "the key changes, which changes the id of every entity"),
     FindingCode("OG-BC-102", "destructive", "error", "the list of implemented interfaces changes"),
     FindingCode("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
-    FindingCode("OG-BC-104", "destructive", "error", "an interface that nodes still implement is removed"),
+    FindingCode("OG-BC-104", "destructive", "error", "an interface is removed while nodes still implement it"),
     FindingCode("OG-BC-105", "destructive", "error", "an unknown annotation changes"),
     FindingCode(
         "OG-BC-106", "destructive", "error", "the schemas differ in a way that is not covered by any migration step"

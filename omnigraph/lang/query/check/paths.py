@@ -107,7 +107,7 @@ def check_cost(scope: Scope, traversal: m.Traversal) -> plan.PropertyValue | Non
         return None
     is_number = resolved.type is not None and resolved.type.is_numeric
     if not isinstance(resolved.value, plan.PropertyValue) or resolved.value.variable != edge_variable.name:
-        scope.report.error(cost.span, "`by` needs a property of the edge of this path", "T26")
+        scope.report.error(cost.span, "`by` requires a property of the edges on this path", "T26")
     elif not is_number:
         scope.report.error(cost.span, f"`by` needs numbers, not {resolved.describe_type()}", "T26")
     else:
