@@ -2,7 +2,7 @@
 
 Each error names the responsible schema change.
 
-This module owns the wording of these errors. `matched_types` determines which rows can be converted.
+This module defines the wording of these errors. `matched_types` determines which rows can be converted.
 """
 
 import pyarrow as pa

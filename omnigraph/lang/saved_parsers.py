@@ -1,6 +1,6 @@
 """Restore parsers from saved LALR tables.
 
-This module owns the `grammar.json` file next to each `grammar.lark`. The file contains the LALR tables that `make
+This module manages the `grammar.json` file next to each `grammar.lark`. The file contains the LALR tables that `make
 tables` writes, so they are loaded instead of being computed at start-up. Tables are never used if their stamp does not
 match the current grammar, lark version and options.
 """

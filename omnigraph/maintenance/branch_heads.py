@@ -1,7 +1,7 @@
 """Read the newest readable state of every branch and tag.
 
-This module owns the findings about refs and manifests. A state that cannot be read is reported, and the newest earlier
-state that can be read is used instead.
+Faults in refs and manifests are reported as findings. If a state cannot be read, the newest earlier state that can be
+read is used instead.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Findings of an integrity check, and the report that collects them.
 
-This module owns the wording and the JSON form of findings. It makes no decisions.
+This module defines the wording and the JSON form of findings. It makes no decisions.
 """
 
 from collections.abc import Mapping

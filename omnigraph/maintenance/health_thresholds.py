@@ -1,6 +1,6 @@
 """The thresholds for health warnings, and the command that each warning recommends.
 
-This module owns the threshold values and the messages. Nothing else depends on these thresholds: a graph beyond a
+This module defines the threshold values and the messages. Nothing else depends on these thresholds: a graph beyond a
 threshold is slower or larger than necessary, never incorrect.
 """
 

@@ -1,6 +1,6 @@
 """Select the indexes to rebuild: all of them, or the ones that a caller names.
 
-This module owns the syntax of the names that callers pass. `Doc` selects all indexes of a type, and `Doc.age` the
+This module defines the syntax of the names that callers pass. `Doc` selects all indexes of a type, and `Doc.age` the
 indexes on one column. `edge:Knows` distinguishes an edge type from a node type with the same name.
 """
 

@@ -1,6 +1,6 @@
 """The repair report: tables, names, manifest versions, and damage.
 
-This module owns the wording and the JSON form of the report. It makes no decisions.
+This module defines the wording and the JSON form of the report. It makes no decisions.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Merge one branch into another: capture both branches, plan the merge, resolve conflicts, and publish the result.
 
-This module owns the order of the merge steps. A merge that has already been done is detected before
-any data is read. A fast-forward adopts the source's tables and reads no rows.
+This module defines the order of the merge steps. A merge that has already been done is detected before any data is
+read. A fast-forward adopts the source's tables and reads no rows.
 """
 
 from contextlib import nullcontext

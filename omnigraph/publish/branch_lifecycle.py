@@ -42,7 +42,8 @@ from omnigraph.values import clock_and_ids
 _MAX_FORK_ATTEMPTS = 4
 
 
-_INTENT_PARTS = ("json", "verdict")  # parts of an intent without a lease; such an intent lasts as long as its owner
+# The files of an intent that has no lease, because it lasts only as long as its owner.
+_INTENT_PARTS = ("json", "verdict")
 
 
 TAG_CREATE = "tag_create"

@@ -1,6 +1,6 @@
 """The closing version of a branch or tag: its final version, after which nothing is ever published.
 
-The closing version is never removed, so a delayed swap always fails. This module owns the
+The closing version is never removed, so a delayed swap always fails. This module implements the
 attempts to publish the closing version alongside other writers, and the error for a store that does
 not respond.
 """

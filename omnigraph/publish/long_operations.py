@@ -1,6 +1,6 @@
 """Run long operations: stage under an intent, confirm, request the verdict, and publish.
 
-This module owns the life cycle of an operation that may outlive its process. A confirmed plan is published exactly
+This module manages the life cycle of operations that may outlive their process. A confirmed plan is published exactly
 once, by its owner or by recovery. If the plan cannot be published, a refusal is recorded in the commit log instead.
 """
 

@@ -1,6 +1,6 @@
 """Look up stored rows in batches, never one row at a time.
 
-This module owns the protocol through which rules read a graph. Every result is part of the write's
+This module defines the protocol through which rules read a graph. Every result is part of the write's
 read set, so `RecordingLookup` records the requirement that the result is unchanged at commit time.
 """
 

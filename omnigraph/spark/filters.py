@@ -1,6 +1,6 @@
 """The filter of a data source, which is applied before rows reach Spark.
 
-This module owns the filter syntax: a JSON array of conditions, each of which is a `[column, operator, value]` array.
+This module defines the filter syntax: a JSON array of conditions, each of which is a `[column, operator, value]` array.
 The conditions have the same meaning as `where` in Spark: all of them must be true, and a comparison with null is not
 true. Values are passed as typed parameters, never inserted into filter text. The tasks of a scan apply the conditions.
 """

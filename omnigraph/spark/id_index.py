@@ -1,6 +1,6 @@
 """An index of all ids of a node type, in files that every process on a machine maps into memory.
 
-This module owns the format: the sorted hashes, the start position of each hash prefix, and the ids in the order of
+This module defines the format: the sorted hashes, the start position of each hash prefix, and the ids in the order of
 their hashes. The first process builds the index while other processes wait for it. A hash match is confirmed by
 comparing the strings. The index is split into shards to limit the memory needed to build it. The tasks of
 `endpoint_lookup` build and read the index.

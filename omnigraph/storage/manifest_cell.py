@@ -1,9 +1,9 @@
 """The manifest cell, a compare-and-swap register that contains the manifest of one branch.
 
 A cell is a small Lance dataset whose only fragment contains the whole manifest. A cell is always read and replaced as a
-whole. Cells are replaced with the only Lance operation that is strict about its base version. This module owns the
-swap, the format stamp, and the check that a swap is the newest version and belongs to the same history as its base. It
-does not interpret the rows of a cell. A version number alone does not identify a version: a root can be deleted and
+whole. Cells are replaced with the only Lance operation that is strict about its base version. This module implements
+the swap, the format stamp, and the check that a swap is the newest version and belongs to the same history as its base.
+It does not interpret the rows of a cell. A version number alone does not identify a version: a root can be deleted and
 recreated with the same numbers, and a cleanup frees the numbers of old versions.
 """
 

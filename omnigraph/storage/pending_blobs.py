@@ -183,7 +183,7 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
     if isinstance(blob, BlobUri):
         reason = "external blobs are not supported on Spark; only writes in this process can read them"
         raise ExternalBlobPolicyError(uri=blob.uri, reason=reason)
-    raise InputError(reason="a file is not accepted as a blob here", hint="pass the bytes")
+    raise InputError(reason="a file cannot be used as a blob in this call", hint="pass the bytes")
 
 
 def running_write() -> PendingBlobs | None:

@@ -1,6 +1,6 @@
 """An open root: its location, control objects, write gateway and open tables.
 
-This module owns the caches of open datasets and of immutable objects. Recently used datasets stay open, because opening
+This module manages the caches of open datasets and immutable objects. Recently used datasets stay open, because opening
 a pinned version takes two requests, whereas keeping it open takes none.
 """
 

@@ -1,8 +1,7 @@
 """Compare two versions of a table, reading only the fragments and rows that differ.
 
-This module owns the comparison of fragment lists. Files are never modified in place, so a fragment
-with the same files in both versions has the same rows. Rows that compaction only moved keep their
-row ids and values and do not count as changed.
+This module compares fragment lists. Files are never modified in place, so a fragment with the same files in both
+versions has the same rows. Rows that compaction only moved keep their row ids and values and do not count as changed.
 """
 
 from collections.abc import Sequence

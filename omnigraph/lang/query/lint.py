@@ -1,6 +1,6 @@
 """Collect all lint findings about a `.gq` file in one report for tools.
 
-This module owns the format of the report, the L201 check, and the warning about mutations without parameters.
+This module defines the format of the report, the L201 check, and the warning about mutations without parameters.
 Diagnostics from the parser and the checker are included in the report unchanged.
 """
 

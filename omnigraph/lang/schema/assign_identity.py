@@ -1,8 +1,8 @@
 """Assign permanent ids to the types and properties of a schema.
 
-This module owns the matching of old and new declarations: by exact name first, then by `@rename_from`. The ids in a new
-graph are sequential; types and properties that are added later have derived ids. Ids are never reused: a type that is
-dropped and declared again is a new type. The functions are pure; they take the graph's identity domain as an argument.
+This module matches old and new declarations: by exact name first, then by `@rename_from`. The ids in a new graph are
+sequential; types and properties that are added later have derived ids. Ids are never reused: a type that is dropped and
+declared again is a new type. The functions are pure; they take the graph's identity domain as an argument.
 """
 
 from collections.abc import Callable, Iterator

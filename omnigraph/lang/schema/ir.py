@@ -1,6 +1,6 @@
 """An accepted schema: its shape and the permanent ids of its types and properties.
 
-This module owns the record in which a graph stores its accepted schema, and the record's JSON form and hash.
+This module defines the record in which a graph stores its accepted schema, and the record's JSON form and hash.
 `assign_identity` assigns the ids, and `ir_reading` reads records back.
 """
 

@@ -1,7 +1,7 @@
 r"""Decode the quoted strings and parse the numbers in a schema file.
 
-This module owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. It does not consider property
-types.
+This module decodes the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and parses numbers exactly. It does not consider
+property types.
 """
 
 import math

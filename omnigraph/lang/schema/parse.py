@@ -1,6 +1,6 @@
 """Parse the text of a schema file into its syntax tree.
 
-This module owns the conversion of the parser's generic tree to `model`, and all errors that can be detected within one
+This module converts the parser's generic tree to `model`, and reports all errors that can be detected within one
 declaration: misspelled names, unknown types, stray commas and invalid escapes. An invalid declaration is still read to
 its end, so all its errors are reported together.
 """

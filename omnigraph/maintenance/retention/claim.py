@@ -1,6 +1,6 @@
 """The collector's claim, which only prevents duplicate work; concurrent collectors would do no harm.
 
-This module owns the lease on `__gc/claim`. It acquires the lease, renews it in the background,
+This module manages the lease on `__gc/claim`. It acquires the lease, renews it in the background,
 detects its loss, and takes over a lease that was not renewed for a minute of store time.
 Correctness never depends on the claim.
 """

@@ -1,7 +1,7 @@
 """Unions: several reads whose rows form one result.
 
-This module defines which columns are compatible (T30). The parts must return the same names in the same order, and the
-types of each column must have a common type that represents all values exactly.
+This module defines which columns are compatible (T30). The parts must return the same column names in the same order,
+and each column must have a common type that represents all values exactly.
 """
 
 from omnigraph.lang.query import model as m

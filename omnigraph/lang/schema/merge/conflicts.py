@@ -1,7 +1,7 @@
 """The outcome of a schema merge: the merged schema, its conflicts, and how they were decided.
 
-This module owns the records that `merge_schemas` returns and the log that collects conflicts during a merge. Conflicts
-are resolved by the caller's `decide` function, never by this module.
+This module defines the records that `merge_schemas` returns, and the log that collects conflicts during a merge.
+Conflicts are resolved by the caller's `decide` function, never by this module.
 """
 
 from collections.abc import Callable
