@@ -67,7 +67,7 @@ def test_stream_names_are_validated(name: str) -> None:
         ("e\u0301", "normal form C"),
         ("a\x1bb", "printable"),
         ("\ud800", "printable"),
-        ("\u00e9" * 101, "it takes 202 bytes"),
+        ("\u00e9" * 101, "it is 202 bytes long"),
     ],
 )
 def test_stream_name_error_states_the_reason(name: str, fault: str) -> None:
