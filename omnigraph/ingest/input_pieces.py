@@ -26,7 +26,7 @@ from .record_intake import Intake
 from .table_files import iter_tables, read_group_sizes, rename_columns
 from .text_encoding import is_splittable, to_utf8
 
-RECORD_BITS = 40  # number of bits for the number of a record within its piece
+RECORD_BITS = 40  # number of bits reserved for a record's number within its piece
 _RECORD_MASK = (1 << RECORD_BITS) - 1
 _BLOCK_BYTES = 4 << 20  # number of bytes per read
 _LINE_SEARCH_BYTES = 1 << 16  # number of bytes per read while searching for the end of a line

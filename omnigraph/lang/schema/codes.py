@@ -60,7 +60,7 @@ _LINT_CODES = (
     FindingCode("OG-NM-103", "safe", "warning", "an unknown annotation is stored but has no effect"),
     FindingCode("OG-NM-104", "safe", "warning", "a constraint annotation without arguments has no effect"),
     FindingCode("OG-NM-105", "safe", "warning", "a rename hint has no effect"),
-    FindingCode("OG-NM-106", "safe", "warning", "`@allow` names a code that does not exist"),
+    FindingCode("OG-NM-106", "safe", "warning", "`@allow` refers to a code that does not exist"),
     FindingCode("OG-NM-107", "safe", "warning", "a unique constraint has no effect, because the key implies it"),
     FindingCode("OG-VE-201", "safe", "warning", "a vector has neither `@index` nor `@embed`"),
     FindingCode("OG-ED-201", "safe", "info", "an edge without `@card` may connect a node to itself"),
