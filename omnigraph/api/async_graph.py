@@ -241,7 +241,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         return AsyncEdgeSet(lambda: self.sync.edges(type_name))
 
     def __getitem__(self, wanted: tuple[str, Any]) -> Coroutine[Any, Any, Node]:
-        """Return a node: `await graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
+        """Return a node, as in `await graph["Person", "ada"]`. Raises `KeyError` if there is no such node."""
         return run(lambda: self.sync[wanted])
 
     @overload

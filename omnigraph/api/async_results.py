@@ -109,7 +109,7 @@ class AsyncBaseline(AsyncFacet[Baseline]):
 
     @property
     def cursor(self) -> str | None:
-        """The position from which a feed continues, or None until everything has been read."""
+        """The position at which a feed continues, or None until everything has been read."""
         return self.sync.cursor
 
     @property

@@ -1,8 +1,7 @@
 """Find a blob by its type, key and property.
 
-This module defines how a blob is addressed, and the errors for addresses that have no blob. It also defines the
-convention for media types: a String property `<property>_media_type` records the media type of the blob in
-`<property>`.
+This module defines how a blob is addressed, and the errors for addresses without a blob. It also defines the convention
+for media types: a String property `<property>_media_type` records the media type of the blob in `<property>`.
 """
 
 from typing import Any

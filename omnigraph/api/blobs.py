@@ -28,8 +28,8 @@ from omnigraph.publish.read_lease import protect_snapshot
 from omnigraph.storage.checksums import find_mismatch
 from omnigraph.values.media_types import LEADING_BYTES, guess_media_type
 
-CHUNK_BYTES = 4 << 20  # bytes held in memory while a blob is read in chunks
-_PROTECTED_BYTES = 64 << 20  # a read of at least this many bytes is protected from cleanup
+CHUNK_BYTES = 4 << 20  # number of bytes held in memory while a blob is read in chunks
+_PROTECTED_BYTES = 64 << 20  # minimum number of bytes of a read that is protected from cleanup
 
 
 class Blob(Guarded):
@@ -109,7 +109,7 @@ class Blob(Guarded):
 
     @property
     def etag(self) -> str:
-        """A strong ETag: it is the same only for identical bytes, and compactions, merges and copies preserve it."""
+        """A strong ETag, which is equal only for identical bytes and is preserved by compactions, merges and copies."""
         return f'"{self.content_hash}"'
 
     # Reading ------------------------------------------------------------------------------------

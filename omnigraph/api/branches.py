@@ -1,4 +1,4 @@
-"""`graph.branches`: the branches of a graph as a mapping by name, with methods named after git commands.
+"""`graph.branches`: a mapping of branch names to branches, with methods named after git commands.
 
 Merge sessions are part of this facet because they involve two branches; `graph.merge` merges in a
 single call.

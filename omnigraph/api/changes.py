@@ -1,7 +1,7 @@
 """`graph.changes`: the changes of each commit, as feeds, pages and baselines.
 
-Each call reads from a single snapshot. A reader that follows a branch waits between reads of the branch head. The wait
-ends within a fraction of a second after the handle is closed.
+Each call reads from a single snapshot. A reader that follows a branch waits between reads of the branch head. If the
+handle is closed, the wait ends within a fraction of a second.
 """
 
 import threading
@@ -37,7 +37,7 @@ from omnigraph.history.changes import commit_block
 from omnigraph.history.commit import Commit
 from omnigraph.history.revisions import Revision
 
-_CLOSE_CHECK_SECONDS = 0.1  # how often a waiting reader checks whether its handle was closed
+_CLOSE_CHECK_SECONDS = 0.1  # seconds between two checks for a closed handle while a reader waits
 Wait = Callable[[float], object]
 
 

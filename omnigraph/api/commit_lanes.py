@@ -1,7 +1,7 @@
-"""Compute the lane of each commit in a drawn log, and how lanes join and split.
+"""Compute the lane of each commit in a drawn log, and where lanes join and split.
 
-This module computes the layout that terminal and notebook drawings share. The
-layout is deterministic: the same commits in the same order always produce the same drawing.
+Terminal and notebook drawings share this layout. The layout is deterministic: the same commits in the same order always
+produce the same drawing.
 """
 
 from collections.abc import Iterator, Sequence

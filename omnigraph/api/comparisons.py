@@ -78,7 +78,7 @@ def diff(
     `HEAD~3`, or a graph. `main..dev` specifies both in one argument; `main...dev` means the changes
     on `dev` since it diverged from `main`.
 
-    Values of `a` are expressed in the schema of `b`; the result's `schema_change` describes how the schemas differ.
+    Values of `a` are converted to the schema of `b`; the result's `schema_change` describes how the schemas differ.
 
     Raises `ChangeSchemaBoundary` if a value does not fit the schema of `b`, and `HistoryReclaimed` if a
     cleanup has removed one of the states.

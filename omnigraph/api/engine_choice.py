@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from omnigraph.storage.store import Store
 
 Engine = Literal["auto", "spark", "local"]
-EngineChoice = tuple[Engine, Any]  # the name of the engine, and the Spark session
-OPTIMIZE_MIN_BYTES = 1 << 30  # bytes to read from which an optimize on Spark pays off
-CHECK_MIN_BYTES = 32 << 30  # bytes of files from which a check on Spark pays off
-CLEANUP_MIN_FILES = 100_000  # number of files from which a cleanup on Spark is worth its start-up time
+EngineChoice = tuple[Engine, Any]  # (name of the engine, Spark session)
+OPTIMIZE_MIN_BYTES = 1 << 30  # minimum number of bytes to read for `optimize` to be worth running on Spark
+CHECK_MIN_BYTES = 32 << 30  # minimum number of bytes of files for a check to be worth running on Spark
+CLEANUP_MIN_FILES = 100_000  # minimum number of files for a cleanup to be worth the start-up time of Spark
 
 
 def check_engine(engine: str) -> None:

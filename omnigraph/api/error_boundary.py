@@ -71,7 +71,7 @@ def _guard_unless_guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _guard_iterator(items: Iterator[Any]) -> Iterator[Any]:
-    """Yield the items, translating errors that are raised in the meantime; iteration never writes."""
+    """Yield the items, translating errors that are raised during iteration. Iteration never writes."""
     try:
         yield from items
     except BaseException as error:

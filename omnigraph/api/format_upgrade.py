@@ -1,4 +1,4 @@
-"""`omnigraph.upgrade`: bring a graph to the storage format of this release, in place.
+"""`omnigraph.upgrade`: convert a graph to the storage format of this release, in place.
 
 A graph in an older format cannot be opened, so `upgrade` is a function instead of a method of a graph.
 """

@@ -1,8 +1,9 @@
 """The state of an open graph: its store, its branch, its snapshot, and the caller's read set.
 
 `Graph` and every facet hold one `Handle`. Unless it is pinned, the handle provides each read with the newest snapshot.
-It also records what the caller has read, which strict writes depend on, and runs the checks before each call. A handle
-can be pickled (secrets are left out), and it raises an error if used after a fork. The handle itself reads no tables.
+It also records the data that the caller has read, which strict writes depend on, and runs the checks that precede each
+call. A handle can be pickled (secrets are left out), and it raises an error if used after a fork. The handle itself
+reads no tables.
 """
 
 import os
@@ -96,7 +97,7 @@ class Handle:
         return self.branch_state.name
 
     def describe(self) -> str:
-        """Return one line that names the graph, the branch and the commit that is shown."""
+        """Return a one-line description of the graph, the branch and the commit that the handle shows."""
         position = f"branch={self.branch_name!r}, head={self.snapshot.commit_id!r}"
         return f"Graph({self.uri!r}, {position}{', read_only=True' if self.read_only else ''})"
 
@@ -122,7 +123,7 @@ class Handle:
         return self.on_branch(open_branch(self.store, branch))
 
     def for_branch(self, branch: str | None) -> "Handle":
-        """Return the handle that a call with the `branch` option uses."""
+        """Return the handle to use for a call with the `branch` option."""
         self.require_open()
         if branch is None or branch == self.branch_name:
             return self
@@ -133,12 +134,12 @@ class Handle:
         return Handle(self.store, self.branch_state, actor=self.actor, pinned=snapshot)
 
     def at(self, revision: Revision) -> "Handle":
-        """Return a read-only handle on a revision, resolved relative to what this handle shows."""
+        """Return a read-only handle on a revision, resolved relative to the commit that this handle shows."""
         self.require_open()
         return self.pin(resolve_revision(self.store, self.branch_state, self.snapshot, revision))
 
     def for_read(self, branch: str | None, revision: Revision | None) -> "Handle":
-        """Return the handle that a read with the `branch` and `at` options uses."""
+        """Return the handle to use for a read with the `branch` and `at` options."""
         handle = self if branch is None else self.checkout(branch)
         return handle if revision is None else handle.at(revision)
 
@@ -258,7 +259,7 @@ class Handle:
         self.require_open()
         if self.pinned:
             shown = self.snapshot.commit_id
-            message = f"{action} is refused: the handle is at commit {shown}, not on a branch"
+            message = f"{action} is not allowed: the handle is at commit {shown}, not on a branch"
             raise ReadOnlyError(message, what=action)
 
     def require_writable(self, action: str) -> None:

@@ -1,7 +1,7 @@
 """Route a load to this process for small data, and to Spark for large data or Spark DataFrames.
 
-This module chooses the engine and handles everything that both engines share: rejects, dry runs,
-and the error that is raised. Spark must not be imported before it is chosen.
+This module chooses the engine and implements what both engines have in common: rejects, dry runs, and the error that is
+raised. Spark must not be imported before it is chosen.
 """
 
 import logging

@@ -99,7 +99,7 @@ def run_cleanup(
     *,
     erase: bool,
 ) -> Cleanup:
-    """Remove data that no branch needs any more."""
+    """Remove data that is no longer needed by any branch."""
     executors = choose_cleanup_executor(engine)
     handle.require_writable("a cleanup")
     with log_operation("cleanup", handle.branch_name) as event:
@@ -126,7 +126,7 @@ def search_traces(handle: Handle, type_name: str, entity_id: str, also: Paths) -
     cache = cache_directory()
     more = [fspath(path) for path in ([also] if isinstance(also, str | PathLike) else also)]
     for path in more:
-        if not Path(path).exists():  # a missing file proves nothing
+        if not Path(path).exists():  # a missing file does not prove that the entity is absent
             raise InputError(f"no such file or folder: {path}", reason="unknown path")
     folders = [*([str(cache)] if cache is not None else []), *more]
     return find_traces(handle.store, type_name, entity_id, folders)
@@ -172,7 +172,7 @@ def copy_graph_to(
 def _indexed_columns(
     old_snapshot: "Snapshot", new_snapshot: "Snapshot", commit: "Commit | None"
 ) -> dict[str, list[str]]:
-    """Return, for each table, the columns whose indexes a commit built."""
+    """Return, for each table, the columns whose indexes were built by a commit."""
     from omnigraph.maintenance.index_maintenance import extended_indexes
 
     keys = sorted(commit.tables) if commit is not None else ()

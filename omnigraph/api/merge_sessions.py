@@ -228,7 +228,8 @@ class MergeSession(Guarded):
                 all_conflicts.index(which) if isinstance(which, EntityConflict) else range(len(all_conflicts))[which]
             )
         except (IndexError, ValueError):
-            message = f"unknown conflict {which}; the number of conflicts is {len(all_conflicts)}"
+            count = len(all_conflicts)
+            message = f"unknown conflict {which}; the merge has {count} conflict{'s'[: count != 1]}"
             raise InputError(message, reason="unknown conflict") from None
         self._decide([self._detected_conflicts[conflict_index]], choice)
         return self

@@ -27,8 +27,8 @@ from omnigraph.merging.table_merge import Granularity
 from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.publish.write_plan import CommitMetadata
 
-BranchPair = tuple[str | None, str | None]  # source and target; None means the branch of the handle
-Authorship = tuple[str | None, str | None]  # message and actor
+BranchPair = tuple[str | None, str | None]  # (source, target); None means the branch of the handle
+Authorship = tuple[str | None, str | None]  # (message, actor)
 
 
 def check_granularity(granularity: Granularity) -> Granularity:

@@ -1,4 +1,4 @@
-"""Import optional libraries by name; the error for a missing library says how to install it."""
+"""Import optional libraries by name. The error for a missing library explains how to install it."""
 
 from importlib import import_module
 from typing import Any

@@ -1,9 +1,9 @@
 """The digest of a write request, which shows whether a repeated idempotency key belongs to the same request.
 
-This module defines the canonical form of a request: a string that depends only on what was
-requested, never on the names of classes and fields in this code. Records written by an earlier
-release must keep matching, so a released form never changes. This form is version 1, and its digests have no prefix. A
-new form gets the next version number, and its digests get a prefix.
+This module defines the canonical form of a request: a string that depends only on the request itself, never on the
+names of classes and fields in this code. Records written by an earlier release must still match, so a released form
+never changes. This form is version 1, and its digests have no prefix. A new form gets the next version number, and its
+digests get a prefix.
 """
 
 import hashlib

@@ -57,9 +57,9 @@ class Revisions(Facet):
         """Return every version of an entity, newest first, each with its commit and values.
 
         An entity is identified by its key, or by its id if its type has no key. Versions from merged branches are
-        listed with the commits that wrote them. Values are expressed in the current schema. `.gap` is None if the
+        listed with the commits that wrote them. Values are converted to the current schema. `.gap` is None if the
         history is complete. Otherwise, it is a commit: the history before that commit was removed by a cleanup or
-        cannot be expressed in the current schema.
+        cannot be converted to the current schema.
         """
         return _trace_entity(self._handle, type_name, key, kind).versions(limit)
 
@@ -88,7 +88,7 @@ class Revisions(Facet):
         Properties that have changed again since then are conflicts, as in a merge; `ours` keeps the current values, and
         `theirs` restores the values from before the commit. Other properties of the same entities are kept unless
         `granularity` is "entity". A merge commit is reverted relative to its first parent, or to parent number
-        `mainline`. Values from before a schema change are expressed in the current schema, which does not change.
+        `mainline`. Values from before a schema change are converted to the current schema, which does not change.
 
         >>> from omnigraph import testing
         >>> with testing.graph("node Person { name: String @key }") as graph:

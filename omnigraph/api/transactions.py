@@ -68,7 +68,7 @@ Params = Mapping[str, Any] | None
 
 @dataclass(slots=True)
 class _Work:
-    """The operations of a transaction, and the state from which it began."""
+    """The operations of a transaction, and the state that it started from."""
 
     txn: WriteTxn
     overlay: Any
@@ -80,7 +80,7 @@ class _Work:
     replayed: bool = False
 
     def current_snapshot(self) -> Snapshot:
-        """Return the state that reads in the transaction see. This state is rebuilt after each write."""
+        """Return the state that is visible to reads in the transaction. This state is rebuilt after each write."""
         if self.snapshot is None:
             self.snapshot = overlay_snapshot(self.overlay)
         return self.snapshot

@@ -1,7 +1,7 @@
 """Options that every write accepts: actor, message, precondition and idempotency key.
 
-This module converts a caller's options to the commit metadata and to the requirements that the
-write protocol checks on every attempt. This module never writes anything itself.
+This module converts a caller's options to the commit metadata and to the requirements that the write protocol checks on
+every attempt. It never writes anything itself.
 """
 
 import threading

@@ -101,7 +101,7 @@ def _print_report(report: "Checkup", quick: bool) -> None:
     if report.damage:
         for branch_label, commit in report.readable.items():
             show.result(f"newest readable commit of {branch_label}: {commit or 'none'}")
-    irregular_nouns = {"branches": "branch"}  # all other plurals end in s
+    irregular_nouns = {"branches": "branch"}  # all other plurals only add an s
     coverage = ", ".join(
         show.count(number, irregular_nouns.get(plural, plural.removesuffix("s")))
         for plural, number in report.read.items()

@@ -14,7 +14,7 @@ from .progress import show_progress
 if TYPE_CHECKING:
     from omnigraph.maintenance.retention.report import Cleanup
 
-_ADVICE = "use --keep N, --older-than D, or both; --keep 10 is a good start"
+_ADVICE = "use --keep N, --older-than D, or both; --keep 10 is a good starting point"
 _DURATION_METAVAR = "D"
 _MAX_HOLDERS_SHOWN = 5  # maximum number of listed tags and operations that retain history
 
@@ -28,7 +28,7 @@ _MAX_HOLDERS_SHOWN = 5  # maximum number of listed tags and operations that reta
 @click.option(
     "--grace",
     metavar=_DURATION_METAVAR,
-    help="Keep files that were in use within this time, for running readers  [default: 60m]",
+    help="Keep files that were in use within this time, because running reads may need them  [default: 60m]",
 )
 @click.option("--erase", is_flag=True, help="Rewrite files that contain deleted rows before removing history")
 @click.option("--purge-dropped", is_flag=True, help="Also remove tables that are no longer referenced")
@@ -107,7 +107,7 @@ def _report_notes(report: "Cleanup", options: dict[str, Any]) -> Iterator[str]:
     if report.deleted_rows is not None:
         yield _describe_erasure(report.deleted_rows, options)
     if report.engine != "local":
-        yield f"done on {report.engine}"
+        yield f"ran on {report.engine}"
     if report.preview:
         yield "nothing was removed; pass --confirm to remove the history"
 

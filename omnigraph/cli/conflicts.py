@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 _MAX_SHOWN = 3
 _MAX_VALUE_LENGTH = 40
-_ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # the table explains them
+_ROW_CONFLICTS = {"divergent_insert", "divergent_update", "delete_vs_update"}  # these conflicts are shown in the table
 
 
 @record
@@ -178,7 +178,7 @@ def preview_conflicts(
     conflicts: Sequence["EntityConflict"], failure: str, sides: tuple[str, str], typed_command: TypedCommand
 ) -> None:
     """Print the conflicts of a dry run."""
-    show.result(f"{show.count(len(conflicts), 'conflict')}: {failure} as it is")
+    show.result(f"{show.count(len(conflicts), 'conflict')}: {failure} as is")
     print_conflicts(conflicts, sides, typed_command)
 
 

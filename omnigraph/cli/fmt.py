@@ -44,8 +44,8 @@ class FormattedFile:
 def fmt(context: click.Context, paths: tuple[str, ...], check: bool, diff: bool, language: str | None) -> None:
     """Format schema (.pg) and query (.gq) files in place.
 
-    A directory stands for all .pg and .gq files below it; `-` reads standard input and prints the result.
-    Comments are kept, the meaning never changes, and files with errors are left unchanged.
+    A directory means all .pg and .gq files below it; `-` reads standard input and prints the result. Comments are kept,
+    the meaning never changes, and files with errors are left unchanged.
     """
     files.reject_repeated_stdin(*paths)
     formatted_files = [_format_file(path, language) for path in files.expand_directories(paths, ".pg", ".gq")]

@@ -57,7 +57,7 @@ class LazyGroup(click.Group):
         self._aliases = aliases or {}  # other names of commands, which the help page does not list
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, in the order in which they were declared."""
+        """Return the names of all commands, in declaration order."""
         return list(self._lazy_commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -218,7 +218,7 @@ def _print_problems(report: "LoadReport", source_names: str) -> None:
     hint = report.error.advice if report.error is not None else None
     for problem in report:
         show.problem(problem.reason if problem.file is None else f"{problem.file}: {problem.reason}", hint)
-        hint = None  # shown once, because it is likely the same for all
+        hint = None  # shown once, because the hint is usually the same for all problems
     if report.left_out:
         show.problem(f"… and {report.left_out} more", None)
     problem_count = show.count(len(report) + report.left_out, "problem")

@@ -38,11 +38,11 @@ def optimize(address: GraphAddress, types: tuple[str, ...], branch: str | None, 
     for dataset in report.datasets:
         show.result(_describe_dataset(dataset))
         for property_name, reason in dataset.pending_indexes:
-            show.note(f"{dataset.type_key}: the index of {property_name} is pending: {reason}")
+            show.note(f"{dataset.type_key}: the index on {property_name} is pending: {reason}")
     if not report and not report.damaged:
         show.note("nothing to do")
     elif report.engine != "local":
-        show.note(f"done on {report.engine}")
+        show.note(f"ran on {report.engine}")
     _exit_if_damaged(report)
 
 
@@ -109,4 +109,4 @@ def ensure_indices(
         show.result(f"{type_key}: built the {noun} {', '.join(property_names)}")
     show.result(f"commit {report.commit_id}" if report else "indexes already cover all rows")
     for type_key, property_name, reason in pending_indexes:
-        show.note(f"{type_key}: the index of {property_name} is pending: {reason}")
+        show.note(f"{type_key}: the index on {property_name} is pending: {reason}")

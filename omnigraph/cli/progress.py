@@ -18,7 +18,7 @@ _WIDTH = 30
 
 @contextmanager
 def show_progress(label: str, *, hidden: bool = False) -> Iterator["ProgressBar"]:
-    """Yield a callback that accepts the amount done and the total; it may be called as often as needed."""
+    """Yield a callback that accepts the amount completed and the total. It may be called frequently."""
     current_settings = settings()
     progress_bar = ProgressBar(
         label, silent=hidden or current_settings.quiet or current_settings.json or not sys.stderr.isatty()
@@ -37,7 +37,7 @@ class ProgressBar:
         self.next_update, self.shown_width = clock_and_ids.monotonic() + _INITIAL_DELAY, 0
 
     def __call__(self, completed: int, total: int) -> None:
-        """Show how much of the total is done."""
+        """Show how much of the total is complete."""
         self._display_text(render_bar(self.label, completed, total))
 
     def step(self, step: Any) -> None:

@@ -117,7 +117,7 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         member_names = [member_name for member_name, _ in pairs]
         duplicate = next(member_name for member_name in member_names if member_names.count(member_name) > 1)
-        raise ValueError(f"'{duplicate}' is given twice")
+        raise ValueError(f"'{duplicate}' is specified twice")
     return members
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Adopt appended rows; needs --confirm")
 @click.option("--restore", metavar="ULID", help="Restore only the branch or tag with this manifest")
 @click.option("--name", metavar="NAME", help="New name for --restore, if the old name is unknown or taken")
-@click.option("--tag", is_flag=True, help="Make --restore create a tag instead of a branch")
-@click.option("--drop", metavar="ULID|NAME", help="Delete only this branch or tag, which has lost its name")
+@click.option("--tag", is_flag=True, help="Restore as a tag instead of a branch (only with --restore)")
+@click.option("--drop", metavar="ULID|NAME", help="Delete only this branch or tag, whose name was lost")
 @click.option("--commit", metavar="ID", help="Republish a commit that check lists as possibly lost")
 @yes_option
 @graph_arguments(direct=True)

@@ -1,8 +1,8 @@
 """Signal handling, both while a command runs and while the program exits.
 
-While a command runs, SIGTERM raises an exception, as SIGINT (Ctrl-C) does, so that the command
-cleans up. Once the command's outcome is decided, signals end the process immediately: an exception
-during interpreter shutdown would print a traceback and exit with a meaningless code.
+While a command runs, SIGTERM raises an exception, as SIGINT (Ctrl-C) does, so that the command cleans up. After the
+command has finished, signals end the process immediately: an exception during interpreter shutdown would print a
+traceback and exit with a meaningless code.
 """
 
 import signal

@@ -1,4 +1,4 @@
-"""`omnigraph upgrade`: bring a graph to the storage format of this release."""
+"""`omnigraph upgrade`: convert a graph to the storage format of this release."""
 
 from typing import TYPE_CHECKING
 

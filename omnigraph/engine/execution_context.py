@@ -37,7 +37,7 @@ class OperatorStats:
 
 @record(eq=False)
 class ScannedRows:
-    """Rows that a scan has already read in full and that need not be fetched again."""
+    """Rows that a scan has already read in full, so that they do not need to be fetched again."""
 
     row_ids: IntArray
     table: pa.Table

@@ -172,7 +172,7 @@ def _operator_text(operator: Any) -> str:
 
 
 def _index_text(context: ExecutionContext, operator: Any) -> str:
-    """Return a note that names the known indexes that serve a scan or a traversal from a few rows."""
+    """Return a note that lists the known indexes used by a scan, or by a traversal from a few rows."""
     try:
         index_names = dict.fromkeys(_full_text_indexes(context, operator))
         indexed_filters = list(_indexed_filters(context, operator)) if not index_names else []
@@ -200,7 +200,7 @@ def _indexed_filters(context: ExecutionContext, operator: Any) -> Iterator[tuple
     if isinstance(operator, KeyScan):
         yield context.table(TableKey.node(operator.scan.type_name)), pc.field("id") == "any"
     if isinstance(operator, DistinctValueScan):
-        operator = operator.scan  # unless the values are in memory, as for any scan
+        operator = operator.scan  # as for any scan, the index is not used if the values are in memory
     if isinstance(operator, plan.NodeScan):
         for type_name in operator.implementers or (operator.type_name,):
             pushed_filter, _ = split_filters(context, TableKey.node(type_name), operator.filters)

@@ -12,8 +12,8 @@ from omnigraph.values import PropertyType
 class KeyScan:
     """A scan whose filters fix every key member. It looks up at most one node, by its id.
 
-    `key_members` lists the key members in the order in which they form the id. `remaining_filters` must still be
-    tested. `prefetch_columns` lists columns to read along with the node, which saves a second read.
+    `key_members` lists the key members in the order used to form the id. `remaining_filters` must still be tested.
+    `prefetch_columns` lists columns to read along with the node, which saves a second read.
     """
 
     scan: plan.NodeScan
@@ -36,7 +36,7 @@ class EdgeExists:
 
 @record
 class NoNeighbour:
-    """Keep rows from which an expansion reaches no node."""
+    """Keep rows from which an expansion does not reach any node."""
 
     expansion: plan.Expand
 
@@ -57,7 +57,7 @@ class DistinctExpand:
 
 @record
 class DropVariables:
-    """Drop variables that no later operator reads."""
+    """Drop variables that are not read by any later operator."""
 
     variables: tuple[str, ...]
 

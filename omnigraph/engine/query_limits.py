@@ -18,9 +18,9 @@ from .environment import Variables
 _LIMIT_VARIABLES = Variables("OMNIGRAPH_QUERY_TIMEOUT", "OMNIGRAPH_QUERY_MEMORY")
 _DEFAULT_MEMORY_BYTES = 4 << 30
 _HEAVY_BYTES = 8 << 20  # number of bytes above which a query counts as heavy
-_GATE_POLL_SECONDS = 0.05  # seconds between checks of the timeout (and of Ctrl-C) while waiting
+_GATE_POLL_SECONDS = 0.05  # seconds between checks for a timeout or Ctrl-C while waiting
 
-# With more threads than cores, threads only evict each other's data from the processor caches.
+# With more threads than cores, threads would only evict each other's data from the processor caches.
 _heavy_query_gate = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 

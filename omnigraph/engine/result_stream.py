@@ -1,4 +1,4 @@
-"""Return results in batches, using memory that does not grow with the result.
+"""Return results in batches, with memory use that does not grow with the result.
 
 The first scan is read in batches, and each batch passes through the rest of the plan. Rows are
 returned in storage order. A plan that needs all rows at once (for sorting, grouping, ranking or
@@ -86,7 +86,7 @@ def _stream_tables(context: ExecutionContext, read_plan: plan.ReadPlan) -> Itera
         context.meter.leave_gate()
         for batch_start in range(0, rows.count, BATCH_ROWS):
             batch_table = project(context, rows.slice(batch_start, batch_start + BATCH_ROWS), read_plan.columns)
-            context.meter.leave_gate()  # projecting may have entered the gate again to load columns
+            context.meter.leave_gate()  # the projection may have entered the gate again to load columns
             yield batch_table
         context.meter.used_bytes = used_bytes
 

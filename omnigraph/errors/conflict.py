@@ -80,7 +80,7 @@ class VersionConflict(Conflict):
         return f"{self.entity_kind}:{self.type_name}"
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the conflict under both its old and its new name, for older and newer clients."""
+        """Return the conflict under its old name and its new name, so that older and newer clients recognise it."""
         return {
             "manifest_conflict": {"table_key": self.type_key, "expected": self.expected, "actual": self.actual},
             "published_dataset_version_conflict": {
@@ -201,7 +201,7 @@ class CommitHasNoParent(ChangeDiffRefused):
 
 
 class ChangeSchemaBoundary(ChangeDiffRefused):
-    """The schema of the newer commit cannot express a value of the older commit."""
+    """A value of the older commit cannot be converted to the schema of the newer commit."""
 
     reason = "schema_boundary"
 

@@ -1,8 +1,7 @@
 """Source positions, and diagnostics that point at them.
 
-This module defines spans, line and column arithmetic, and the caret excerpt shown by every language
-error. This module does not depend on grammars, schemas or graphs, and imports nothing from the
-package except `record`.
+This module defines spans, line and column arithmetic, and the caret excerpt shown by every language error. It does not
+depend on grammars, schemas or graphs, and imports nothing from the package except `record`.
 """
 
 import unicodedata
@@ -15,7 +14,7 @@ from omnigraph.records.frozen import record
 DiagnosticSeverity = Literal["error", "warning", "info"]
 DiagnosticKind = Literal["parse", "catalog", "identity", "plan", "type", "input", "lint"]
 
-_MAX_SHOWN_COLUMNS = 96  # columns of a source line shown around the caret; longer lines are clipped
+_MAX_SHOWN_COLUMNS = 96  # number of columns of a source line shown around the caret; longer lines are clipped
 
 
 @record
@@ -172,7 +171,7 @@ def _replace_unprintable(text: str) -> str:
 
 
 def _escape_unprintable(text: str) -> str:
-    """Escape unprintable characters, so no text can move the cursor or change the color."""
+    """Escape unprintable characters, so that source text cannot move the cursor or change colors."""
     if text.isprintable():
         return text
     return "".join(

@@ -13,7 +13,7 @@ class StorageError(ServerError):
     """The store failed.
 
     A failure of kind `transient` is a `TransientStorageError`. Even after a transient failure, retry an operation only
-    if its effects are known.
+    if you know its effect.
 
     >>> isinstance(StorageError(kind="transient"), Transient)
     True
@@ -167,7 +167,7 @@ class NotSupportedRemotely(UsageError):
 class ReadOnlyError(UsageError):
     """The graph handle is read-only."""
 
-    sentence = "{what} is refused: the graph handle is read-only"
+    sentence = "{what} is not allowed: the graph handle is read-only"
     hint = "open the branch itself, without read_only and without a past revision"
     what: str | None = None
 

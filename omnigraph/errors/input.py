@@ -7,7 +7,7 @@ from typing import Any
 from .language import LanguageError
 from .root import ClientError, fill_template
 
-_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # prefixes of a reason that states what to do instead
+_ADVICE_PREFIXES = ("expected ", "give ", "choose ")  # prefixes of reasons that tell the user what to do instead
 _MIN_PHRASE_SPACES = 3  # a reason with at least this many spaces is a sentence, not a label for programs
 
 
@@ -42,7 +42,7 @@ class ParameterError(LanguageError, InputError):
     """
 
     sentence = "parameter '${parameter}': expected {expected}[, got {actual}]"
-    hint = "give the parameter a value of its declared type"
+    hint = "pass a value of the parameter's declared type"
     parameter: str | None = None
     expected: Any = None
     actual: Any = None
@@ -58,7 +58,7 @@ class PropertyValueError(InputError):
     sentence = (
         "[line {line}: ]property '[{type_name}.]{property}'[ of '{entity_id}']: expected {expected}[, got {actual}]"
     )
-    hint = "give the property a value of its declared type"
+    hint = "use a value of the property's declared type"
     type_name: str | None = None
     property: str | None = None
     entity_id: str | None = None
@@ -77,13 +77,13 @@ class UniqueViolation(ClientError):
 
     sentence = (
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
-        "[ is held by '{first_id}' and '{second_id}'| is not unique]"
+        "[ is used by both '{first_id}' and '{second_id}'| is not unique]"
         "[ (input positions {first_input_position} and {second_input_position})]"
     )
     # Two records in the same input describe the same entity.
     repeated_input_sentence = (
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
-        " is given on line {first_input_position} and again on line {second_input_position}"
+        " appears on line {first_input_position} and again on line {second_input_position}"
     )
     hint = "remove one of the two entities, or give them different values"
     type_name: str | None = None
@@ -245,11 +245,12 @@ class StatementConflict(ClientError):
     ...     second_statement="delete Person (statement 2)",
     ... )
     >>> print(error.message)
-    node Person 'ann' is touched by two statements: insert Person (statement 1) and delete Person (statement 2)
+    node Person 'ann' is affected by two statements: insert Person (statement 1) and delete Person (statement 2)
     """
 
     sentence = (
-        "{entity_kind} {type_name} '{entity_id}' is touched by two statements: {first_statement} and {second_statement}"
+        "{entity_kind} {type_name} '{entity_id}' is affected by two statements:"
+        " {first_statement} and {second_statement}"
     )
     hint = "run the statements as separate queries in a transaction; a query must not write an entity that it deletes"
     entity_kind: str | None = None
@@ -262,7 +263,7 @@ class StatementConflict(ClientError):
 class ExternalBlobPolicyError(ClientError):
     """The graph does not allow this external blob."""
 
-    sentence = "external blob '{uri}' is refused[: {reason}]"
+    sentence = "external blob '{uri}' is not allowed[: {reason}]"
     hint = "open the graph with external_blobs=[...], or pass the bytes, a pathlib.Path or base64 text"
     uri: str | None = None
     reason: str | None = None
@@ -283,7 +284,7 @@ class ExternalBlobSourceError(ClientError):
 
 
 class ChangeCursorRejected(ClientError):
-    """The change cursor was rejected because its token is not valid here."""
+    """The change cursor was rejected because its token is not valid in this context."""
 
     prefix = "change cursor rejected: "
     sentence = "change cursor rejected: {reason}"

@@ -1,4 +1,4 @@
-"""Errors in schemas and queries, with the positions at which they occur.
+"""Errors in schemas and queries, with their positions in the source text.
 
 An error carries every diagnostic for a file, each with its position; `str()` draws the carets. This
 module never reads files.
@@ -11,7 +11,7 @@ from typing import Any
 from .diagnostics import Diagnostic, SourceText, render
 from .root import ClientError
 
-_MAX_RENDERED = 20  # diagnostics rendered in full; a broken file must not flood the terminal
+_MAX_RENDERED = 20  # maximum number of diagnostics rendered in full, so that a broken file does not flood the terminal
 
 
 class LanguageError(ClientError):

@@ -12,7 +12,7 @@ from .root import Conflict
 _CONFLICT_MEMBERS = ("entity_kind", "type_name", "entity_id", "kind", "message", "base", "ours", "theirs")
 
 
-_PREVIEW_COUNT = 3  # conflicts listed in the message; the rest are only counted
+_PREVIEW_COUNT = 3  # maximum number of conflicts listed in the message; the rest are only counted
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,8 +1,8 @@
 """The base class of all errors and the families that users catch.
 
-An error carries its details as facts. The error class defines the status, effect, retry advice and
-hint, and the constructor fills the facts into a message. Errors never hold secrets, because every
-`uri` fact is redacted on entry.
+An error carries its details as facts. The error class defines the status, effect, retry advice and hint, and the
+constructor fills the facts into a message. Errors never contain secrets, because every `uri` fact is redacted by the
+constructor.
 """
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 from .redact import redact_uri
 
 Effect = Literal["none", "unknown", "done"]
-"""What happened to the data: nothing was stored, recovery must decide, or the write was published."""
+"""The effect on the data: nothing was stored, recovery decides the outcome, or the write was published."""
 
 Retry = Literal["no", "same", "fresh", "after_recovery"]
 """When a retry can help: never, later with the same request, after rereading, or after recovery."""
@@ -24,8 +24,8 @@ _REDUNDANT_HINTS = (
     "correct the input",
     "correct the request; the same request will fail again",
     "correct the entity, or change the rule in the schema",
-    "give the property a value of its declared type",
-    "give the parameter a value of its declared type",
+    "use a value of the property's declared type",
+    "pass a value of the parameter's declared type",
     "see the command's --help or the method's documentation",
 )
 _OPTIONAL_PART = re.compile(r"\[([^\[\]]*)\]")
@@ -156,7 +156,7 @@ class OmnigraphError(Exception):
         return {member: member_value for member, member_value in body.items() if member_value is not None}
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the members by which programs recognise this outcome without parsing the message."""
+        """Return the members that let programs recognise this outcome without parsing the message."""
         if self.wire_member is None:
             return {}
         return {

@@ -1,8 +1,8 @@
 """Apply a schema plan to a branch: check it, stage it, and publish it atomically in one commit.
 
-The schema row and all tables change in the same commit. A concurrent schema change is a conflict. If no rows have to
-be rewritten, the commit is retried when other writes are published first. Otherwise, applying the plan is a long
-operation. It fails if another writer publishes first. If this process dies, other processes complete or discard the
+The schema row and all tables change in the same commit. A concurrent schema change is a conflict. If no rows have to be
+rewritten, the commit is retried when other writes are published first. Otherwise, applying the plan is a long
+operation, which fails if another writer publishes first. If this process dies, other processes complete or discard the
 operation.
 """
 

@@ -171,7 +171,7 @@ def _check_cardinality(edge_type: EdgeType, table: Table) -> Iterator[Violation]
 def _check_endpoints(
     edge_type: NodeType | EdgeType, txn: WriteTxn, type_key: TableKey, old_key_by_new_key: Mapping[TableKey, TableKey]
 ) -> Iterator[Violation]:
-    """Yield a violation for each edge with an endpoint that does not have the node type the edge type now requires."""
+    """Yield a violation for each edge with an endpoint that is not of the node type that the edge type now requires."""
     assert isinstance(edge_type, EdgeType)  # noqa: S101 - only edges have endpoints
     existing_ids = {
         node_type: _read_node_ids(txn, old_key_by_new_key.get(TableKey.node(node_type)))
@@ -226,4 +226,4 @@ def _join_columns(violation: Violation) -> str:
 def _describe_holder(violation: Violation) -> str | None:
     if violation.conflicting_id is None:
         return None
-    return f"value '{violation.value}' is also held by '{violation.conflicting_id}'"
+    return f"value '{violation.value}' is also used by '{violation.conflicting_id}'"

@@ -1,7 +1,7 @@
 """A planned schema change, and the report of an applied change.
 
-This module defines the plan and the report that is returned when the plan is applied. A caller reviews the plan
-before applying it. The plan is bound to the schema that it was made for. Planning reads no data and changes nothing.
+A caller reviews a plan before applying it, and receives a report when it is applied. A plan is bound to the schema that
+it was made for. Planning reads no data and changes nothing.
 """
 
 from dataclasses import dataclass

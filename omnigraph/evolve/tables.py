@@ -1,7 +1,7 @@
 """Stage the tables of a new schema by reshaping, copying or creating them as unpublished versions.
 
 A soft-dropped property stays in the files, but no new version refers to its field id. To erase the property's history
-too, the remaining data is copied to a new table in a different directory.
+as well, the remaining data is copied to a new table in a different directory.
 """
 
 from collections.abc import Iterator
@@ -27,8 +27,8 @@ from omnigraph.values.table_key import TableKey
 
 from .proposal import SchemaPlan
 
-_FRAGMENT_ROWS = 1 << 16  # rows per fragment of a copied table
-_FRAGMENT_BYTES = 256 << 20  # bytes per fragment
+_FRAGMENT_ROWS = 1 << 16  # number of rows per fragment of a copied table
+_FRAGMENT_BYTES = 256 << 20  # number of bytes per fragment
 
 
 @dataclass(slots=True)

@@ -1,9 +1,8 @@
 """The in-process state of one branch: its newest known manifest, and the queue of its writers.
 
-This module manages the cached states and the fair writer queue. The cache saves requests, and the
-queue avoids swap conflicts between threads; conflicts between processes are detected only by the
-swap itself. The cache belongs to one graph. If the root is removed and re-created, the cache
-becomes invalid, even if the version numbers match.
+This module manages the cached states and the fair writer queue. The cache saves requests, and the queue avoids swap
+conflicts between threads; conflicts between processes are detected only by the swap itself. A cached state belongs to
+one graph. If the root is removed and re-created, the cached state becomes invalid, even if the version numbers match.
 """
 
 import os
@@ -29,7 +28,7 @@ _registry_lock = threading.Lock()
 
 
 class GraphReplacedError(ReadSetConflict):
-    """The branch's graph no longer exists: its root was removed and may now hold a different graph."""
+    """The branch's graph no longer exists: its root was removed and may now contain a different graph."""
 
     code = "ReadSetConflict"
     hint = "this handle is no longer usable: open the graph again"
@@ -155,7 +154,7 @@ class BranchState:
 
     @staticmethod
     def back_off(conflict_count: int) -> None:
-        """Wait after a swap conflict, for a random time that grows with each conflict."""
+        """Wait for a random time after a swap conflict; the time grows with each conflict."""
         threading.Event().wait(min(0.5, 0.002 * 2**conflict_count) * clock_and_ids.random_fraction())
 
 

@@ -68,7 +68,7 @@ def _load_newest(branch_state: BranchState) -> LoadedManifest:
 
 
 def state_at_commit(store: Store, newest_state: GraphState, commit_id: str) -> GraphState:
-    """Return the state at a past commit, but with the branch's entire log, which includes the commit's own log."""
+    """Return the state at a past commit, but with the entire log of the branch."""
     if newest_state.head.commit_id == commit_id:
         return newest_state
     log = HistoryLog(store, newest_state)

@@ -1,8 +1,8 @@
 """The changes on a branch, commit by commit, as blocks in order of publication.
 
-This module defines what a block is (the difference between a commit and its first parent, in a fixed
-order), which changes a filter keeps, and in which order the commits of a branch are visited. A block is returned in
-full or not at all: data that a cleanup removed is reported as a gap, never as an empty block.
+A block is the difference between a commit and its first parent, in a fixed order. This module defines blocks, the
+changes that a filter selects, and the order in which the commits of a branch are visited. A block is returned in full
+or not at all: data that a cleanup removed is reported as a gap, never as an empty block.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -32,7 +32,7 @@ from .schema_changes import SchemaChange, TypeName, compare_schemas
 from .snapshot import Snapshot
 
 ENTITY_KINDS = ("node", "edge")
-_MAX_CACHED_BYTES = 16 << 20  # largest block, in bytes, that is cached between pages
+_MAX_CACHED_BYTES = 16 << 20  # maximum size in bytes of a block that is cached between pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ChangeFilter:
         )
 
     def includes_type(self, kind: str, type_id: int) -> bool:
-        """Return whether any changes to a type are included."""
+        """Return whether the filter includes changes to a type."""
         return (self.kinds is None or kind in self.kinds) and (self.type_ids is None or type_id in self.type_ids)
 
 
@@ -158,8 +158,8 @@ def commits_after(snapshot: Snapshot, after_commit_id: str) -> CommitRange | Non
 def iter_blocks(commit_range: CommitRange, change_filter: ChangeFilter) -> Iterator[CommitBlock]:
     """Yield the blocks of a commit range.
 
-    Only the state before the first commit is looked up. Each further state is derived from the
-    previous one and the changes that its commit records.
+    Only the state before the first commit is looked up. Each later state is derived from the previous state and the
+    changes recorded in its commit.
     """
     if not commit_range.commits:
         return
@@ -209,7 +209,7 @@ def _are_files_missing(old_snapshot: Snapshot, new_snapshot: Snapshot, error: Ex
 
     A table that is already open reports missing files in various ways.
     """
-    is_damage = isinstance(error, DamagedError)  # an existing version is damaged, which no cleanup causes
+    is_damage = isinstance(error, DamagedError)  # an existing version is damaged, which is never caused by a cleanup
     if isinstance(error, StorageError) and error.kind == "not_found" and not is_damage:
         return True
     old_entries, new_entries = set(old_snapshot.tables.values()), set(new_snapshot.tables.values())

@@ -1,6 +1,6 @@
 """Verify files against their checksums before they are rewritten and, on request, on first use.
 
-This module ensures that damage is never copied into a new file, where no checksum could reveal it. On
+This module ensures that damage is never copied into a new file, whose checksum would then match the damaged content. On
 an object store, no file is read solely for verification, because such a store verifies its own data.
 """
 
@@ -37,7 +37,7 @@ def find_damaged_files(
     requested_names = frozenset(file_names)
     try:
         expected_checksums = find_checksums(store, state, requested_names)
-    except HistoryReclaimed:  # log chunks have since been merged and the old ones cleaned up
+    except HistoryReclaimed:  # the log chunks have since been merged, and the old chunks removed
         expected_checksums = find_checksums(store, read_manifest(store, state.head.ulid).state, requested_names)
     mismatches = verify(store, expected_checksums)
     return {file_name: mismatch_error(file_name, mismatch) for file_name, mismatch in mismatches.items()}

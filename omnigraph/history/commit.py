@@ -56,7 +56,7 @@ TableMap = Mapping[TableKey, TableEntry]
 
 @record
 class SchemaRow:
-    """The schema with which a state is read."""
+    """The schema used to read a state."""
 
     hash: str
     location: str
@@ -66,11 +66,11 @@ class SchemaRow:
 class Commit:
     """The record of one publish. `tables` holds the changed tables; None marks a dropped table.
 
-    `streams` holds the tokens of the stream batches that the commit loaded, and `note` records what a probe of the
-    store found when the graph was created. `details` records how merge conflicts were resolved. `files` holds the
+    `streams` holds the tokens of the stream batches that the commit loaded, and `note` records the result of probing
+    the store when the graph was created. `details` records how merge conflicts were resolved. `files` holds the
     checksums of the files that the commit adds, as packed by `file_checksums`. Times are microseconds since 1970.
-    `created_at` is taken before the write changes anything and is kept across retries; `published_at` is the time of
-    the attempt that succeeded. No decision depends on these times.
+    `created_at` is set before the write changes anything and stays the same across retries; `published_at` is the time
+    of the attempt that succeeded. No decision depends on these times.
     """
 
     id: str
@@ -118,7 +118,7 @@ class Commit:
         return self.parents[1] if len(self.parents) > 1 else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the metadata stored in the commit's row, without members that have no value."""
+        """Return the metadata stored in the commit's row, omitting members without a value."""
         facts = {
             "parents": list(self.parents),
             "operation": self.operation,

@@ -1,7 +1,7 @@
 """The log of a branch: its newest commits inline, and older ones in sealed chunks.
 
 This module seals and merges chunks, and computes ancestry, merge bases and the state at any commit. A log may contain
-more than the ancestors of its head, so only reachability determines what belongs to the history.
+more than the ancestors of its head, so a commit belongs to the history only if it is reachable from the head.
 """
 
 import io
@@ -21,9 +21,10 @@ from omnigraph.values.table_key import TableKey
 from .commit import Commit, SchemaRow, TableEntry
 from .state import GraphState, LogChunk, commit_rows, parse_commit_row
 
-CHUNK_COMMITS = 64  # commits in a chunk of the first level
-MAX_TAIL_BYTES = 64 * 1024  # maximum size of inline commit rows; commits that touch many tables are sealed sooner
-MERGE_FAN_IN = 8  # number of chunks of one level that are merged into one chunk of the next
+CHUNK_COMMITS = 64  # number of commits in a first-level chunk
+# Maximum total size of inline commit rows in bytes; commits that change many tables are sealed sooner.
+MAX_TAIL_BYTES = 64 * 1024
+MERGE_FAN_IN = 8  # number of chunks of one level that are merged into one chunk of the next level
 MAX_CHUNK_COMMITS = 4096
 _TABLES_PER_WEIGHT = 4  # this many table entries weigh as much in the cache as one commit
 Part = TypeVar("Part")
@@ -31,7 +32,7 @@ Part = TypeVar("Part")
 
 @record
 class ChunkEndState:
-    """The tables and the schema at a chunk's last commit. A walk through the history may stop at this commit."""
+    """The tables and the schema at a chunk's last commit. Walking the history can stop at this commit."""
 
     commit_id: str
     tables: Mapping[TableKey, TableEntry]
@@ -55,7 +56,7 @@ class HistoryLog:
         with self._lock:
             while commit_id not in self._commits_by_id and self._unread_chunks:
                 self._load_chunk(self._unread_chunks[-1])
-                self._unread_chunks.pop()  # only after reading, so that a failed chunk is tried again
+                self._unread_chunks.pop()  # recorded only after a successful read, so that a failed chunk is read again
             return self._commits_by_id.get(commit_id)
 
     def get(self, commit_id: str) -> Commit:
@@ -106,7 +107,7 @@ class HistoryLog:
     def iter_ancestors(self, commit_id: str) -> Iterator[Commit]:
         """Yield a commit and all its ancestors on demand, in the order of `sort_newest_first`.
 
-        Up to the first merge, only the yielded commits are read; from the merge on, all commits are read.
+        Commits are read on demand until the first merge; at the merge, all remaining commits are read.
         """
         commit = self.get(commit_id)
         while len(commit.parents) == 1:
@@ -178,7 +179,7 @@ def append_commits(store: Store, base_state: GraphState, commits: Sequence[Commi
 
 
 def _count_to_seal(tail: Sequence[Commit]) -> int:
-    """Return how many of the oldest commits to seal, never including the newest, which is being published."""
+    """Return how many of the oldest commits to seal. The newest commit, which is being published, is never sealed."""
     if len(tail) >= 2 * CHUNK_COMMITS:
         return min(len(tail) - CHUNK_COMMITS, MAX_CHUNK_COMMITS)
     return len(tail) // 2 if sum(map(_estimate_bytes, tail)) > MAX_TAIL_BYTES else 0
@@ -198,7 +199,10 @@ def _seal_oldest(store: Store, state: GraphState, seal_count: int) -> LogChunk:
 
 
 def _find_anchor(tail: Sequence[Commit], sealed_commits: Sequence[Commit]) -> str:
-    """Return the newest sealed commit on the head's first-parent path. Every first-parent walk passes this commit."""
+    """Return the newest sealed commit on the head's first-parent path.
+
+    Every first-parent walk from the head passes through it.
+    """
     tail_commits = {commit.id: commit for commit in tail}
     sealed_ids = {commit.id for commit in sealed_commits}
     commit_id: str | None = tail[-1].id
@@ -259,7 +263,7 @@ def write_chunk(store: Store, commits: Sequence[Commit], end_state: ChunkEndStat
 def read_chunk(store: Store, chunk: LogChunk) -> tuple[list[Commit], ChunkEndState]:
     """Return a chunk's commits and the state at its end; raise `HistoryReclaimed` if the chunk is missing.
 
-    A chunk never changes and its name is never reused, so it is cached once it has been read.
+    A chunk never changes and its name is never reused, so it is cached after the first read.
     """
     cached_chunk: tuple[list[Commit], ChunkEndState] | None = store.object_cache.get(chunk.name)
     if cached_chunk is None:

@@ -1,6 +1,6 @@
 """Cursors and page tokens: the position of a change-feed reader, encoded as a string that the reader stores.
 
-This module defines the token format and everything that a token is bound to. A token is self-contained, so neither the
+This module defines the token format and the scope that a token is bound to. A token is self-contained: neither the
 graph nor the reader stores anything else. A token that was altered or issued for a different scope is rejected, and a
 page token is never accepted as a cursor.
 """
@@ -18,7 +18,7 @@ from omnigraph.errors import ChangeCursorRejected
 TokenKind = Literal["commit-page", "feed-cursor", "feed-page"]
 TOKEN_VERSION = 1
 MAX_TOKEN_LENGTH = 4_096  # maximum length of a token, in characters
-_MAX_INLINE_ID_BYTES = 256  # longest entity id, in bytes, that a token carries in full
+_MAX_INLINE_ID_BYTES = 256  # maximum size in bytes of an entity id that a token contains in full
 _ID_PREFIX_BYTES = 64
 _CHECKSUM_BYTES = 32
 _KIND_LABELS = {
@@ -50,7 +50,7 @@ class CursorBinding:
 
 
 def hash_branch_name(branch_name: str) -> str:
-    """Return the hash that stands for a branch name in tokens.
+    """Return the hash that represents a branch name in tokens.
 
     >>> hash_branch_name("main")[:8]
     '6461b20c'
@@ -93,13 +93,13 @@ def decode_token(token: str, kind: TokenKind, binding: CursorBinding) -> dict[st
 
 
 def read_token_position(token: str) -> dict[str, Any]:
-    """Return the position in a token, regardless of what the token was made for."""
+    """Return the position in a token without checking the token's scope."""
     position: dict[str, Any] = _parse_token(token)["at"]
     return position
 
 
 def encode_entity_position(entity_id: str) -> dict[str, str]:
-    """Return the form that an entity id has in tokens; a long id is replaced by a prefix and a hash.
+    """Return the representation of an entity id in tokens; a long id is replaced by a prefix and a hash.
 
     >>> encode_entity_position("ann"), sorted(encode_entity_position("x" * 300))
     ({'id': 'ann'}, ['digest', 'prefix'])
@@ -112,7 +112,7 @@ def encode_entity_position(entity_id: str) -> dict[str, str]:
 
 
 def is_entity_position(position: Mapping[str, str], entity_id: str) -> bool:
-    """Return whether an entity id is the one stored in a token."""
+    """Return whether an entity id matches the one stored in a token."""
     return encode_entity_position(entity_id).items() <= position.items()
 
 

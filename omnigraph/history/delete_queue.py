@@ -1,10 +1,10 @@
 """The delete queue: the names of objects that a cleanup is about to remove, visible to other processes.
 
 This module implements the checks that writers make before they reuse old data; it removes nothing. An operation that
-makes old data reachable by a new name first writes an intent and then checks the queues. If everything that the
-operation needs still exists and none of it is queued, the operation may proceed, because the mark phase that follows
-any later queueing sees the intent. If the operation checked the queues before writing its intent, a cleanup could start
-in between, and neither would detect the other.
+makes old data reachable under a new name first writes an intent and then checks the queues. If everything that the
+operation needs still exists and is not queued, the operation may proceed: a cleanup that queues the data later finds
+the intent in its mark phase. If the operation checked the queues before writing its intent, a cleanup could start in
+between, and neither would detect the other.
 """
 
 import logging
@@ -42,7 +42,7 @@ def list_runs(store: Store) -> list[str]:
 def read_listed_names(store: Store, run_id: str, list_part: str) -> list[str] | None:
     """Return the names in one of a cleanup's lists, or None if the list does not exist.
 
-    Raises `DamagedListError` for a list that no cleanup could have written.
+    Raises `DamagedListError` if the list cannot have been written by a cleanup.
     """
     object_name = layout.gc_name(run_id, list_part)
     try:
@@ -62,7 +62,7 @@ def _damaged_list_error(object_name: str) -> DamagedListError:
 def list_queued_names(store: Store) -> list[str]:
     """Return every name that a running cleanup may still remove.
 
-    Once the sweep list exists, it replaces the queue, because the names that it omits turned out to be needed.
+    Once the sweep list exists, it replaces the queue, because the objects that it omits turned out to be in use.
     """
     return [queued_name for run_id in list_runs(store) for queued_name in _names_queued_by(store, run_id)]
 

@@ -33,7 +33,7 @@ from .snapshot import Snapshot
 from .version_path import VersionStep, find_version_path
 
 _RowIds = npt.NDArray[np.uint64]
-_MAX_DIRECT_ROWS = 4_096  # above this many rows, check first whether maintenance only moved them
+_MAX_DIRECT_ROWS = 4_096  # number of rows above which to check first whether maintenance only moved them
 
 
 def changed_table_keys(old_snapshot: Snapshot, new_snapshot: Snapshot) -> list[TableKey]:
@@ -58,7 +58,7 @@ def content_differs(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: T
 
 
 def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableKey | None:
-    """Return the old snapshot's table key for a type of the new snapshot, or None if the old snapshot lacks the type.
+    """Return the old snapshot's table key for a type of the new snapshot, or None if it is not in the old snapshot.
 
     Types are matched by identity: a renamed type is still the same type, whereas a different type with the same name
     is not.
@@ -72,7 +72,7 @@ def find_old_key(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: Tabl
 
 
 def find_old_entry(old_snapshot: Snapshot, new_snapshot: Snapshot, table_key: TableKey) -> TableEntry | None:
-    """Return the old snapshot's entry for a type of the new snapshot, or None if the old snapshot lacks the type.
+    """Return the old snapshot's entry for a type of the new snapshot, or None if it is not in the old snapshot.
 
     A type that exists only in the old snapshot is found by its table key.
     """
@@ -222,7 +222,7 @@ def diff_tables(
 ) -> TableChanges:
     """Return the changes between two table versions, which must have the same columns.
 
-    None stands for a missing table.
+    None represents a missing table.
     """
     arrow_schema = row_schema((new_table or old_table).schema)  # type: ignore[union-attr]
     if old_table is None or new_table is None:

@@ -18,12 +18,12 @@ from omnigraph.values.table_key import TableKey
 Op = Literal["insert", "update", "delete"]
 OPS: tuple[Op, ...] = ("insert", "update", "delete")
 _ENDPOINT_COLUMNS = ("src", "dst")
-_ROWS_PER_BATCH = 4_096  # rows converted to records at a time
+_ROWS_PER_BATCH = 4_096  # rows converted to records per batch
 
 
 @dataclass(frozen=True, slots=True)
 class EntityChange:
-    """One changed entity. `before` and `after` hold its properties, or None where the entity does not exist.
+    """One changed entity. `before` and `after` hold its properties, or None if the entity does not exist in that state.
 
     `changed` lists the properties that an update changed; it may include `src` and `dst`.
     """

@@ -1,10 +1,9 @@
 """The history of one entity: its versions, and the commit that set each property value.
 
-This module walks the commit graph. A version belongs to the commit that created it, on any branch. A merge that only
-carried a version over did not create it, but a merge that decided between the two sides did. Likewise, a merge sets
-the properties that it made a decision about, regardless of the side that it chose. All rows are compared in the
-current schema. Each distinct table content is read once, for a single row. Commits that did not touch the table cost
-nothing.
+This module walks the commit graph. A version belongs to the commit that created it, on any branch. A merge creates a
+version only if it decided between the two sides, not if it merely carried a version over. Likewise, a merge sets the
+properties that it decided, regardless of which side it chose. All rows are compared in the current schema. Each
+distinct table content is read once, and only for a single row. Commits that did not change the table require no reads.
 """
 
 from collections.abc import Sequence
@@ -54,10 +53,10 @@ class EntityVersion:
 class EntityHistory(list[EntityVersion]):
     """The versions of an entity, newest first.
 
-    All values are expressed in the current schema. `gap` is None if the history is complete. Otherwise, `gap` is the
+    All values are converted to the current schema. `gap` is None if the history is complete. Otherwise, `gap` is the
     newest commit that changed the type but cannot be compared with its predecessor: either a cleanup removed the
-    predecessor, or the current schema cannot express the predecessor's values. In the latter case, `boundary` is the
-    error that explains why. Versions before the gap are not listed.
+    predecessor, or its values cannot be converted to the current schema. In the latter case, `boundary` is the error
+    that explains why. Versions before the gap are not listed.
     """
 
     gap: Commit | None = None
@@ -73,7 +72,7 @@ class EntityHistory(list[EntityVersion]):
         if self.gap is None:
             return ""
         if self.boundary is not None:
-            return f"the current schema cannot express the history before commit {self.gap.id}"
+            return f"the history before commit {self.gap.id} cannot be converted to the current schema"
         return f"a cleanup removed the history before commit {self.gap.id}"
 
     def __repr__(self) -> str:
@@ -107,7 +106,10 @@ class _EntityRow:
         return not int(self.stored_rows.num_rows)
 
     def express(self, *, with_defaults: bool) -> pa.Table:
-        """Return the row with the current columns; without defaults, properties that the row did not have are null."""
+        """Return the row with the current columns.
+
+        Without defaults, properties that the row did not have yet are null.
+        """
         return self.transition.convert(self.stored_rows, with_defaults=with_defaults)
 
 
@@ -190,7 +192,9 @@ class EntityTracer:
         except HistoryReclaimed:
             return
         except ChangeSchemaBoundary:
-            pass  # the parents' values cannot be expressed, so all values are credited to this commit
+            # The parents' values cannot be converted to the current schema, so all values are attributed to this
+            # commit.
+            pass
         blamed_commits.update(dict.fromkeys(properties, commit))
 
     def _declared_properties(self, commit_id: str, property_names: set[str]) -> set[str]:
@@ -233,7 +237,7 @@ class EntityTracer:
     def _expressed_row(self, commit_id: str) -> pa.Table | None:
         """Return the entity at a commit, with the current columns, or None if the commit does not contain the entity.
 
-        Properties that the entity did not have yet are null, so a default is credited to the commit that added the
+        Properties that the entity did not have yet are null, so a default is attributed to the commit that added the
         property.
         """
         past_row = self._row_at_commit(commit_id)
@@ -293,7 +297,7 @@ class EntityTracer:
     def _row_at_commit(self, commit_id: str) -> _EntityRow | None:
         """Read the entity at a commit, or return None if the table does not exist there.
 
-        Raises `ChangeSchemaBoundary` if the entity's row there cannot be expressed in the current schema.
+        Raises `ChangeSchemaBoundary` if the entity's row cannot be converted to the current schema.
         """
         version = self._versions.get(commit_id)
         if version is None:

@@ -19,9 +19,10 @@ from .commit import Commit, TableEntry
 from .commit_log import HistoryLog
 from .state import GraphState
 
-MAX_INLINE_FILES = 32  # maximum files per commit row; the checksums of more files are sealed in an object
+# Maximum number of files per commit row; above this number, the checksums are sealed in a separate object.
+MAX_INLINE_FILES = 32
 _SEALED_MEMBER = "sealed"
-_VERSION_FILE = "v"  # stands for the table version's own file, which the table entry identifies
+_VERSION_FILE = "v"  # represents the file of the table version itself, which the table entry identifies
 _DATA_PREFIX, _DATA_SUFFIX = "data/", ".lance"
 
 ChangedTables = Mapping[TableKey, TableEntry | None]

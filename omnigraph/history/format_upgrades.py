@@ -19,8 +19,8 @@ ManifestRows = list[dict[str, Any]]
 class FormatUpgrade:
     """An upgrade step from one format to the next; `convert_rows` converts all rows of one manifest version.
 
-    The checksum row is verified before the first upgrade step and written again after the last step, so no step sees
-    it. If an upgrade step raises an error, the manifest is left unchanged.
+    The checksum row is verified before the first upgrade step and written again after the last one, so the steps never
+    receive it. If an upgrade step raises an error, the manifest is left unchanged.
     """
 
     from_stamp: int

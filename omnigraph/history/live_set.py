@@ -1,7 +1,7 @@
-"""The set of live files, consisting of single names and of directories in which everything is live.
+"""The set of live files: individual file names, and directories whose files are all live.
 
-This module defines which files belong to a table version: its version file, data files and their
-blobs, deletion files, and index directories. This module does no I/O.
+This module defines which files belong to a table version: its version file, data files and their blobs, deletion files,
+and index directories. It does no I/O.
 """
 
 from dataclasses import dataclass, field

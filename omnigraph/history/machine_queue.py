@@ -1,9 +1,9 @@
 """Fair turns for the processes on one machine that write to the same branch.
 
-Without turns, the process that published last has the newest state in memory, so it keeps winning
-and the other processes starve. Turns are byte-range locks on one file in the temporary directory:
-the system releases them when a process ends, and nothing in the root changes. Only speed depends on
-turns, never correctness, so a process that has waited long enough writes without a turn.
+Without turns, the process that published last has the newest state in memory, so it keeps winning the race while the
+other processes starve. Turns are byte-range locks on one file in the temporary directory: the system releases them when
+a process ends, and nothing in the root changes. Turns affect only speed, never correctness, so a process that has
+waited too long writes without a turn.
 """
 
 import os
@@ -19,15 +19,16 @@ try:
     import fcntl
 
     _HAS_LOCKS = True
-except ImportError:  # not available on this platform, so processes race for the swap
+except ImportError:  # not available on this platform, so processes compete for the swap
     _HAS_LOCKS = False
 
-MAX_TURN_SECONDS = 5.0  # how long the first process in line waits for the turn of another process to end
-MAX_LINE_SECONDS = 60.0  # how long a process waits to be the first in line
-_SKIP_SECONDS = 30.0  # after a turn that did not end, a process takes no turns for this long
+MAX_TURN_SECONDS = 5.0  # seconds that the first process in line waits for the current turn to end
+MAX_LINE_SECONDS = 60.0  # seconds that a process waits to become first in line
+# Seconds during which a process skips taking turns after another process's turn did not end in time.
+_SKIP_SECONDS = 30.0
 _SHORTEST_POLL, _LONGEST_POLL = 0.001, 0.008  # seconds between two attempts to get a lock
 
-_lock_file: tuple[int, int] | None = None  # process id and file descriptor
+_lock_file: tuple[int, int] | None = None  # the process id and file descriptor of an open lock file
 _open_guard = threading.Lock()
 
 
@@ -112,7 +113,7 @@ def _try_lock(file_descriptor: int, offset: int) -> bool:
         fcntl.lockf(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
     except (BlockingIOError, PermissionError):
         return False
-    except OSError:  # a file system without locks
+    except OSError:  # the file system does not support locks
         return True
     return True
 

@@ -1,7 +1,7 @@
 """The manifest of one branch: reading its state and swapping it for the next state.
 
-This module checks the format stamp and verifies a swap before it is acknowledged.
-`publish` decides when to swap a manifest, and with which state.
+This module checks the format stamp and verifies a swap before it is acknowledged. `publish` decides when to swap a
+manifest, and which state to swap in.
 """
 
 from omnigraph.errors import InputError, InternalError, StorageError
@@ -46,7 +46,7 @@ def manifest_exists(store: Store, branch_ulid: str = layout.MAIN) -> bool:
 def read_manifest(
     store: Store, branch_ulid: str = layout.MAIN, version: int | None = None, *, unreadable_version: int | None = None
 ) -> LoadedManifest:
-    """Load a branch's newest state, or its state at a manifest version; this takes one list request and two reads.
+    """Load a branch's newest state, or its state at a manifest version, with one list request and two reads.
 
     `unreadable_version` is a version that failed to load before; if it is still the newest, an error is raised.
     """
@@ -133,7 +133,7 @@ def swap_state(store: Store, base_manifest: LoadedManifest, next_state: GraphSta
 def is_newest(manifest: LoadedManifest) -> bool:
     """Return whether no newer version exists; this runs before an acknowledgement and takes one list request.
 
-    Also return False if the root has been re-created; a swap that landed in the new root is withdrawn.
+    Also return False if the root has been re-created; a swap that was applied to the new root is removed.
     """
     cell = manifest.cell
     newest_version = cells.newest_version(cell)

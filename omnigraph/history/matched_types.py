@@ -1,8 +1,7 @@
 """Match the types of two schemas by their type and property ids, never by name.
 
-This module compares two schemas with regard to storage: which table each type continues to use, which columns that
-table must have, and how rows of the old type are converted to the new type. Constraints and documentation are not
-compared.
+This module compares how two schemas are stored: which table each type continues to use, which columns that table must
+have, and how rows of the old type are converted to the new type. Constraints and documentation are not compared.
 """
 
 from collections.abc import Iterator
@@ -127,7 +126,7 @@ class TypeTransition:
     def _column_for(self, column: TargetColumn, rows: pa.Table, *, with_defaults: bool) -> TargetColumn:
         is_narrowed = column.source is not None and column.field.name in self.narrowed_names
         if is_narrowed and rows[str(column.source)].null_count == rows.num_rows:
-            return replace(column, source=None)  # nulls of any type fit
+            return replace(column, source=None)  # a null fits every type
         return column if with_defaults else replace(column, default_value=None)
 
     @property

@@ -23,13 +23,13 @@ def find_common_base(first_snapshot: Snapshot, second_snapshot: Snapshot) -> Sna
 def find_merge_bases(target_snapshot: Snapshot, source_snapshot: Snapshot) -> tuple[tuple[str, ...], list[Commit]]:
     """Return the ids of the best common ancestors, and the commits that only the source reaches.
 
-    Both histories are walked side by side until they meet. Below a common commit, nothing is read beyond the point
-    that the walk has already reached, so the cost depends only on what is new on the two sides. The list of commits may
-    therefore include a few that the target also reaches.
+    Both histories are walked side by side until they meet. The ancestors of a common commit are not read any further,
+    so the cost depends only on the number of new commits on the two sides. The list may therefore include a few commits
+    that the target also reaches.
     """
     marks = _mark_reachable(target_snapshot, source_snapshot)
     base_ids = sorted(commit_id for commit_id, mark in marks.items() if mark == _FROM_BOTH)
-    if len(base_ids) > 1:  # one may be an ancestor of another along a path that was not walked
+    if len(base_ids) > 1:  # one base may be an ancestor of another along a path that was not walked
         target_ancestors, source_ancestors = (
             snapshot.log.ancestors(snapshot.commit_id) for snapshot in (target_snapshot, source_snapshot)
         )
@@ -45,7 +45,7 @@ def _mark_reachable(target_snapshot: Snapshot, source_snapshot: Snapshot) -> dic
     marks = {target_snapshot.commit_id: _FROM_TARGET}
     marks[source_snapshot.commit_id] = marks.get(source_snapshot.commit_id, 0) | _FROM_SOURCE
     queue, queued = deque(marks), set(marks)
-    uncommon_count = len(queued)  # queued commits that do not lie below a common one
+    uncommon_count = len(queued)  # number of queued commits that are not ancestors of a common commit
     while uncommon_count:
         commit_id = queue.popleft()
         queued.discard(commit_id)

@@ -44,9 +44,9 @@ def explain_missing_batches(snapshot: Snapshot, batches: Iterable[BatchItem]) ->
 
 
 def _find_missing_error(snapshot: Snapshot, error: Exception) -> OmnigraphError | None:
-    """Return an error saying whether files were removed by a cleanup or lost, or None if no files are missing.
+    """Return an error that states whether files were lost or removed by a cleanup, or None if no files are missing.
 
-    A cleanup never removes what the newest state of a branch refers to.
+    A cleanup never removes files that the newest state of a branch references.
     """
     if isinstance(error, StorageError) and error.kind == "transient":
         return None

@@ -1,7 +1,7 @@
 """Errors for a manifest without versions, which means either that there is no graph or that the graph is damaged.
 
-This module is used only after a manifest was not found. This module distinguishes a root that never held a graph, or
-whose graph was removed, from a root that has lost the manifest of main.
+This module is used only after a manifest was not found. It distinguishes a root that never contained a graph, or whose
+graph was removed, from a root that has lost the manifest of main.
 """
 
 from omnigraph.errors import GraphNotInitialized, OmnigraphError
@@ -13,7 +13,7 @@ _RESTORE_HINT = "run `omnigraph repair` to see what can be restored, or restore 
 
 
 def absent_manifest_error(store: Store, ulid: str) -> OmnigraphError:
-    """Return the error for a manifest without versions, which is a damage error if a graph existed before."""
+    """Return the error for a manifest without versions; it reports damage if a graph existed before."""
     if ulid == layout.MAIN and (evidence := find_graph_evidence(store)) is not None:
         return lost_versions_error(store, ulid, f"; {evidence} proves that a graph existed")
     return GraphNotInitialized(f"no graph at {store.root.uri}")

@@ -1,7 +1,7 @@
 """Errors for missing table files that a state references.
 
-Missing files are searched for only after an operation has failed, and a list request confirms that they are missing.
-The search must never hide an unrelated failure, nor a failure that may have written something.
+The search for missing files runs only after an operation has failed, and a list request confirms that they are missing.
+It must never hide an unrelated failure or a failure that may have written something.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ def missing_files_error(store: Store, table_key: TableKey, missing_names: Sequen
 
 
 def missing_manifest_error(store: Store, ref: Ref) -> OmnigraphError:
-    """Return the error for a ref without a manifest, which is a damage error unless the ref has since been closed."""
+    """Return the error for a ref without a manifest; it reports damage unless the ref has since been closed."""
     if ref == refs.MAIN_REF:
         return absent_manifest_error(store, ref.ulid)
     if refs.find_highest_number(store, ref.name, ref.directory) != ref.number:

@@ -1,8 +1,8 @@
 """Conflicts between branch names: determine which names cannot coexist with existing names.
 
 `omnigraph.values.name_rules` validates a single name. This module does no I/O. Names in use never overlap as paths and
-never differ only in case: `review` and `review/a` cannot both exist, and neither can `review` and `Review`, which would
-share a directory on a case-insensitive file system.
+never differ only in case. For example, `review` and `review/a` cannot both exist. Nor can `review` and `Review`, which
+would share a directory on a case-insensitive file system.
 """
 
 from collections.abc import Iterable

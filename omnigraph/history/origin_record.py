@@ -1,7 +1,7 @@
 """The origin record of a branch or tag, which is stored in the first version of its manifest.
 
-Every publish copies the record, so if the ref object is lost, the manifest still contains the name and the operation
-that created the branch or tag. While the ref object exists, the record is not used.
+Every publish copies the record. If the ref object is lost, the manifest still contains the name of the branch or tag
+and the operation that created it. While the ref object exists, the record is not used.
 """
 
 from collections.abc import Mapping

@@ -93,7 +93,7 @@ def record_repair(store: Store, commit_id: str, branch_name: str, actor: str | N
 def record_external_changes_seen(
     store: Store, branch_name: str, actor: str | None, table_heads: Mapping[str, int]
 ) -> RecoveryRecord:
-    """Record that commits by external writers were reported but cannot be repaired."""
+    """Record that commits by external writers were reported but cannot be adopted."""
     event_id, recorded_at = clock_and_ids.new_ulid(), clock_and_ids.now_micros()
     recovery_record = RecoveryRecord(
         event_id, "seen", "repair", branch_name, actor, None, recorded_at, dict(table_heads)

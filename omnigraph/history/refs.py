@@ -1,8 +1,8 @@
-"""Refs: the names of branches and tags as numbered objects, of which the one with the highest number is current.
+"""Refs: the names of branches and tags, stored as numbered objects. The object with the highest number is current.
 
-An object with an odd number puts a name into use, and an object with an even number releases it. No object is ever
-overwritten, so a late request for a deleted branch can never affect a new branch with the same name. The branch
-itself is its manifest, which is identified by a ULID.
+An object with an odd number claims a name, and an object with an even number releases it. No object is ever
+overwritten, so a late request for a deleted branch can never affect a new branch with the same name. The branch itself
+consists of its manifest, which is identified by a ULID.
 """
 
 from collections.abc import Mapping
@@ -98,7 +98,7 @@ def find_highest_number(store: Store, name: str, ref_directory: str = layout.REF
     if not layout.can_have_refs(name):
         return 0
     name_directory = layout.ref_name(name, 0, ref_directory).rpartition("/")[0]
-    # The names are compared as well, because some stores normalize paths, so that "a/." lists the directory of "a".
+    # Compare the names as well: some stores normalize paths, so listing "a/." returns the directory of "a".
     numbers = (
         number for listed_name, number in _list_ref_objects(store, name_directory, ref_directory) if listed_name == name
     )
@@ -143,7 +143,7 @@ def ref_kind_of(ref_directory: str) -> RefKind:
 
 
 def _list_ref_objects(store: Store, directory: str, ref_directory: str) -> list[tuple[str, int]]:
-    """List the names and numbers of ref objects, skipping files written by other programs."""
+    """Return the names and numbers of ref objects, skipping files written by other programs."""
     parsed_names = (
         layout.parse_ref_name(listed_file.name, ref_directory) for listed_file in store.objects.list(directory)
     )
@@ -163,7 +163,7 @@ def open_name(store: Store, ref: Ref) -> dict[str, int]:
 
 
 def create_ref_object(store: Store, ref: Ref, extra_members: Mapping[str, Any] | None = None) -> None:
-    """Create the object that puts a name into use, with `extra_members` in addition to the members of the ref.
+    """Create the object that claims a name, with `extra_members` in addition to the members of the ref.
 
     For an existing branch, the extra members must include a `nonce`, because several processes may name it at once
     and the nonce identifies which process created the object.

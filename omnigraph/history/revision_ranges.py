@@ -1,7 +1,7 @@
 """Revision ranges: `A..B` denotes the commits after A, up to and including B.
 
-This module defines the text form of a range and the rule that A must be an ancestor of B. This module only resolves
-names; it opens no tables and changes nothing.
+This module defines the text form of a range and the rule that A must be an ancestor of B. It only resolves names, opens
+no tables, and changes nothing.
 """
 
 from omnigraph.errors import InputError
@@ -12,11 +12,11 @@ from .branch_state import BranchState
 from .revisions import HEAD, Revision, resolve_revision
 from .snapshot import Snapshot
 
-_RANGE_HINT = "A..B names the commits after A, up to and including B; without B, up to the head"
+_RANGE_HINT = "A..B selects the commits after A, up to and including B; without B, up to the head"
 
 
 def is_range(revision: Revision) -> bool:
-    """Return whether a revision is a range; no name and no timestamp contains two dots.
+    """Return whether a revision is a range. Names and timestamps never contain two consecutive dots.
 
     >>> is_range("v1..HEAD"), is_range("HEAD~2")
     (True, False)

@@ -36,7 +36,7 @@ _STEP_PATTERN = re.compile(r"([~^])([0-9]*)")
 
 
 def resolve_revision(store: Store, branch_state: BranchState, head_snapshot: Snapshot, revision: Revision) -> Snapshot:
-    """Resolve a revision to a snapshot; `HEAD` stands for `head_snapshot`."""
+    """Resolve a revision to a snapshot; `HEAD` refers to `head_snapshot`."""
     check_revision_type(revision)
     if isinstance(revision, timedelta):
         return load_snapshot(store, branch_state, clock_and_ids.now() - abs(revision))

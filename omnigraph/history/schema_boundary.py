@@ -1,6 +1,8 @@
-"""Errors for rows that another state's schema cannot express. Each error names the responsible schema change.
+"""Errors for rows that cannot be converted to the schema of another state.
 
-This module owns the wording of these errors. `matched_types` determines which rows can be expressed.
+Each error names the responsible schema change.
+
+This module defines the wording of these errors. `matched_types` determines which rows can be converted.
 """
 
 import pyarrow as pa
@@ -22,7 +24,7 @@ BOUNDARY_HINT = (
 def check_expressible(
     old_snapshot: Snapshot, new_snapshot: Snapshot, transition: TypeTransition, old_rows: pa.Table
 ) -> None:
-    """Raise `ChangeSchemaBoundary` if the new state's type cannot express rows of the old state."""
+    """Raise `ChangeSchemaBoundary` if rows of the old state cannot be converted to the new state's type."""
     property_name = transition.find_obstacle(old_rows)
     if property_name is None:
         return
@@ -68,7 +70,7 @@ def describe_obstacle(
 
 
 def describe_type_change(snapshot: Snapshot, other_snapshot: Snapshot, table_key: TableKey) -> str:
-    """Return, in parentheses, the commit that dropped or replaced a type; empty if the commit is unknown."""
+    """Return the commit that dropped or replaced a type, in parentheses, or "" if the commit is unknown."""
     located = locate_change(snapshot, other_snapshot, lambda ir: _type_id_by_name(ir, table_key))
     if located is None:
         return ""

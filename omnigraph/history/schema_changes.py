@@ -1,7 +1,7 @@
 """Schema changes between two states, reported as events in addition to the changes to entities.
 
-This module compares schemas with the migration planner, and finds the commit that made a change. This module reads
-schemas and the log, but never rows.
+This module compares schemas with the migration planner, and finds the commit that made a change. It reads schemas and
+the log, but never rows.
 """
 
 from collections.abc import Callable, Iterator, Set
@@ -109,9 +109,9 @@ def _properties_of_step(step: MigrationStep) -> set[str]:
 
 
 def locate_change(snapshot: Snapshot, other_snapshot: Snapshot, state_of: StateInSchema) -> LocatedChange | None:
-    """Return the newest commit since the two states diverged that changed the result of `state_of`.
+    """Return the newest commit that changed the result of `state_of` since the two states diverged.
 
-    The commits of the first state are searched before the commits of the second state.
+    The commits of the first state are searched before those of the second.
     """
     for searched, excluded in ((snapshot, other_snapshot), (other_snapshot, snapshot)):
         for newer, older in pairwise(_schema_commits(searched, excluded)):

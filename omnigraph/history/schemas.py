@@ -21,7 +21,7 @@ from .state import GraphState
 _CACHE_SIZE = 64
 
 
-_SHOWN_TYPES = 10  # types shown in the repr of a schema
+_SHOWN_TYPES = 10  # number of types shown in the repr of a schema
 
 
 @record
@@ -123,10 +123,10 @@ def dropped_history_error(table_key: TableKey, commit_id: str) -> HistoryReclaim
 
 
 def schemas_agree(first_schema: StoredSchema, second_schema: StoredSchema) -> bool:
-    """Return whether two schemas assign the same meaning and number to every type and property.
+    """Return whether two schemas assign the same meaning and id to every type and property.
 
-    If so, rows written with either schema can be read with the other. The schemas may still differ in the layout of
-    their source text and in properties that both have dropped since they diverged.
+    If so, rows written with one schema can be read with the other. The schemas may still differ in the layout of their
+    source text and in properties that both have dropped since they diverged.
     """
     same_types = first_schema.ir is second_schema.ir or (first_schema.ir.catalog, first_schema.ir.type_identities) == (
         second_schema.ir.catalog,

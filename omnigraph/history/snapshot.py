@@ -1,7 +1,7 @@
 """A snapshot of a graph: one commit, its schema, and its tables at exact versions.
 
-This module selects commits by id, version or time. A snapshot never changes and never
-follows its branch. The state of a past commit is read from the log, with that commit's schema.
+This module selects commits by id, version or time. A snapshot never changes, even if its branch advances. The state of
+a past commit is read from the log, with that commit's schema.
 """
 
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ class Snapshot:
     tables: dict[TableKey, TableEntry]
     log: HistoryLog
     is_past: bool = False
-    erased_directories: frozenset[str] = frozenset()  # directories of tables dropped with their history
+    erased_directories: frozenset[str] = frozenset()  # directories of tables that were dropped along with their history
 
     @property
     def commit(self) -> Commit:
@@ -84,8 +84,8 @@ class Snapshot:
     def table(self, table_key: TableKey) -> "Table":
         """Open a table at its pinned version.
 
-        Raises `HistoryReclaimed` if a cleanup removed the version. A cleanup never removes what the newest state
-        references, so if files of that state are missing, they were lost, and `DamagedError` is raised.
+        Raises `HistoryReclaimed` if a cleanup removed the version. A cleanup never removes files that the newest state
+        references. If such files are missing, they were lost, and `DamagedError` is raised.
         """
         from omnigraph.storage.table import open_table
 
@@ -145,7 +145,8 @@ def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tupl
             other_branch = open_branch(store, branch_name)
         except BranchNotFound:  # deleted since the listing
             continue
-        except DamagedError as error:  # another branch may have the commit, so raise only if none has it
+        # Another branch may contain the commit, so raise only after searching all branches.
+        except DamagedError as error:
             branch_damage = error
             continue
         log = HistoryLog(store, other_branch.last_known().state)
@@ -167,7 +168,7 @@ def _snapshot_by_id(store: Store, branch_state: BranchState, log: HistoryLog, sn
 
 
 def _snapshot_by_manifest_id(store: Store, snapshot_id: str) -> Snapshot:
-    """Open a snapshot by an id `manifest:<branch>:v<version>`, which identifies a head without its own commit."""
+    """Open a snapshot by its id `manifest:<branch>:v<version>`, which identifies a head without its own commit."""
     _, _, branch_and_version = snapshot_id.partition(":")
     branch_name, _, version_text = branch_and_version.partition(":v")
     if not branch_name or not version_text.isdecimal():

@@ -1,8 +1,8 @@
 """The state of one branch: tables, schema, head, newest commits, and their encoding as manifest rows.
 
-A state is always read and written as a whole. The state that a publish computes in memory equals the
-one that a fresh read returns. One row is a checksum of all other rows and of the manifest version
-they belong to, so rows that were written for a different version are rejected.
+A state is always read and written as a whole. The state that a publish computes in memory is equal to the state that a
+fresh read returns. One row contains a checksum of all other rows and of the manifest version they belong to, so rows
+that were written for a different version are rejected.
 """
 
 import json
@@ -195,7 +195,7 @@ def _cached_commit_row(commit: Commit) -> tuple[dict[str, Any], str]:
         row = _build_commit_row(commit)
         cached = _commit_row_cache[id(commit)] = commit, row, _encode_for_checksum(row)
         if len(_commit_row_cache) > _COMMIT_ROW_CACHE_SIZE:
-            with suppress(KeyError):  # another thread removed it first
+            with suppress(KeyError):  # another thread has already removed the entry
                 _commit_row_cache.popitem(last=False)
     return cached[1], cached[2]
 

@@ -37,7 +37,7 @@ class Tag:
 def find_branch_with_commit(store: Store, branch_state: BranchState, commit_id: str) -> BranchState:
     """Find the branch (starting with this one) whose log contains a commit, or a tag if only a tag retains the commit.
 
-    A tag's state carries the name of the branch it was created from; nothing publishes to that state.
+    A tag's state contains the name of the branch that it was created from; nothing is ever published to that state.
     """
     try:
         return find_commit(store, branch_state, commit_id)[0]
@@ -80,7 +80,7 @@ def find_tag(store: Store, name: str) -> Tag:
 
 
 def open_tag(store: Store, name: str) -> Snapshot:
-    """Open the snapshot of a tag; a cleanup never removes what a tag references."""
+    """Open the snapshot of a tag; a cleanup never removes data that a tag references."""
     return tag_snapshot(store, refs.find_ref(store, name_conflicts.strip_name(name, "tag"), layout.TAGS))
 
 

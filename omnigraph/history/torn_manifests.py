@@ -1,4 +1,4 @@
-"""When a manifest is opened for writing, repair it if a power loss has torn its newest versions.
+"""Repair a manifest whose newest versions were torn by a power loss, when it is opened for writing.
 
 Only versions that were never acknowledged are set aside. The files of these versions are kept, and a record is written.
 """
@@ -16,7 +16,7 @@ _log = logging.getLogger("omnigraph")
 def set_aside_torn_versions(store: Store, branch_name: str, branch_ulid: str) -> None:
     """Set aside any torn versions that are newer than the newest readable version.
 
-    The newest version is set aside first, so a crash during the repair leaves a shorter run of torn versions.
+    The newest version is set aside first, so a crash during the repair only leaves fewer torn versions behind.
     """
     location = layout.manifest_directory(branch_ulid)
     for version in torn_versions.find_torn_versions(store, location):

@@ -1,6 +1,7 @@
 """Find the versions of one type's table in all ancestors of a snapshot, even if the type was renamed.
 
-Types are matched by identity. This module reads only schemas, and only those that differ from the current schema.
+Types are matched by identity. This module reads nothing but schemas, and only those that differ from the current
+schema.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """The path of a table's versions from one snapshot to a later one, without maintenance steps.
 
-Maintenance moves rows to different files but keeps the content. Two versions with maintenance between them share
-few files, whereas two versions without maintenance between them share most of their files. The path is therefore
-compared step by step, skipping maintenance. Only the log is read.
+Maintenance moves rows to different files but does not change the content. Versions before and after maintenance share
+few files, whereas other successive versions share most of their files. The path is therefore compared step by step,
+skipping maintenance. Only the log is read.
 """
 
 from itertools import pairwise

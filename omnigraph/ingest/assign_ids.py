@@ -19,7 +19,7 @@ from .columns import FaultCallback
 
 _ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
 _DIGIT_TRIPLES = _ALPHABET[np.arange(32**3)[:, None] >> np.array([10, 5, 0]) & 31]
-_LOW_BITS = 50  # ten digits of five bits each
+_LOW_BITS = 50  # the last ten digits of a ULID, five bits each
 _LOW_MASK = (1 << _LOW_BITS) - 1
 _ESCAPED_IN_JSON = r'["\\\x00-\x1f]'
 _INTEGER_TYPES = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
@@ -80,7 +80,7 @@ def generate_ids(id_count: int) -> pa.Array:
     """
     first_ulid = reserve_ulids(id_count)
     low_parts = (first_ulid & _LOW_MASK) + np.arange(id_count, dtype=np.int64)
-    high_parts = [first_ulid >> _LOW_BITS, (first_ulid >> _LOW_BITS) + 1]  # the low part may overflow once
+    high_parts = [first_ulid >> _LOW_BITS, (first_ulid >> _LOW_BITS) + 1]  # the low bits may overflow once
     high_digits = np.array(
         [[high_part >> 5 * digit_position & 31 for digit_position in range(15, -1, -1)] for high_part in high_parts]
     )

@@ -1,7 +1,7 @@
 """Lossless casts from the columns of a caller's table to stored columns.
 
-Strings stay strings, numbers are widened or narrowed if every value fits, and timestamps keep their instant.
-Everything else is converted value by value, according to the rules for records.
+Strings stay strings, numbers are widened or narrowed if every value fits, and timestamps keep their instant. All other
+columns are converted value by value, according to the rules for records.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Detect a CSV file's delimiter and quote character, and the columns named in its first line.
 
-The delimiter is the one with which the first line names the most columns of the type. A missing
-header is never assumed, because values would silently end up in the wrong columns.
+The delimiter is the one that yields the most known column names in the first line. A header line is never assumed to be
+missing, because values would silently end up in the wrong columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _QUOTES = ('"', "'")
 _MAX_SHOWN_CHARACTERS = 60
 _SAMPLE_RECORDS = 50
 _DELIMITER_NAMES = {"\t": "tab"}
-Cells = list[tuple[str, bool]]  # the text of each cell, and whether it is quoted
+Cells = list[tuple[str, bool]]  # the (text, is quoted) pair of each cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ColumnNames:
         return self.stored_name(column_name) in self.known_names
 
     def count_known(self, column_names: Sequence[str]) -> int:
-        """Return how many of the given columns the type has."""
+        """Return how many of the given columns belong to the type."""
         return sum(map(self.is_known, column_names))
 
 
@@ -84,7 +84,7 @@ def _choose_dialect(sample: bytes, options: CsvOptions, names: ColumnNames) -> t
     quotes = _QUOTES if options.quote is None else (options.quote,)
     dialects = [CsvDialect(delimiter, quote) for quote, delimiter in product(quotes, delimiters) if quote != delimiter]
     samples = [(dialect, _read_sample(sample, dialect)) for dialect in dialects]
-    # Without this test, a misplaced double quote would count in favour of single quotes.
+    # Without this test, a misplaced double quote would make single quotes seem more likely.
     likely_samples = [
         (dialect, records)
         for dialect, records in samples
@@ -132,7 +132,7 @@ def _make_layout(dialect: CsvDialect, file_columns: tuple[str, ...], names: Colu
     reject_repeated_endpoints(file_columns)
     for column_name, stored_name in zip(file_columns, stored_columns, strict=True):
         if stored_columns.count(stored_name) > 1:
-            raise InputError(reason=f"column '{column_name}' is given twice")
+            raise InputError(reason=f"column '{column_name}' appears twice")
     return CsvLayout(dialect, file_columns, stored_columns)
 
 
@@ -148,7 +148,7 @@ def _unknown_column_error(column_name: str, names: ColumnNames) -> InputError:
 def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOptions, names: ColumnNames) -> InputError:
     first_line = sample.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip()
     shown_line = first_line[:_MAX_SHOWN_CHARACTERS]
-    reason = f"the first line {shown_line!r} names no column of {names.entity_type.name}"
+    reason = f"the first line {shown_line!r} does not contain any column of {names.entity_type.name}"
     guess, records = _choose_dialect(sample, CsvOptions(quote=options.quote), names)
     if names.count_known([text.strip() for text, _ in records[0]]):
         delimiter = _DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)

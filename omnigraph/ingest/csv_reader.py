@@ -1,8 +1,7 @@
 """Read CSV files of one type: convert their records to columns, and parse each cell according to the schema.
 
-Arrow splits a block of regular records into cells. Any other block is split record by record, which
-finds the records that are malformed. Both ways produce the same columns, and only one block is in
-memory at a time.
+Arrow splits a block of regular records into cells. Any other block is split record by record to find the malformed
+records. Both paths produce the same columns, and only one block is in memory at a time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

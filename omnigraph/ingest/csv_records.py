@@ -1,8 +1,8 @@
-"""Split CSV text into records: determine where each record ends, on which line it begins, and what its cells are.
+"""Split CSV text into records: find the end, the first line and the cells of each record.
 
-A record may span lines, because quoted cells may contain line ends. Blocks are cut at record ends, so memory holds
-one block at a time. If every quote opens or closes a cell, positions are found without creating Python objects;
-otherwise, records are scanned one by one.
+A record may span several lines, because quoted cells may contain line breaks. Blocks are cut at record ends, so only
+one block is in memory at a time. If every quote opens or closes a cell, positions are found without creating Python
+objects; otherwise, records are scanned one by one.
 """
 
 import re
@@ -123,7 +123,7 @@ def _find_records(text: bytes, dialect: CsvDialect, first_line: int, *, is_last:
     ends = newlines[np.searchsorted(quotes, newlines) % 2 == 0] if len(quotes) else newlines
     is_regular, unterminated = True, bool(len(quotes) % 2)
     checked_quotes = quotes if is_last else quotes[: np.searchsorted(quotes, ends[-1])] if len(ends) else quotes
-    if len(quotes) and not _are_regular(text_bytes, checked_quotes, dialect):
+    if len(quotes) and not _are_quotes_regular(text_bytes, checked_quotes, dialect):
         ends, unterminated = _scan_record_ends(text, dialect)
         is_regular = False
     if is_last and (not len(ends) or ends[-1] != len(text) - 1):
@@ -137,7 +137,7 @@ def _find_records(text: bytes, dialect: CsvDialect, first_line: int, *, is_last:
     return CsvBlock(text, starts, ends, line_numbers, is_regular, end_line, unterminated and is_last)
 
 
-def _are_regular(text_bytes: np.ndarray, quotes: Positions, dialect: CsvDialect) -> bool:
+def _are_quotes_regular(text_bytes: np.ndarray, quotes: Positions, dialect: CsvDialect) -> bool:
     """Return whether every quote opens or closes a cell, or is part of a doubled quote in a quoted cell.
 
     Quotes then alternate between opening and closing; a doubled quote counts as one of each.
@@ -150,14 +150,14 @@ def _are_regular(text_bytes: np.ndarray, quotes: Positions, dialect: CsvDialect)
     closes_cell = (after == delimiter) | (after == _NEWLINE) | (after == quote) | (after == _CARRIAGE_RETURN)
     if not opens_cell.all() or not closes_cell.all():
         return False
-    # An opening quote right after another quote must continue the cell that the other quote closed.
+    # An opening quote directly after another quote continues the cell that the other quote closed.
     follows_quote = np.flatnonzero(before == quote) + (len(opening) - len(before))
     return bool((opening[follows_quote] - 1 == closing[follows_quote - 1]).all())
 
 
 def _scan_record_ends(text: bytes, dialect: CsvDialect) -> tuple[Positions, bool]:
     """Return the ends of all complete records, and whether the remaining text has an unclosed cell."""
-    record_pattern, ends, offset = _patterns(dialect)[0], list[int](), 0
+    record_pattern, ends, offset = _compile_patterns(dialect)[0], list[int](), 0
     while offset < len(text):
         record_match = record_pattern.match(text, offset)
         if record_match is None:
@@ -185,7 +185,7 @@ def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
     >>> split_cells(b'a,"b ""c"", d",', CsvDialect(",", '"'))
     [(b'a', False), (b'b "c", d', True), (b'', False)]
     """
-    cell_pattern, delimiter, quote = _patterns(dialect)[1], dialect.delimiter.encode(), dialect.quote.encode()
+    cell_pattern, delimiter, quote = _compile_patterns(dialect)[1], dialect.delimiter.encode(), dialect.quote.encode()
     cells, offset = list[tuple[bytes, bool]](), 0
     while True:
         cell_match = cell_pattern.match(record, offset)
@@ -203,8 +203,8 @@ def split_cells(record: bytes, dialect: CsvDialect) -> list[tuple[bytes, bool]]:
 
 
 @lru_cache(maxsize=32)
-def _patterns(dialect: CsvDialect) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return the patterns for a record and a cell; they are possessive, so that no text can make them slow."""
+def _compile_patterns(dialect: CsvDialect) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return the patterns for a record and a cell; they are possessive, so they take linear time on any text."""
     delimiter, quote = re.escape(dialect.delimiter.encode()), re.escape(dialect.quote.encode())
     quoted = rb'"(?:[^"]++|"")*+"'.replace(b'"', quote) if quote else rb"(?!)"
     opening = rb"(?!" + quote + rb")" if quote else b""

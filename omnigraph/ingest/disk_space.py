@@ -1,6 +1,6 @@
 """Estimate the size of an input, and check that the loaded data fits on the disk.
 
-The estimates must err on the low side: a load that would fit is never rejected.
+The estimates must be too low rather than too high: a load that would fit is never rejected.
 """
 
 import os
@@ -17,10 +17,10 @@ from .files import detect_compression
 from .input_files import InputFile, open_input_file
 from .table_files import count_rows
 
-_SAMPLE_BYTES = 1 << 18  # bytes sampled per text file
+_SAMPLE_BYTES = 1 << 18  # number of bytes sampled per text file
 _SAMPLED_FILES = 16  # number of files sampled
-_STORED_SHARE = {"ndjson": 0.3, "csv": 0.5, "parquet": 0.8}  # stored size relative to the input
-_COMPRESSION_RATIO = 3  # how many times larger a compressed file is once decompressed
+_STORED_SHARE = {"ndjson": 0.3, "csv": 0.5, "parquet": 0.8}  # ratio of the stored size to the input size
+_COMPRESSION_RATIO = 3  # ratio of the decompressed size to the compressed size
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _estimate_rows(input_file: InputFile) -> int:
 
 
 def require_disk_space(store: Store, needed_bytes: int) -> None:
-    """Raise `ResourceLimitExceeded`, with the needed and the free space, if the data cannot fit on the disk."""
+    """Raise `ResourceLimitExceeded` if the data does not fit on the disk, stating the required and the free space."""
     if not store.root.is_local:
         return
     free_bytes = shutil.disk_usage(_nearest_existing_path(Path(store.root.path))).free

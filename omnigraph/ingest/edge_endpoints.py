@@ -10,7 +10,7 @@ from typing import Any
 from omnigraph.errors import InputError
 
 ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
-"""The column in which each endpoint is stored."""
+"""The column that stores each endpoint."""
 
 _MEMBERS = {stored_name: member_name for member_name, stored_name in ENDPOINT_COLUMNS.items()}
 

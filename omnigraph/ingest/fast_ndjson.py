@@ -28,8 +28,8 @@ _NEWLINE, _OPEN_BRACE, _CLOSE_BRACE, _CARRIAGE_RETURN = b"\n{}\r"
 _TEMPORAL_TYPES = (ScalarType.DATE, ScalarType.DATETIME)
 # Integers beyond these limits may not be exact as floats, so such values are left to the strict reader.
 _EXACT_INTEGER_MAX = {ScalarType.F32: 2.0**24, ScalarType.F64: 2.0**53}
-TypeLines = tuple[bytes, bytes, bytes, Positions]  # "type" or "edge", type name, lines, line numbers
-BuiltColumns = tuple[TypeBuffer, dict[str, pa.Array], Positions]  # columns and line numbers of a type
+TypeLines = tuple[bytes, bytes, bytes, Positions]  # ("type" or "edge", type name, lines, line numbers)
+BuiltColumns = tuple[TypeBuffer, dict[str, pa.Array], Positions]  # (buffer of a type, columns, line numbers)
 
 
 class UnusualBlockError(Exception):
@@ -293,7 +293,8 @@ def _convert_floats(scalar_type: ScalarType, input_column: pa.Array) -> pa.Array
     """Return the column's floats; reject values whose JSON text is ambiguous."""
     present_values = input_column.drop_null().to_numpy(zero_copy_only=False)
     _require_usual((np.abs(present_values) < _EXACT_INTEGER_MAX[scalar_type]).all())  # also rejects infinities and NaN
-    _require_usual(not (np.signbit(present_values) & (present_values == 0)).any())  # the integer "-0" has no sign
+    # Parsed as an integer, "-0" would lose its sign.
+    _require_usual(not (np.signbit(present_values) & (present_values == 0)).any())
     return input_column.cast(pa.float32(), safe=False) if scalar_type is ScalarType.F32 else input_column
 
 

@@ -1,8 +1,8 @@
 """Text sources of a load: paths, file objects or bytes, optionally compressed with gzip or zstd.
 
-This module reads a source in pieces and splits it into lines. Compression is detected from the first bytes, never
-from the name. Only one piece and one line are held in memory, never the whole file. Nothing is decompressed beyond an
-overlong line, because a small compressed file may expand to any size.
+This module reads a source in pieces and splits it into lines. Compression is detected from the first bytes, never from
+the name. Only one piece and one line are held in memory, never the whole file. Decompression stops at an overlong line,
+because a small compressed file may expand to any size.
 """
 
 import gzip
@@ -57,7 +57,7 @@ def iter_blocks(source: TextSource, max_line_bytes: int, block_bytes: int = 4 <<
 def open_text(
     source: TextSource, encoding: str | None = None, source_name: str | None = None
 ) -> Iterator[tuple[Iterator[bytes], str | None]]:
-    """Open a source; return its text in pieces, decompressed and as UTF-8, and its compression."""
+    """Open a source. Return its text in pieces, decompressed and converted to UTF-8, and its compression."""
     source_name = source_name or _source_name(source)
     with _open_source(source) as file, _report_unreadable(source_name):
         raw_reader = io.BufferedReader(_RawBytes(file), _PIECE_BYTES)
@@ -74,7 +74,7 @@ def cut_blocks(
     skipped or, with `stop_at_long_line`, never read.
     """
     buffered: list[bytes] = []
-    buffered_bytes = unfinished_bytes = 0  # bytes buffered, and how many of them follow the last newline
+    buffered_bytes = unfinished_bytes = 0  # number of bytes buffered, and how many of them follow the last newline
     for piece in pieces:
         buffered.append(piece)
         buffered_bytes += len(piece)

@@ -49,7 +49,7 @@ class RecordType:
 
 
 def is_text_source(source: Any) -> bool:
-    """Return whether an input is a path, a file or bytes, which means that its content must be read first."""
+    """Return whether an input is a path, a file or bytes, so that its content must be read first."""
     return isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read")
 
 
@@ -199,7 +199,7 @@ def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
     ]
     duplicate_name = next((column_name for column_name in stored_names if stored_names.count(column_name) > 1), None)
     if duplicate_name is not None:
-        raise InputError(reason=f"column '{duplicate_name}' is given twice")
+        raise InputError(reason=f"column '{duplicate_name}' appears twice")
     allowed_names = buffer.member_names | ({"src", "dst"} if is_edge else set())
     for error in unknown_property_errors(buffer.entity_type, stored_names, allowed_names):
         raise error
@@ -207,7 +207,7 @@ def _rename_columns(buffer: TypeBuffer, table: pa.Table) -> pa.Table:
 
 
 def column_or_default(column: pa.Array | None, row_count: int, default: Any = None) -> pa.Array:
-    """Return a column, or a column of default values if the input lacks it."""
+    """Return a column, or a column of default values if it is not in the input."""
     if column is not None:
         return column
     return pa.nulls(row_count) if default is None else pa.array([default] * row_count)

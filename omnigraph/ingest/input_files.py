@@ -36,9 +36,9 @@ _GLOB_CHARACTERS = frozenset("*?[")
 class InputFile:
     """An input file, with the type of its rows if the rows do not name their type themselves.
 
-    `store_options` are the settings for accessing the file, and `base_folder` is the folder that a
-    relative path starts from; both are stored because a task on another machine has neither.
-    `content` is an open file, bytes, or records in memory, which only this process can read.
+    `store_options` are the settings for accessing the file, and `base_folder` is the folder that a relative path starts
+    from; both are included because a task on another machine has no access to them. `content` is an open file, bytes,
+    or records in memory, which only this process can read.
     """
 
     path: str

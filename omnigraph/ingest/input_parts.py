@@ -16,11 +16,11 @@ from .frames import is_text_source
 from .input_files import FileOptions, InputFile, resolve_path
 
 _RECORD_MEMBERS = frozenset({"type", "edge"})
-Part = tuple[str | None, Any]  # the type of a part, and the part
+Part = tuple[str | None, Any]  # (type of a part, part)
 
 
 def has_files(data: Any) -> bool:
-    """Return whether an input names at least one file, or has an open file of a known type.
+    """Return whether an input contains at least one path, or an open file of a known type.
 
     >>> has_files("people.ndjson"), has_files([{"Person": "p.csv"}, "rest.ndjson"]), has_files([{"type": "Person"}])
     (True, True, False)

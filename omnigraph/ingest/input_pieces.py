@@ -26,10 +26,10 @@ from .record_intake import Intake
 from .table_files import iter_tables, read_group_sizes, rename_columns
 from .text_encoding import is_splittable, to_utf8
 
-RECORD_BITS = 40  # bits for the number of a record within its piece
+RECORD_BITS = 40  # number of bits reserved for a record's number within its piece
 _RECORD_MASK = (1 << RECORD_BITS) - 1
-_BLOCK_BYTES = 4 << 20  # bytes read at once
-_LINE_SEARCH_BYTES = 1 << 16  # bytes read at once while searching for the end of a line
+_BLOCK_BYTES = 4 << 20  # number of bytes per read
+_LINE_SEARCH_BYTES = 1 << 16  # number of bytes per read while searching for the end of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _read_span(file: IO[bytes], offset: int, end: int) -> Iterator[bytes]:
 
 
 def _read_rest_of_line(file: IO[bytes]) -> Iterator[bytes]:
-    # Do not use `readline`: object store files lack it, and it has no size limit.
+    # Do not use `readline`: object store files do not have it, and it has no size limit.
     while chunk := file.read(_LINE_SEARCH_BYTES):
         line, newline, _ = chunk.partition(b"\n")
         yield line + newline

@@ -86,10 +86,10 @@ class LoadOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ParsedLoad:
-    """The records of an input as table changes, and the schema with which the records were read.
+    """The records of an input as table changes, and the schema that was used to read them.
 
-    `partial_rows` are the records of a patch or a deletion, and `absent_properties` lists the properties that no record
-    of a type contains.
+    `partial_rows` are the records of a patch or a deletion, and `absent_properties` lists, by type, the properties that
+    do not occur in any record.
     """
 
     mode: LoadMode
@@ -207,7 +207,7 @@ def parse_input(
     limits, report_all = options.limits, options.on_error == "report"
     intake = Intake(ir, problems, limits, BUFFER_CLASSES.get(mode, TypeBuffer))
     allow_truncate = mode == "overwrite"
-    if hasattr(data, "take_into"):  # a source of several files
+    if hasattr(data, "take_into"):  # the source consists of several files
         data.take_into(intake, truncating=allow_truncate, report=report_all)
     elif is_text_source(data):
         blocks = iter_blocks(data, limits.line_bytes)

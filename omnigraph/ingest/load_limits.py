@@ -1,4 +1,4 @@
-"""Limits on the input of a load; each limit can be configured, and the error for an exceeded limit names the limit."""
+"""Limits on the input of a load. Each limit is configurable, and the error for an exceeded limit names it."""
 
 from dataclasses import dataclass
 

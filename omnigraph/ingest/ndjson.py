@@ -26,7 +26,7 @@ from .text_encoding import UNMARKED_UTF16_HINT
 _STRING_LITERAL = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _STRUCTURAL_BYTES = b"{}[],:"
 _NOT_NDJSON_HINT = "expected NDJSON, one object per line; pass a CSV file with its type, Type=file.csv"
-_CHECK_EVERY_LINES = 20_000  # lines between two checks for problems
+_CHECK_EVERY_LINES = 20_000  # number of lines between two checks for problems
 
 
 def read_blocks(
@@ -182,7 +182,7 @@ def _reject_duplicate_members(line: bytes) -> None:
     try:
         json.loads(line, object_pairs_hook=_require_distinct_members)
     except _DuplicateMemberError as duplicate:
-        reason = f"member '{duplicate.member_name}' is given twice"
+        reason = f"member '{duplicate.member_name}' appears twice"
         raise InputError(reason=reason, member=duplicate.member_name) from None
     except RecursionError:
         raise InputError(reason="the JSON is nested too deeply") from None

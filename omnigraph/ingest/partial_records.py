@@ -30,8 +30,8 @@ from .record_intake import (
 )
 
 Mask = npt.NDArray[np.bool_]
-_MASK_PREFIX = "#given:"  # a property name cannot contain `#`
-_ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}  # the members of a record by stored column
+_MASK_PREFIX = "#given:"  # property names cannot contain `#`
+_ENDPOINT_MEMBERS = {"src": "from", "dst": "to"}  # the members of a record, keyed by stored column
 _ENDPOINTS = tuple(_ENDPOINT_MEMBERS)
 
 
@@ -219,7 +219,7 @@ class IdentityBuffer(PatchBuffer):
 
 
 def key_members(ir: SchemaIR, entity_type: NodeType | EdgeType) -> tuple[str, ...]:
-    """Return the key members of a type in the order in which they form the id; empty if the type has no key."""
+    """Return the key members of a type in the order used to form the id. The result is empty if the type has no key."""
     return ordered_key_columns(ir, entity_type.name, entity_type.kind)
 
 

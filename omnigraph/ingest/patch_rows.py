@@ -134,7 +134,7 @@ def _match_stored(
 
 
 def _broken_rules(patched: PatchedTable, lookup: Lookup) -> Iterator[Violation]:
-    """Yield the violations of the rules whose columns the patch changes."""
+    """Yield the violations of rules on the columns that the patch changes."""
     if not patched.rows.num_rows:
         return
     yield from broken_row_rules(patched)
@@ -271,7 +271,7 @@ def _new_values(partial_rows: PartialRows, stored_rows: pa.Table) -> dict[str, p
 
 
 def _choose_values(is_given: Mask, given: pa.Array, stored: pa.Array) -> pa.Array:
-    """Return the given values where present, and the stored values elsewhere."""
+    """Return the given value of each row if the record contains one, and the stored value otherwise."""
     if is_given.all():
         return given
     positions = np.arange(len(given), dtype=np.int64)

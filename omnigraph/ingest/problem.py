@@ -1,8 +1,7 @@
 """Problems with the input of a load, record by record.
 
-This module defines the problem type, its collector, and the rule for violations that merely follow
-from invalid lines. A load raises the first problem in input order, or reports all of them; either
-way, it writes nothing.
+This module defines the problem type and its collector, and determines which violations are only consequences of invalid
+lines. A load raises the first problem in input order, or reports all of them. In both cases, it writes nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,7 +42,7 @@ class LoadProblem:
 
 
 _MAX_UNREADABLE_LINES = 1000  # maximum number of unreadable lines kept
-_MAX_KEPT_BYTES = 1 << 14  # maximum number of bytes kept per line
+_MAX_KEPT_BYTES = 1 << 14  # maximum number of bytes kept of an unreadable line
 
 # Error details that contain an input position.
 _POSITION_DETAILS = ("line", "first_input_position", "second_input_position")

@@ -1,7 +1,7 @@
 """One record of a load, written as `{"type": ...}` for a node or `{"edge": ...}` for an edge.
 
-This module defines the rules of the envelope, for JSON lines and dicts alike. This module checks only the member names
-inside `data`; `columns` checks their values.
+This module defines the rules of the envelope for both JSON lines and dicts. It checks only the member names inside
+`data`; `columns` checks their values.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Collect records of any type, in any order, into Arrow tables by type.
 
-Records are buffered until there are enough to convert them to columns, so memory holds Arrow data instead of Python
-objects. Problems are reported with the record's line number.
+Records are buffered and converted to columns in batches, so most of the data is in memory as Arrow data instead of
+Python objects. Problems are reported with the record's line number.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,11 +29,11 @@ from .problem import ProblemCollector
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
 
-_FLUSH_RECORDS = 20_000  # records of one type that are converted to columns together
+_FLUSH_RECORDS = 20_000  # number of records of one type that are converted to columns together
 RecordData = Mapping[str, Any]
-EndpointIds = tuple[str | None, str | None]  # source and target; None if a partial record omits them
+EndpointIds = tuple[str | None, str | None]  # (source, target); an endpoint is None if a partial record omits it
 _NO_VALUES: Mapping[int, Iterable[Any]] = MappingProxyType({})
-RecordFaults = dict[int, list[ClientError]]  # the errors of each record, by its position
+RecordFaults = dict[int, list[ClientError]]  # the errors of each record, keyed by its position
 
 
 def fault_recorder(faults: RecordFaults) -> FaultCallback:
@@ -71,7 +71,7 @@ class TypeBuffer:
     member_names: frozenset[str] = frozenset()
     schema: pa.Schema = None
     defaults: dict[str, Any] = field(default_factory=dict)
-    all_ids_generated: bool = True  # every id so far was generated here, so none can exist already
+    all_ids_generated: bool = True  # whether every id so far was generated here, so that none of them can exist already
     given_names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class TypeBuffer:
 
     @property
     def absent_properties(self) -> frozenset[str]:
-        """The properties that no record contains."""
+        """The properties that do not occur in any record."""
         return frozenset(prop.name for prop in self.entity_type.properties) - self.given_names
 
     def add(

@@ -1,6 +1,6 @@
 """Staging: convert a delta to a publish plan of new data files, deletions and requirements.
 
-Rows that are certainly new are appended without reading anything. Other rows are updated by address and keep their
+Rows that are known to be new are appended without reading anything. Other rows are updated by address and keep their
 row ids. The inserts, updates and deletes of one table form a single operation.
 """
 

@@ -1,7 +1,7 @@
 """Text cells as property values: each cell is parsed according to the type of its property.
 
-A whole column is converted at once if every cell has the plain form of its type. Otherwise, each
-cell becomes the value that it would have in JSON, so `columns` finds the cells that do not fit.
+A whole column is converted at once if every cell has the plain form of its type. Otherwise, each cell is converted to
+the value that it would have in JSON, and `columns` then finds the cells that do not fit.
 """
 
 import re

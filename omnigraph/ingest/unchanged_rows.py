@@ -1,7 +1,8 @@
-"""Detect merged rows that equal their stored version, so that they are not written again.
+"""Detect merged rows that are equal to their stored version, so that they are not written again.
 
-The load depends on this equality, so it becomes a requirement that is checked again before the load is published. The
-comparison also counts the values that a merge removes because the input does not contain their properties.
+The load depends on this equality, so the equality is recorded as a requirement that is checked again before the load is
+published. The comparison also counts the values that a merge removes because the input does not contain their
+properties.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,8 @@ from omnigraph.storage.large_blobs import comparable_rows
 from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
-ReplacedRowsCallback = Callable[[TableKey, pa.Table, pa.Table], object]  # called with aligned stored and new rows
+# A callback that receives aligned stored and new rows.
+ReplacedRowsCallback = Callable[[TableKey, pa.Table, pa.Table], object]
 
 
 def without_unchanged(

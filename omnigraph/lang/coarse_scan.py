@@ -1,7 +1,7 @@
 """Scan text coarsely, in linear time, for words, strings, comments and brackets.
 
-This module limits nesting, and splits a file into declarations, so that a broken declaration does not hide the next
-one. The scan does not depend on the grammar: the parser decides what a declaration means.
+This module limits nesting, and splits a file into declarations so that a broken declaration does not hide the next one.
+The scan does not depend on the grammar; the parser determines what a declaration means.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Print items line by line without losing comments.
 
-This module decides where the comments and blank lines of the source text go in the formatted text. The meaning of
-an item does not matter: the formatter of each language passes finished lines and their source spans.
+This module decides where the comments and blank lines of the source text go in the formatted text. Items are not
+interpreted: the formatter of each language passes finished lines and their source spans.
 """
 
 import re

@@ -14,7 +14,7 @@ from lark.exceptions import UnexpectedCharacters
 from lark.lexer import BasicLexer, ContextualLexer, TerminalDef, Token
 
 _WORD_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Matches keywords with a lookahead, such as `and(?!..)`, `(?:asc|desc)(?!..)` and `count(?=..)`.
+# Matches patterns of keywords with a lookahead, such as `and(?!..)`, `(?:asc|desc)(?!..)` and `count(?=..)`.
 _KEYWORD_PATTERN = re.compile(r"(?:\(\?:)?([A-Za-z0-9_|]+)\)?\(\?[!=]")
 
 
@@ -107,7 +107,7 @@ def _terminal_rank(terminal: TerminalDef) -> tuple[int, int, int, str]:
 
 
 def _can_match_word(pattern: str, word: str) -> bool:
-    """Return whether a terminal can match where `word` occurs; an empty word stands for text that is not a word."""
+    """Return whether a terminal can match where `word` occurs; an empty word represents text that is not a word."""
     keywords = _pattern_keywords(pattern)
     return word in keywords if keywords else True
 

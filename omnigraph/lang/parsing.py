@@ -15,10 +15,11 @@ from omnigraph.values.byte_order_mark import encoding_from_mark
 
 from . import coarse_scan
 
-MAX_SOURCE_CHARACTERS = 4 * 1024 * 1024  # far larger than any schema, small enough to parse quickly
+# Maximum length of a source text: far longer than any schema, but short enough to parse quickly.
+MAX_SOURCE_CHARACTERS = 4 * 1024 * 1024
 _BYTE_ORDER_MARK = "\ufeff"
-_MAX_EXPECTED_SHOWN = 6  # the maximum number of alternatives that a message lists
-_FOUND_WORD = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # what a reader perceives as one word, even if it is invalid
+_MAX_EXPECTED_SHOWN = 6  # maximum number of alternatives listed in a message
+_FOUND_WORD = re.compile(r"[-$@]?[A-Za-z0-9_]+")  # text that readers see as one word, even if it is invalid
 HintProvider = Callable[[SourceText, Span, frozenset[str]], str | None]
 
 
@@ -136,7 +137,7 @@ def _split_source(language: Language, source: SourceText) -> list[tuple[int, int
 
 
 def _split_swallowed(language: Language, source: SourceText, piece_start: int, piece_end: int) -> list[tuple[int, int]]:
-    """Return the declarations that an unclosed quote may have swallowed."""
+    """Return the declarations that may be hidden inside an unclosed string."""
     return coarse_scan.split_declarations(
         source.text, language.declaration_opening, piece_start, piece_end, recovering=True
     )[1:]

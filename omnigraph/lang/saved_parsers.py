@@ -1,8 +1,8 @@
 """Restore parsers from saved LALR tables.
 
-This module owns the `grammar.json` file next to each `grammar.lark`. The file contains the LALR tables that `make
-tables` writes, so they are loaded instead of being computed at start-up. Tables must never be used if their stamp does
-not match the current grammar, lark version and options.
+This module manages the `grammar.json` file next to each `grammar.lark`. The file contains the LALR tables that `make
+tables` writes, so they are loaded instead of being computed at start-up. Tables are never used if their stamp does not
+match the current grammar, lark version and options.
 """
 
 import json
@@ -104,7 +104,7 @@ def _serialize_tables(language: str) -> str:
 
 
 def _renumber_states(parse_table: Any) -> Any:
-    """Renumber the states in the order in which they are reached, because lark numbers them by iterating over a set."""
+    """Renumber the states in the order of traversal, because lark numbers them by iterating over a set."""
     new_numbers: dict[int, int] = {}
     pending_states = sorted(parse_table.start_states.values())
     while pending_states:

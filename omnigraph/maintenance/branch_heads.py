@@ -1,7 +1,7 @@
 """Read the newest readable state of every branch and tag.
 
-This module owns the findings about refs and manifests. A state that cannot be read is reported, and the newest earlier
-state that can be read is used instead.
+Faults in refs and manifests are reported as findings. If a state cannot be read, the newest earlier state that can be
+read is used instead.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from omnigraph.storage.table_head import list_attached_versions
 
 from .finding import IntegrityFinding
 
-_TAG_PREFIX = "tag "  # precedes the name of a tag in a label
+_TAG_PREFIX = "tag "  # prefix of a tag's label
 
 RESTORE_HINT = "restore the file from a backup, or continue from the newest readable commit"
 

@@ -122,7 +122,7 @@ def check_schema(store: Store, branch_log: BranchLog) -> StoredSchema | None:
 
 
 def check_versions(branch_log: BranchLog, integrity: FileIntegrity) -> Iterator[IntegrityFinding]:
-    """Check every table version in the branch's state, and past versions that no cleanup removed."""
+    """Check every table version in the branch's state, and past versions that were not removed by a cleanup."""
     branch, tables = branch_log.head.label, branch_log.state.tables
     for type_key, entry in sorted(tables.items()):
         for file_name, reason in integrity.faults((entry.location, entry.lance_version)):
@@ -140,7 +140,7 @@ def _check_index_files(integrity: FileIntegrity, entry: TableEntry, branch: str)
     lost_indexes, damaged_indexes = integrity.lost_indexes(version), integrity.damaged_indexes(version)
     names = integrity.index_names(version, entry.key) if lost_indexes or damaged_indexes else {}
     for index_directory in lost_indexes:
-        fault = "has lost files, so rows are scanned instead"
+        fault = "is missing files, so rows are scanned instead"
         yield index_finding(
             names[index_directory], fault, branch, root_uri, index_directory=index_directory, rebuild=False
         )
@@ -179,7 +179,7 @@ def find_newest_readable(store: Store, branch_log: BranchLog, integrity: FileInt
     """Return the newest first-parent commit whose tables and schema are all readable, or None if there is none."""
     state = branch_log.state
     if _is_readable(store, state.tables, state.schema, integrity):
-        return state.head.commit_id  # even if the log is damaged
+        return state.head.commit_id  # found even if the log is damaged
     log = HistoryLog(store, state)
     try:
         for commit in log.first_parents(state.head.commit_id):

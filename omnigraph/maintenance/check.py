@@ -43,7 +43,7 @@ from .operation_findings import check_operations
 from .row_validation import TableValidator
 
 _MAX_ATTEMPTS = 10
-MAX_FINDINGS = 1000  # maximum number of findings kept; any others are only counted
+MAX_FINDINGS = 1000  # maximum number of findings kept; the rest are only counted
 CheckProgress = Callable[[str], object]
 
 
@@ -160,7 +160,7 @@ def check_graph(
 
 
 def measure_table_files(store: Store) -> int:
-    """Return the total size of all table files, an upper bound on what a check reads."""
+    """Return the total size of all table files, which is an upper bound on the bytes that a check reads."""
     return sum(table_file.size for prefix in TABLE_ROOTS for table_file in store.objects.list(prefix))
 
 
@@ -228,7 +228,7 @@ def _check_type(
     if table_version is not None and check_run.integrity.faults(table_version):
         return  # already reported
     fingerprint = _table_fingerprint(validator.contract, validator, schema_type)
-    if fingerprint in check_run.checked_tables:  # another branch shows the same version
+    if fingerprint in check_run.checked_tables:  # already checked on another branch with the same version
         if table_version in check_run.node_ids:
             validator.node_ids[schema_type.name] = check_run.node_ids[table_version]
         return
@@ -294,7 +294,7 @@ def _report_unreadable(
 
 
 def _check_missing_history(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator[IntegrityFinding]:
-    """Report past versions that are missing although no cleanup ever removed any.
+    """Report missing past versions if no cleanup has ever removed a version.
 
     A cleanup raises the epoch of every branch before it removes a file. The epochs are therefore
     read after the files have been checked.

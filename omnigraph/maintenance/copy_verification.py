@@ -38,9 +38,9 @@ def find_missing_objects(
 ) -> MissingObjects:
     """Compare what the states reference with the files that are present in the copy.
 
-    `source_data_files` are the data files that the source still has after the copy. A sweep removes
-    a data file before its blobs, so a data file that still exists in the source had all its blobs
-    when it was copied. Without this check, a copy could lack blobs, because no version lists them.
+    `source_data_files` are the data files that the source still has after the copy. A sweep removes a data file before
+    its blobs, so a data file that still exists in the source had all its blobs when it was copied. Without this check,
+    blobs could be missing from a copy, because versions do not list them.
     """
     states = list(states)
     chunk_names = {chunk.name for state in states for chunk in state.chunks}

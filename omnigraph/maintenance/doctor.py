@@ -1,8 +1,7 @@
 """Diagnose whether Omnigraph can run on this machine and use a store.
 
-The diagnosis covers package versions, the Spark requirements, the cache directory and, for a store,
-its guarantees and its clock. Failures are reported, never raised: the command must work when
-nothing else does.
+The diagnosis covers package versions, the Spark requirements, the cache directory and, for a store, its guarantees and
+its clock. Failures are reported, never raised, because this command must work even if nothing else does.
 """
 
 import os
@@ -26,7 +25,7 @@ from omnigraph.storage.store_probe import probe_create_if_absent
 from omnigraph.values import clock_and_ids
 
 DiagnosisOutcome = Literal["ok", "warning", "error"]
-MAX_CLOCK_SKEW = timedelta(seconds=30)  # half of a lease; beyond it, ages shown to users look wrong
+MAX_CLOCK_SKEW = timedelta(seconds=30)  # half of a lease; with a larger difference, the ages shown to users look wrong
 _REQUIRED_PACKAGES = ("pylance", "pyarrow", "numpy", "click", "lark")
 _OPTIONAL_PACKAGES = ("pyspark", "obstore", "pandas", "polars")
 _OLDEST_PYTHON = (3, 11)

@@ -15,7 +15,7 @@ from omnigraph.storage.table_head import FIRST_VERSION, AttachedVersion, list_at
 
 HarmlessDrift = Literal["no_drift", "verified_maintenance", "rebased"]
 DriftClassification = HarmlessDrift | Literal["appended", "suspicious", "unverifiable"]
-REBASED_DETAIL = "rebased"  # member of a commit's details that lists the adopted versions
+REBASED_DETAIL = "rebased"  # the member of a commit's details that lists the adopted versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,11 @@ from omnigraph.values.table_key import TableKey
 
 from .index_findings import IndexName, names_by_segment
 
-FileFault = tuple[str, str]  # file name, and what is wrong with the file
+FileFault = tuple[str, str]  # (file name, description of the fault)
 TableVersion = tuple[str, int]
 _MISSING = "the file is missing"
 _DATA_SUFFIX, _BLOB_SUFFIX = ".lance", ".blob"
-_INDEX_SUFFIXES = (".lance", ".idx")  # files that make up an index of any kind
+_INDEX_SUFFIXES = (".lance", ".idx")  # suffixes of index files, for all kinds of indexes
 VersionCondition = Literal["whole", "reclaimed", "broken"]
 
 
@@ -218,7 +218,7 @@ class FileIntegrity:
             self.unrecorded_files.add(file_name)
             return None
         if file_sizes[file_name] != expected.size and not expected.manifest_only:
-            return f"the file has {file_sizes[file_name]} bytes instead of {expected.size}"
+            return f"the file has {file_sizes[file_name]} bytes, expected {expected.size}"
         return self.verified_files.get(file_name)
 
     def _check_deletion_files(self, location: str, lance_version: int, file_sizes: dict[str, int]) -> None:

@@ -1,6 +1,6 @@
 """Findings of an integrity check, and the report that collects them.
 
-This module owns how findings are worded and serialized; it makes no decisions.
+This module defines the wording and the JSON form of findings. It makes no decisions.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class IntegrityFinding:
     name: str | None = None
     hint: str | None = None
     branches: tuple[str, ...] = ()
-    column: str | None = None  # of a damaged index
+    column: str | None = None  # the column of a damaged index
     index_kind: str | None = None
 
     @property
@@ -52,7 +52,7 @@ class IntegrityFinding:
         branch_names = (*more_severe.all_branches, *less_severe.all_branches)
         hint = more_severe.hint
         if self.kind == "index" and less_severe.hint not in (None, hint):
-            hint = f"{hint}; {less_severe.hint}"  # every branch needs a command of its own
+            hint = f"{hint}; {less_severe.hint}"  # each branch needs its own command
         return replace(more_severe, branches=tuple(dict.fromkeys(branch_names)), hint=hint)
 
     @property

@@ -1,6 +1,6 @@
 """The thresholds for health warnings, and the command that each warning recommends.
 
-This module owns the threshold values and the messages. Nothing else depends on these thresholds: a graph beyond a
+This module defines the threshold values and the messages. Nothing else depends on these thresholds: a graph beyond a
 threshold is slower or larger than necessary, never incorrect.
 """
 
@@ -11,12 +11,12 @@ from typing import Any
 from omnigraph.storage.sizes import FRAGMENT_ROWS
 from omnigraph.values.table_key import TableKey
 
-FRAGMENTS = 256  # per table; a scan opens each of them
-UNINDEXED = 100_000  # rows that a lookup has to scan
-COMMITS = 100_000  # per log; its chunks are merged, but commits are never removed
-UNRECLAIMED = 1 << 30  # unreferenced bytes; the limit is never below the referenced bytes
-INTENTS = 16  # operations that are running or were interrupted
-CACHE_SHARE = 0.9  # of the cache budget
+FRAGMENTS = 256  # maximum fragments per table; a scan opens each of them
+UNINDEXED = 100_000  # maximum unindexed rows, which every lookup has to scan
+COMMITS = 100_000  # maximum commits per log; chunks are merged, but commits are never removed
+UNRECLAIMED = 1 << 30  # maximum unreferenced bytes; the limit is never below the referenced bytes
+INTENTS = 16  # maximum operations that are running or were interrupted
+CACHE_SHARE = 0.9  # fraction of the cache budget
 _UNREFERENCED = "bytes that no branch references"
 _CLEANUP_COMMAND = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confirm`"
 

@@ -37,8 +37,9 @@ from .index_findings import index_finding, name_index
 
 SAMPLE_SIZE = 512  # number of values looked up per column
 _PROBE_COUNT = 8  # number of substrings or vectors looked up, one request each
-_MIN_SUBSTRING, _MAX_SUBSTRING = (3, 32)  # characters: shorter substrings are not indexed, longer ones add nothing
-_NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # neighbours requested; distance that counts as zero
+# Length of a substring in characters; shorter ones are not indexed, and longer ones do not improve the check.
+_MIN_SUBSTRING, _MAX_SUBSTRING = (3, 32)
+_NEIGHBOUR_COUNT, _ZERO_DISTANCE = 16, 1e-3  # number of neighbours requested, and the distance that counts as zero
 
 
 def check_indexes(store: Store, table: Table, type_key: TableKey, branch: str) -> Iterator[IntegrityFinding]:

@@ -1,7 +1,7 @@
 """Findings about indexes: which index is damaged, and the command that repairs it.
 
-This module owns how an index is presented to users (type, column, kind) and how the command is written.
-Only the metadata of a table version is read.
+This module defines the user-visible name of an index (type, column, kind), and the text of the command. Only the
+metadata of a table version is read.
 """
 
 import shlex

@@ -48,7 +48,7 @@ def ensure_indices(
 ) -> Commit | None:
     """Build the indexes that the schema declares over all rows that are not covered yet.
 
-    The indexes selected by `rebuild` are rebuilt, and so are all indexes of a table if any of their files are missing.
+    The indexes selected by `rebuild` are rebuilt, as are all indexes of a table if any of their files are missing.
     `types` limits the build to the given table keys. Return the commit, or None if every row is already covered and
     nothing was rebuilt.
     """

@@ -1,8 +1,7 @@
-"""Select the indexes to rebuild: all indexes, or those that a caller names.
+"""Select the indexes to rebuild: all of them, or the ones that a caller names.
 
-This module owns the syntax of the names that callers pass. `Doc` stands for all indexes of a type,
-and `Doc.age` for the indexes on one column. `edge:Knows` distinguishes an edge type from a node
-type with the same name.
+This module defines the syntax of the names that callers pass. `Doc` selects all indexes of a type, and `Doc.age` the
+indexes on one column. `edge:Knows` distinguishes an edge type from a node type with the same name.
 """
 
 from collections.abc import Collection, Mapping

@@ -42,9 +42,9 @@ _SUSPICION_HINT = (
 class LostVersionEvidence:
     """Evidence that versions of one branch were lost.
 
-    `proofs` are sentences, each of which is sufficient proof. `proved_commits` maps the ids of
-    provably published commits to the commits, each with a state whose log contains it. `suspicions` may also be caused
-    by interrupted writes; `candidate_commits` are the commits of these writes.
+    `proofs` are sentences, each of which proves the loss on its own. `proved_commits` maps the ids of provably
+    published commits to the commits, each with a state whose log contains it. `suspicions` may also be caused by
+    interrupted writes; `candidate_commits` are the commits of these writes.
     """
 
     branch_log: BranchLog
@@ -168,7 +168,7 @@ def _examine_branch(
         log = HistoryLog(store, manifest.state)
         missing_claims = {claimed_id: claim for claimed_id, claim in claims.items() if log.find(claimed_id) is None}
     except OmnigraphError:
-        return None  # reported where the branch itself is read
+        return None  # reported when the branch itself is read
     evidence = LostVersionEvidence(branch_log, manifest)
     for commit_id, claim in missing_claims.items():
         _weigh_claim(evidence, branch_log, commit_id, claim)
@@ -207,9 +207,9 @@ class _CommitClaim:
 def _collect_claims(
     branch_log: BranchLog, branch_logs: Iterable[BranchLog], records: _ExternalRecords
 ) -> Iterator[tuple[str, _CommitClaim]]:
-    """Yield the commits that belong to the branch according to other records, with stronger claims last."""
+    """Yield the commits that other records attribute to the branch, with stronger claims last."""
     ref = branch_log.head.ref
-    is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # no other branch ever used this name
+    is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # this name was never used by another branch
     for commit_id, operation in records.audited_commits.get(ref.name, {}).items() if is_name_unique else ():
         description = f"the audit record of operation {operation} names commit {commit_id}"
         yield commit_id, _CommitClaim(description, certain=False)

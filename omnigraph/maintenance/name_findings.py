@@ -1,6 +1,6 @@
 """Findings about lost names: missing or damaged ref objects, and manifests that no ref points to.
 
-This module owns the messages; `publish.unnamed_manifests` determines which manifests lost their names.
+This module defines the messages; `publish.unnamed_manifests` determines which manifests lost their names.
 """
 
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def check_unnamed(manifests: list[UnnamedManifest]) -> Iterator[IntegrityFinding
     """Yield one finding per manifest that lost its name."""
     for manifest in manifests:
         if manifest.status == "unreadable":
-            reason = f"no ref object names this manifest, and {manifest.reason}"
+            reason = f"no ref object refers to this manifest, and {manifest.reason}"
             yield IntegrityFinding("manifest", reason, name=manifest.directory, hint=RESTORE_HINT)
             continue
         severity: FindingSeverity = "warning" if manifest.status == "unknown" else "error"
@@ -88,7 +88,7 @@ def _describe_unnamed(manifest: UnnamedManifest) -> str:
         return f"{subject} was deleted, and the manifest version that marks it as deleted is missing ({location})"
     if manifest.status == "unknown":
         return (
-            f"no ref object names this {subject} ({location}): either its ref object was lost,"
+            f"no ref object refers to this {subject} ({location}): either its ref object was lost,"
             " or its creation by an older release was interrupted"
         )
     return f"the ref object of {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"

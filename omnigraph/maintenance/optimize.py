@@ -1,4 +1,4 @@
-"""Compaction and index builds over whole tables, published as a commit that changes no content.
+"""Compaction and index builds over whole tables, published as a commit that does not change any content.
 
 The expensive work runs on an executor, in this process or on a cluster. All files are prepared
 before the writer slot is taken. If another writer changes a table in the meantime, the table's
@@ -46,8 +46,8 @@ from omnigraph.values.table_key import TableKey
 from .index_maintenance import MAINTENANCE_ACTOR, ensure_indices, index_kinds_of, stage_missing_indexes
 from .optimize_report import OptimizeReport, TableMaintenance, measure_table
 
-_DELETED_ROWS_THRESHOLD = 0.1  # share of deleted rows above which a fragment is rewritten
-_MAX_BASE_VERSIONS = 5  # base versions tried before giving up on a branch that keeps changing
+_DELETED_ROWS_THRESHOLD = 0.1  # fraction of deleted rows above which a fragment is rewritten
+_MAX_BASE_VERSIONS = 5  # number of base versions to try before giving up on a branch that keeps changing
 _REMOVED_MEANWHILE = "another process changed the table and cleaned up its old versions in the meantime"
 
 

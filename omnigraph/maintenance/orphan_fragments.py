@@ -22,13 +22,13 @@ from omnigraph.storage.store import Store
 
 # The maximum number of versions to read when determining which fragments are referenced.
 _MAX_EXACT_VERSIONS = 256
-_TIMESTAMP_MARGIN = timedelta(seconds=2)  # more than the timestamp resolution of any store
+_TIMESTAMP_MARGIN = timedelta(seconds=2)  # coarser than the timestamps of any store
 _MAX_FENCE_VERSIONS = 64  # maximum number of versions without a commit after one with a commit
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanFragment:
-    """A fragment that no version references: its state, and the version for which it was written."""
+    """A fragment that is not referenced by any version: its state, and the version it was written for."""
 
     state: GraphState
     version: int

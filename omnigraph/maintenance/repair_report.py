@@ -1,6 +1,6 @@
 """The repair report: tables, names, manifest versions, and damage.
 
-This module owns how the report is worded and serialized; it makes no decisions.
+This module defines the wording and the JSON form of the report. It makes no decisions.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,8 @@ class DatasetRepair:
     """A report entry for a table: the drift at its HEAD and the action that was taken.
 
     `manifest_version` is the version that is visible on the branch, and `lance_head_version` is the version that plain
-    Lance tools see. `skipped` is the reason why nothing was done, and `error` the reason why nothing can be done.
+    Lance tools see. `skipped` is the reason why no action was taken, and `error` is the reason why no action is
+    possible.
     """
 
     type_key: str
@@ -50,7 +51,7 @@ class DatasetRepair:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Repair:
-    """A repair report: all tables, the damage, and what is still readable."""
+    """A repair report: all tables, the damage, and the data that is still readable."""
 
     preview: bool
     datasets: tuple[DatasetRepair, ...]

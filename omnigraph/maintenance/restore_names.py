@@ -146,7 +146,7 @@ class _NameRepairRun:
         )
 
     def repair_refs(self, repaired_names: set[tuple[RefKind | None, str | None]]) -> Iterator[NameRepair]:
-        """Repair refs that do not lead to a manifest, because the ref is damaged or the manifest is missing."""
+        """Repair refs that do not point to a manifest, because the ref is damaged or the manifest is missing."""
         for damaged_ref in self.ref_names.damaged_refs:
             kind = refs.ref_kind_of(damaged_ref.ref_directory)
             if (kind, damaged_ref.name) in repaired_names and self.choice.drop != damaged_ref.name:
@@ -251,7 +251,7 @@ class _NameRepairRun:
                 other_ref = self._read_ref(ref_name, number, ref_directory)
                 if other_ref is not None and other_ref.ulid == ref.ulid and other_ref != ref:
                     ref_kind = refs.ref_kind_of(ref_directory)
-                    message = f"{ref_kind} '{ref_name}' already names this manifest"
+                    message = f"{ref_kind} '{ref_name}' already refers to this manifest"
                     raise AlreadyExists(message, branch=ref_name)
 
     def _close_manifest(self, manifest: UnnamedManifest, operation: str) -> None:

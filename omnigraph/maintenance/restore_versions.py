@@ -1,8 +1,8 @@
 """Restore manifests by publishing provably lost versions again.
 
-Commits keep their ids, parents and version numbers; no data is invented. Anything that may be an
-interrupted write is left unchanged. Each version is published by an ordinary swap, so a live writer
-or a running cleanup wins over the repair, never the other way round.
+Commits keep their ids, parents and version numbers, and no data is made up. Anything that may be an interrupted write
+is left unchanged. Each version is published by an ordinary swap, so in a conflict, a live writer or a running cleanup
+always wins over the repair.
 """
 
 from collections.abc import Sequence
@@ -100,7 +100,7 @@ def repair_versions(
 
 
 def repair_missing_manifests(store: Store, *, confirm: bool, actor: str | None) -> tuple[VersionRepair, ...]:
-    """Restore manifests that a ref names but that have no version left."""
+    """Restore manifests that a ref points to but that have no versions left."""
     version_repairs: list[VersionRepair] = []
     for ref in [refs.MAIN_REF, *_list_open_refs(store)]:
         manifest_files = list_manifest_files(store, ref.ulid)

@@ -180,7 +180,7 @@ def _count_versions(files_by_name: Mapping[str, ListedObject], directory: str) -
 
 
 def _unreferenced_bytes(store: Store, heads: Sequence[RefHead], files_by_name: Mapping[str, ListedObject]) -> int:
-    """Return the size of tables and manifests that no branch or tag currently references."""
+    """Return the size of tables and manifests that are not currently referenced by a branch or tag."""
     live = LiveSet()
     for head in heads:
         live.names |= set(cell_files(head.manifest.cell))
@@ -201,7 +201,7 @@ def _add_live_files(store: Store, live: LiveSet, entry: TableEntry) -> None:
         with panics_as_errors():
             table_files = version_files(store, entry.location, entry.lance_version)
     except (OmnigraphError, OSError, ValueError, RuntimeError):
-        live.directories |= {entry.location}  # damaged: its needs are unknown, so all of it counts as live
+        live.directories |= {entry.location}  # damaged: its references are unknown, so all of its files count as live
         return
     live.add_version(entry.location, entry.lance_version, table_files)
     live.names |= {f"{entry.location}/_versions/{(1 << 64) - 2}.manifest"}

@@ -29,8 +29,8 @@ from omnigraph.values import clock_and_ids
 from .branch_heads import is_tag_label, ref_label
 from .retention.mark_live import list_refs
 
-_MAX_ATTEMPTS = 50  # swaps of one manifest next to writers of the older release
-_MAX_ROUNDS = 3  # listings; a branch may be created while the others are upgraded
+_MAX_ATTEMPTS = 50  # maximum number of swap attempts per manifest, because writers of the older release may interfere
+_MAX_ROUNDS = 3  # maximum number of listings, because a branch may be created while the others are upgraded
 
 UpgradeOutcome = Literal["current", "preview", "upgraded"]
 

@@ -20,10 +20,10 @@ from omnigraph.storage.table import Table, data_files
 from . import health_thresholds
 from .health_thresholds import LimitWarning, cache_warnings
 
-CACHE_CHECK_INTERVAL = 64  # writes of this process between two cache checks
+CACHE_CHECK_INTERVAL = 64  # number of writes of this process between two cache checks
 # The number of manifest versions of a branch, by any writer, between two checks of its tables.
 TABLE_CHECK_INTERVAL = 256
-_MAX_LISTED_FILES = 1_000  # maximum files examined per table: the result of one request
+_MAX_LISTED_FILES = 1_000  # maximum number of files examined per table, which one request can list
 _logger = logging.getLogger("omnigraph")
 _write_counter = count()
 
@@ -40,7 +40,7 @@ def periodic_warnings(store: Store, manifest: LoadedManifest, commit: Commit) ->
 
 
 def _cache_warnings() -> Iterator[LimitWarning]:
-    if "omnigraph.engine.query_caches" in sys.modules:  # otherwise this process has cached nothing
+    if "omnigraph.engine.query_caches" in sys.modules:  # if not imported, this process has not cached anything
         from .cache_usage import read_cache_usage
 
         used_bytes, _, cache_budget = read_cache_usage()
@@ -57,7 +57,7 @@ def _table_warnings(store: Store, manifest: LoadedManifest, commit: Commit) -> I
         referenced_bytes = fragment_bytes(table, list_fragment_ids(table))
         limit = max(health_thresholds.UNRECLAIMED, referenced_bytes)
         unreferenced_files = _list_unreferenced(store, table)
-        if sum(unreferenced_files.values()) > limit:  # other branches may reference some of them
+        if sum(unreferenced_files.values()) > limit:  # other branches may reference some of these files
             for file_name in _list_branch_files(store, entry.location):
                 unreferenced_files.pop(file_name, None)
         yield from health_thresholds.unreferenced_data_warnings(

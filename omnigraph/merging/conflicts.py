@@ -1,8 +1,7 @@
 """Describe conflicts: the entity, its properties, and their values on each side and in the base.
 
-This module converts contested entities and rule violations into the records that callers see. This
-module also determines which entities a conflict involves; all of these entities take the chosen
-side's state.
+This module converts contested entities and rule violations into the records that callers see. It also determines which
+entities a conflict involves; all of these entities take the chosen side's state.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from omnigraph.values.table_key import TableKey
 
 from .table_merge import ContestedEntity, TableSides
 
-EntityKey = tuple[TableKey, str]  # table key and id
+EntityKey = tuple[TableKey, str]  # (table key, entity id)
 _MAX_VALUE_LENGTH = 60  # maximum number of characters of a value in a message
 
 
@@ -83,7 +82,7 @@ def conflict_of_violation(
     involved_entities = _involved_entities(violation, entity_type, sides_of)
     table_sides = sides_of(violation.type_key)
     entity_id = violation.entity_id or ""
-    is_count_rule = violation.rule == "@card"  # concerns several edges, so there is no single row to show
+    is_count_rule = violation.rule == "@card"  # the violation involves several edges, so there is no single row to show
     version_rows = (
         table_sides.base_row(entity_id),
         table_sides.row_on("ours", entity_id),

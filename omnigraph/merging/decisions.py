@@ -33,7 +33,7 @@ class PropertyChoices:
         return PropertyChoices(remaining) if remaining else None
 
 
-Decision: TypeAlias = Choice | PropertyChoices | Any  # a side, sides by property, or the row that replaces both
+Decision: TypeAlias = Choice | PropertyChoices | Any  # a side, sides by property, or a row that replaces both sides
 Decisions: TypeAlias = Mapping[EntityKey, Decision]
 
 

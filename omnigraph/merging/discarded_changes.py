@@ -21,7 +21,8 @@ from .decisions import DecidedEntity
 from .table_merge import Choice, TableSides
 
 DiscardedPart = Literal["property", "entity", "deletion"]
-_Part: TypeAlias = tuple[DiscardedPart, str | None, Any]  # with the property and its value, or the whole entity
+# Property changes contain the property and its value; the others refer to the whole entity.
+_Part: TypeAlias = tuple[DiscardedPart, str | None, Any]
 _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 
 
@@ -29,9 +30,9 @@ _SIDES: tuple[Choice, Choice] = ("ours", "theirs")
 class DiscardedChange:
     """A change that a merge dropped because a conflict was resolved in favour of the other side.
 
-    `part` is `property` (`property_name` and `value` are what the side had set), `entity` (the
-    side added or changed an entity that the merge removes; `value` holds its properties) or `deletion`
-    (the side deleted an entity that the merge keeps). `side` is `ours` (the target) or `theirs` (the source).
+    `part` is `property` if the side set `property_name` to `value`, `entity` if the side added or changed an entity
+    that the merge removes (`value` holds its properties), or `deletion` if the side deleted an entity that the merge
+    keeps. `side` is `ours` (the target) or `theirs` (the source).
 
     >>> change = DiscardedChange("node", "Item", "cup", "ours", "property", "price", 4.0)
     >>> str(change)

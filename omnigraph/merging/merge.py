@@ -1,7 +1,7 @@
-"""Merge one branch into another: capture, plan, resolve conflicts, and publish.
+"""Merge one branch into another: capture both branches, plan the merge, resolve conflicts, and publish the result.
 
-This module owns the order of the merge steps. A merge that has already been done is detected before
-any data is read. A fast-forward adopts the source's tables and reads no rows.
+This module defines the order of the merge steps. A merge that has already been done is detected before any data is
+read. A fast-forward adopts the source's tables and reads no rows.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ from .publish_merge import publish_merge
 from .schema_alignment import AlignedTables
 from .strategy import Strategy, answer_conflict, check_strategy, describe_strategy, resolve_conflicts
 
-MAX_ATTEMPTS = 4  # retries keep concurrent maintenance of the target from failing a merge
+MAX_ATTEMPTS = 4  # number of attempts, so that concurrent maintenance of the target does not make a merge fail
 
 
 @dataclass(frozen=True)

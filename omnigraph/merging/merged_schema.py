@@ -133,7 +133,7 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
         lambda conflict: decide(describe_conflict(conflict, merge_inputs)),
         [edited_drop.to_dropped_edit() for edited_drop in edited_drops],
     )
-    if combined.their_numbers:  # a later merge could not tell which ids mean the same
+    if combined.their_numbers:  # a later merge could not determine which ids refer to the same thing
         raise _renumbered_error(merge_inputs)
     conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
     target_row = merge_inputs.target_snapshot.schema_row

@@ -30,7 +30,7 @@ from omnigraph.values.table_key import TableKey
 from .recursive_base import find_rows
 from .table_merge import Choice, Granularity, TableSides, find_row
 
-SOURCE_ROW_ID = "#row"  # the other side's row id for a row whose values are not held in this process
+SOURCE_ROW_ID = "#row"  # the other side's row id of a row whose values are not in this process
 
 
 class OffloadEngine(Protocol):

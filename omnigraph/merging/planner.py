@@ -56,12 +56,12 @@ class MergePlan:
     adopted_tables: Mapping[TableKey, TableEntry]
     parallel_edges: tuple[ParallelEdgePair, ...] = ()
     merged_properties: int = 0
-    requirements: tuple[Requirement, ...] = ()  # what the rules read from the target
+    requirements: tuple[Requirement, ...] = ()  # the requirements on data that the rules read from the target
     lost_edges: tuple[LostEdge, ...] = ()
     # The offloaded tables include the adopted tables.
     offloaded_tables: Mapping[TableKey, OffloadedDelta] = field(default_factory=dict)
     discarded_changes: tuple[DiscardedChange, ...] = ()
-    merged_schema: MergedSchema | None = None  # set if the schemas of the sides differ
+    merged_schema: MergedSchema | None = None  # set only if the schemas of the sides differ
 
 
 class MergePlanner:
@@ -193,7 +193,7 @@ class MergePlanner:
         return {key: table_delta for key, table_delta in table_deltas.items() if not table_delta.is_empty}
 
     def has_same_files(self, table_key: TableKey) -> bool:
-        """Return whether both sides have the same files for a table, as they do after a change is reverted.
+        """Return whether both sides have the same files for a table, which is the case after a change is reverted.
 
         Tables whose row counts differ are not opened, and no rows are read.
         """

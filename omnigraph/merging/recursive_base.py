@@ -31,7 +31,7 @@ from .filled_values import FillChanges, align_filled_values
 from .table_merge import Granularity, TableSides, changed_ids
 
 _NO_TABLE = TableKey("")  # the table key for rows that were merged in memory
-_BaseRows = tuple[pa.Table, frozenset[str]]  # rows, and the ids whose base value is uncertain
+_BaseRows = tuple[pa.Table, frozenset[str]]  # (rows, ids whose base value is uncertain)
 
 
 class ResultType(NamedTuple):
@@ -87,7 +87,7 @@ def sides_from_recursive_base(
 
 
 def merged_base_rows(merge_inputs: MergeInputs, ir: SchemaIR, table_key: TableKey, entity_ids: pa.Array) -> pa.Table:
-    """Return the given entities as they are in the merge of all bases, with the columns that their type has in `ir`.
+    """Return the given entities from the merge of all bases, with the columns that their type has in `ir`.
 
     Entities that differ between the bases are omitted.
     """

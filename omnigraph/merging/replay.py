@@ -2,7 +2,7 @@
 
 Cherry-picks and reverts are three-way merges without a second parent. In a cherry-pick, the commit's parent is the base
 and the commit is the other side; in a revert, the roles are swapped. A range is replayed as the difference between its
-first and last state. Rows are expressed in the schema of the branch, which does not change, and are written again, so
+first and last state. Rows are converted to the schema of the branch, which does not change, and are written again, so
 no old table version is referenced. Rule violations, and entities that changed after the commit, are conflicts.
 """
 

@@ -1,7 +1,7 @@
-"""The tables of a replay across schema changes: two past states, expressed in the schema of the branch.
+"""The tables of a replay across schema changes: two past states, converted to the schema of the branch.
 
-The schema of the branch does not change. A replay fails if it would write rows that this schema cannot express; the
-error names the responsible schema change.
+The schema of the branch does not change. A replay fails if it would write rows that cannot be converted to this schema;
+the error names the responsible schema change.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def align_replay(merge_inputs: MergeInputs) -> "ReplayedTables | None":
 
 @dataclass(frozen=True)
 class ReplayedTables(AlignedTables):
-    """The tables of a replay, with the base and the source expressed in the schema of the target."""
+    """The tables of a replay, with the base and the source converted to the schema of the target."""
 
     @cached_property
     def _base_transitions(self) -> _Transitions:
@@ -124,7 +124,7 @@ class ReplayedTables(AlignedTables):
 
     def _refusal(self, reason: str) -> SchemaMismatch:
         source, target = self.merge_inputs.source_snapshot.branch, self.merge_inputs.target_snapshot.branch
-        message = f"the changes cannot be expressed in the schema of '{target}': {reason}"
+        message = f"the changes cannot be converted to the schema of '{target}': {reason}"
         return SchemaMismatch(message, source=source, target=target, hint=_REFUSAL_HINT)
 
 

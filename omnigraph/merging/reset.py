@@ -118,7 +118,7 @@ def _publish_reset(report: MergeReport, retained_by: BranchState, request: Merge
 def _unrecorded_checksums(
     txn: WriteTxn, retained_by: BranchState, entries: Collection[TableEntry]
 ) -> Mapping[str, FileChecksum]:
-    """Return the checksums of those restored files whose checksums only another branch's log records.
+    """Return the checksums of restored files that are recorded only in another branch's log.
 
     The other branch may be deleted later, along with its log.
     """

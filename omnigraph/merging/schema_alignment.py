@@ -1,7 +1,7 @@
 """Convert the rows of both sides to the columns of the merged schema.
 
-This module converts changes and lookups, so the rules and the planner work with a single schema.
-This module writes nothing; `publish_merge` changes the stored tables.
+This module converts changes and lookups, so that the rules and the planner work with a single schema. It writes
+nothing; `publish_merge` changes the stored tables.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,8 +35,9 @@ from .merged_schema import MergedSchema
 from .recursive_base import ResultType, copy_columns, merged_base_rows, sides_from_recursive_base
 from .table_merge import Granularity, TableSides
 
-TypeState = tuple[Snapshot, TypeTransition]  # a state, and the conversion of its rows of a type
-Refuse = Callable[[Snapshot, TypeTransition, str], OmnigraphError]  # called with the property that cannot hold a value
+TypeState = tuple[Snapshot, TypeTransition]  # (state, conversion of its rows of a type)
+# A function that receives the property that cannot hold a value.
+Refuse = Callable[[Snapshot, TypeTransition, str], OmnigraphError]
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class AlignedTables:
         return AlignedLookup(target_lookup, self.merged)
 
     def changed_tables(self) -> list[TableKey]:
-        """Return the merged types whose rows the source changed, or that are missing or incomplete in the target."""
+        """Return the merged types that the source changed, or that are missing or incomplete in the target."""
         merged, source = self.merged, self.merge_inputs.source_snapshot
         return sorted(
             table_key

@@ -37,7 +37,7 @@ CONFLICT_KINDS = (
 )
 DEFAULT_NAME = "*"  # in a strategy by name, the side for all other conflicts
 _SIDES = ("ours", "theirs")
-_MAX_ROUNDS = 16  # resolving a conflict may uncover another one
+_MAX_ROUNDS = 16  # maximum number of rounds; resolving a conflict may reveal another one
 
 
 def check_strategy(strategy: Strategy, type_names: Iterable[str]) -> Strategy:

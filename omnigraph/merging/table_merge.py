@@ -19,7 +19,7 @@ from omnigraph.values.table_key import TableKey
 
 Choice = Literal["ours", "theirs"]
 Granularity = Literal["entity", "property"]
-EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]  # base, ours, theirs
+EntityRows: TypeAlias = tuple[pa.Table | None, pa.Table | None, pa.Table | None]  # (base, ours, theirs)
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class TableSides:
         return our_row if our_row is not None else their_row
 
     def merged_rows(self, side_by_column: Mapping[str, Mapping[str, Choice]]) -> dict[str, MergedRow]:
-        """Return entities that combine the chosen sides' values with both sides' changes to other properties.
+        """Return entities merged property by property, with the values of the chosen sides where there is a choice.
 
         Conflicting properties without a choice take our value. Every entity must be one whose properties are merged one
         by one.

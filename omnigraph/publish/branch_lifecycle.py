@@ -42,7 +42,8 @@ from omnigraph.values import clock_and_ids
 _MAX_FORK_ATTEMPTS = 4
 
 
-_INTENT_PARTS = ("json", "verdict")  # parts of an intent without a lease, which lasts as long as its owner
+# The files of an intent that has no lease, because it lasts only as long as its owner.
+_INTENT_PARTS = ("json", "verdict")
 
 
 TAG_CREATE = "tag_create"
@@ -51,7 +52,7 @@ TAG_CREATE = "tag_create"
 CREATE_OPERATIONS = ("branch_create", TAG_CREATE)  # operations whose intent creates and names a manifest
 
 
-IntentFactory = Callable[[str], Intent]  # builds a creation intent from its starting commit
+IntentFactory = Callable[[str], Intent]  # a function that builds a creation intent from its starting commit
 
 
 def create_branch(
@@ -76,7 +77,7 @@ def create_branch(
 
 
 def execute_creation(store: Store, intent: Intent, state: GraphState, ref_number: int) -> BranchState:
-    """Request the intent's verdict, then create the branch or tag, or return it if it already exists."""
+    """Request the intent's verdict, then create the branch or tag. If it already exists, return it."""
     branch_state = branch_state_of(store, intent.facts["name"], _created_ulid(intent))
     with failures_with_effect("unknown"):
         if intents.decide(store, intent, "publish") != "publish":
@@ -222,7 +223,7 @@ def _publish_tag_name(store: Store, ref: Ref, intent: Intent) -> None:
 
 
 def next_ref_number(store: Store, branch_name: str, renamed_from: str | None = None) -> int:
-    """Return the ref number with which to claim a name, closing any leftover of an interrupted deletion."""
+    """Return the ref number to claim for a name, closing any ref left over from an interrupted deletion."""
     ref_numbers = refs.list_highest_numbers(store)
     ref_number = ref_numbers.get(branch_name, 0)
     name_conflicts.check_disjoint(branch_name, conflicting_names(store, branch_name, ref_numbers, renamed_from))
@@ -320,7 +321,7 @@ def _load_protected_state(
 
 
 def _check_not_erased(store: Store, newest_state: GraphState, past_state: GraphState, commit_id: str) -> None:
-    """Refuse a fork that would bring back a type that the source branch dropped along with its history."""
+    """Refuse a fork that would restore a type that the source branch dropped along with its history."""
     erased_locations = read_erased_directories(store, newest_state)
     erased_key = next(
         (table_key for table_key, entry in sorted(past_state.tables.items()) if entry.location in erased_locations),

@@ -1,6 +1,6 @@
-"""The closing version of a branch or tag: the final version, on top of which nothing is ever published.
+"""The closing version of a branch or tag: its final version, after which nothing is ever published.
 
-The closing version is never removed, so a delayed swap always fails. This module owns the
+The closing version is never removed, so a delayed swap always fails. This module implements the
 attempts to publish the closing version alongside other writers, and the error for a store that does
 not respond.
 """
@@ -40,11 +40,12 @@ def publish_closing_version(store: Store, branch_state: BranchState, expected_he
 def _swap_closing_state(
     branch_state: BranchState, base: LoadedManifest, closing_state: GraphState, unresolved_swap: UnresolvedSwap
 ) -> bool:
-    """Swap in the closing state and verify the result; return False if the caller must check and try again."""
+    """Swap in the closing state and verify the result; return False if the caller must reload the branch and retry."""
     try:
         closed_manifest = swap_state(branch_state.store, base, closing_state)
     except SwapConflict:
-        unresolved_swap.mark_unanswered(base)  # the conflict may be with itself: store clients retry on their own
+        # The swap may conflict with itself, because store clients retry requests on their own.
+        unresolved_swap.mark_unanswered(base)
         return False
     except SwapOutcomeUnknown as unsure:
         return _check_unanswered_swap(branch_state, base, unsure, unresolved_swap)
@@ -60,7 +61,7 @@ def _check_unanswered_swap(
 ) -> bool:
     """After a swap without a response, raise the interrupt or disk error if the branch is not closed.
 
-    The next attempt determines whether the branch is closed, and by which process.
+    The next attempt determines whether the branch is closed and which process closed it.
     """
     cause, disk_error = swap_error.__cause__, local_disk_error(branch_state.store, swap_error)
     if disk_error is None:

@@ -16,9 +16,9 @@ from omnigraph.values import clock_and_ids
 
 from .write_plan import CommitMetadata
 
-_WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # microseconds
+_WINDOW_MICROS = 24 * 60 * 60 * 1_000_000  # in microseconds
 _MAX_COMMITS = 4096
-_MAX_EXPIRED_IN_A_ROW = 64  # a publisher with a wrong clock must not end the search early
+_MAX_EXPIRED_IN_A_ROW = 64  # tolerates publishers with wrong clocks, which must not end the search early
 
 
 def find_replayed_commit(store: Store, state: GraphState, metadata: CommitMetadata) -> Commit | None:

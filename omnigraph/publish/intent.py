@@ -1,6 +1,6 @@
 """Intents, which record what a long operation is about to do and are written before it starts.
 
-This module manages the whole life of intents, which are armed, leased, confirmed, decided by a single verdict, listed,
+This module manages the life cycle of intents: they are armed, leased, confirmed, decided by a single verdict, listed,
 and finally removed. An intent protects the data that it references from cleanup, and allows other processes to finish
 or discard the operation if the owner dies. No operation waits for an intent, and an unreadable intent does not block
 other operations.
@@ -22,8 +22,8 @@ from omnigraph.values import clock_and_ids
 from .intent_record import Intent, damaged_record_error
 
 _log = logging.getLogger("omnigraph")
-LEASE_DURATION = timedelta(seconds=60)  # measured in store time
-RENEWAL_SECONDS = 20.0  # seconds
+LEASE_DURATION = timedelta(seconds=60)  # duration of a lease, measured by the store's clock
+RENEWAL_SECONDS = 20.0  # seconds between two renewals of a lease
 INTENT_PARTS = ("json", "confirmed", "lease", "verdict")
 # If one of these parts exists, recovery skips the intent because it cannot be resolved or needs a newer release.
 SET_ASIDE_PART, NEWER_PART = MARKER_PARTS = ("set_aside", "newer")
@@ -83,8 +83,8 @@ class UnreadableIntent:
 class SetAsideIntent:
     """An intent that recovery could not resolve and now skips until an operator intervenes.
 
-    `needs` lists what a release must support to resolve the intent. A release that supports all of it resolves the
-    intent automatically.
+    `needs` lists the features that a release must support to resolve the intent. A release that supports all of them
+    resolves the intent automatically.
     """
 
     listed_intent: PendingIntent | UnreadableIntent
@@ -118,7 +118,7 @@ class SetAsideIntent:
 
 
 def arm(store: Store, intent: Intent) -> None:
-    """Write an intent, whose first lease starts when the store creates the file.
+    """Write an intent. Its first lease starts when the store creates the file.
 
     A failed call has no effect on the graph, because an intent that was neither confirmed nor decided is never
     executed.
@@ -153,8 +153,8 @@ def read_confirmation(store: Store, intent: Intent) -> dict[str, Any] | None:
 def decide(store: Store, intent: Intent, requested_verdict: Verdict) -> Verdict | None:
     """Request a verdict and return the first one recorded, or None if the intent has ended.
 
-    After the verdict is written, the intent is looked up again. If the intent is gone, it had already ended and its
-    verdict had been removed, so the new verdict is removed as well.
+    After the verdict is written, the intent is looked up again. If the intent no longer exists, it had already ended
+    and its verdict had been removed, so the new verdict is removed as well.
     """
     verdict_file = layout.intent_name(intent.id, "verdict")
     verdict: Verdict | None = requested_verdict
@@ -295,7 +295,7 @@ def _read_intent(
 
 
 def _read_marker(store: Store, listed_intent: PendingIntent | UnreadableIntent, marker_part: str) -> SetAsideIntent:
-    """Read why an intent was set aside. An intent with a damaged marker still counts as set aside."""
+    """Read the reason why an intent was set aside. An intent with a damaged marker still counts as set aside."""
     try:
         marker_facts = store.objects.read_json(layout.intent_name(listed_intent.id, marker_part)) or {}
     except StorageError as error:

@@ -1,4 +1,4 @@
-"""Record how an intent ended. Only the first record of an operation is kept.
+"""Record the outcomes of intents.
 
 This module converts an intent into its recovery record. The `history` package lists the records.
 """

@@ -1,8 +1,8 @@
 """The data class for a long operation, and its stored form.
 
-This module owns the members of an intent, rejects records that this release cannot read, and does no I/O. If a new kind
-of operation requires more than publishing its plan, increment `SCHEMA_VERSION`, so that older releases leave the
-operation alone until a newer release resolves it.
+This module defines the members of an intent, and rejects records that this release cannot read. It does no I/O. If a
+new kind of operation requires more than publishing its plan, increment `SCHEMA_VERSION`, so that older releases leave
+the operation alone until a newer release resolves it.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ _MEMBER_TYPES: Mapping[str, tuple[type, ...]] = {
 class NewerReleaseError(StorageError):
     """The operation was written by a newer release.
 
-    `needs` lists what a release must support to resolve the operation.
+    `needs` lists the features that a release must support to resolve the operation.
     """
 
     code = "StorageError"

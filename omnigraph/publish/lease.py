@@ -15,7 +15,7 @@ from omnigraph.storage.store import Store
 from . import intent as intents
 from .intent import Intent
 
-READ_OPERATION = "read"  # the operation of an intent that protects data being read
+READ_OPERATION = "read"  # the kind of an intent that protects data while it is being read
 _log = logging.getLogger("omnigraph")
 
 

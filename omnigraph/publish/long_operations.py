@@ -1,6 +1,6 @@
 """Run long operations: stage under an intent, confirm, request the verdict, and publish.
 
-This module owns the life cycle of an operation that may outlive its process. A confirmed plan is published exactly
+This module manages the life cycle of operations that may outlive their process. A confirmed plan is published exactly
 once, by its owner or by recovery. If the plan cannot be published, a refusal is recorded in the commit log instead.
 """
 
@@ -64,7 +64,8 @@ def publish_long_operation(
         return None
     with _require_recovery_on_failure(intent):
         if intents.decide(branch_state.store, intent, "publish") == "publish":
-            with _require_recovery_on_failure(intent, (ConcurrentCommit,)):  # decided, but the branch is too busy
+            # The verdict was recorded, but the branch is too busy to publish.
+            with _require_recovery_on_failure(intent, (ConcurrentCommit,)):
                 return finish_confirmed(branch_state, intent, lambda _: staged_plan)
         return _find_published_elsewhere(branch_state, intent)
 
@@ -109,7 +110,7 @@ def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
     branch was deleted.
     """
     refusal_metadata = CommitMetadata(actor=intent.actor)
-    with suppress(ReadSetConflict):  # the branch was deleted, so nothing can be published there any more
+    with suppress(ReadSetConflict):  # the branch was deleted, so nothing can be published to it
         _publish_intent(branch_state, intent, lambda _: PublishPlan(REFUSED_OPERATION), refusal_metadata)
     newest_state = branch_state.refresh().state
     logged_commit = find_intent_commit(branch_state.store, newest_state, intent)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from omnigraph.publish.write_plan import PreparePlan, PublishPlan
 from omnigraph.publish.write_txn import WriteTxn
 
-FIRST_RETRY_FRAGMENTS = 32  # fragments rewritten on the second attempt; each further attempt halves the number
+FIRST_RETRY_FRAGMENTS = 32  # number of fragments rewritten on the second attempt; each further attempt halves it
 MIN_RETRY_FRAGMENTS = 2
 
 # A function that stages maintenance of at most the given number of fragments; None means no limit.

@@ -1,6 +1,6 @@
 """Store confirmed plans as JSON, so another process can publish them if their owner dies.
 
-This module owns the JSON form of a plan and of its requirements. The JSON form must include
+This module defines the JSON form of a plan and of its requirements. The JSON form must include
 everything that publishing uses, because a missing member would go unnoticed until recovery
 publishes the plan.
 """

@@ -38,7 +38,7 @@ from .unresolved_swaps import UnresolvedSwap
 if TYPE_CHECKING:
     from omnigraph.values.table_key import TableKey
 
-MAX_PREPARATIONS = 32  # maximum plans per write; each lost race may require a new one
+MAX_PREPARATIONS = 32  # maximum number of plans per write; each lost race may require a new plan
 PREPARATION_BUDGET_SECONDS = 60.0  # seconds allowed for all preparations together
 
 
@@ -65,7 +65,7 @@ def publish(
         # Housekeeping comes last, and its failures are only logged, because the write has already been applied.
         try:
             trim_when_due(branch_state.store, branch_state.ulid, commit.manifest_version)
-        except BaseException as interruption:  # an interrupted caller must be told that the write landed
+        except BaseException as interruption:  # an interrupted caller must be informed that the write was published
             interruption.add_note(f"commit {commit.id} was written")
             raise
     return commit
@@ -167,7 +167,7 @@ def _find_existing_commit(request: WriteRequest, txn: WriteTxn) -> Commit | None
         # cleaned up or the whole graph was removed.
         base_manifest = request.branch_state.refresh() if existing_commit is not None else base_manifest
     if existing_commit is not None:
-        sync_manifest(base_manifest)  # its writer may have crashed before syncing the version
+        sync_manifest(base_manifest)  # the commit's writer may have crashed before syncing the version
         request.unresolved_swap.mark_resolved()
     return existing_commit
 

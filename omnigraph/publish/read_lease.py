@@ -21,7 +21,7 @@ from .intent import Intent
 from .lease import READ_OPERATION, keep_lease_alive
 
 ReadItem = TypeVar("ReadItem")
-LONG_READ_ROWS = 100_000  # entities; reading fewer takes far less time than a cleanup's grace period
+LONG_READ_ROWS = 100_000  # number of entities below which a read takes far less time than a cleanup's grace period
 
 
 def build_read_intent(branch_state: BranchState, snapshot: Snapshot, actor: str | None = None) -> Intent:

@@ -25,12 +25,12 @@ from omnigraph.publish.unread_changes import (
 from omnigraph.publish.write_txn import WriteTxn
 from omnigraph.values.table_key import TableKey
 
-MAX_NAMED_IDS = 5  # entities that a conflict names
+MAX_NAMED_IDS = 5  # maximum number of entities listed in a conflict
 
 
 @dataclass(frozen=True, slots=True)
 class UnchangedTable:
-    """The requirement that the rows on which a write depends have not changed since they were read.
+    """The requirement that the rows that a write depends on have not changed since they were read.
 
     Without a filter, the write depends on all rows.
     """
@@ -84,7 +84,7 @@ class UnchangedTable:
 
 @dataclass(slots=True)
 class UnchangedReads:
-    """The requirement that no row on which a strict write depends, in any table, has changed since it was read.
+    """The requirement that the rows that a strict write depends on have not changed since they were read, in any table.
 
     The base of the last check is recorded because the read set later advances past the write itself, but not past the
     unread changes that precede the write.
@@ -110,19 +110,19 @@ class UnchangedReads:
         )
 
     def check(self, txn: WriteTxn) -> None:
-        """Check every table, and record the base on which the check passed."""
+        """Check every table, and record the base for which the check passed."""
         self.checked_steps = {content.table_key: content.check(txn) for content in self.contents}
         self.base_entries = txn.base.state.tables
         self.commit_id = txn.commit_id
 
     def was_checked_for(self, commit: Commit) -> bool:
-        """Return whether the commit was published by this write and not merely found by its idempotency key."""
+        """Return whether the commit was published by this write, rather than found by its idempotency key."""
         return self.commit_id == commit.id
 
     def reads_after_write(self, table_key: TableKey, reads: TableReads, new_entry: TableEntry) -> TableReads:
         """Return the state of a table in the read set after this write has created a new version of the table."""
         base_entry = self.base_entries.get(table_key)
-        if base_entry is None:  # dropped by others and created again: nothing of it was read
+        if base_entry is None:  # other writers dropped and re-created the table, so none of it has been read
             return reads
         is_checked = any(content.table_key == table_key and content.reads is reads for content in self.contents)
         return reads.after_own_write(base_entry, new_entry, self.checked_steps[table_key] if is_checked else None)
@@ -164,7 +164,7 @@ class ReadSet:
         """Advance past a write by the same caller, but not past the unread changes that precede the write.
 
         An earlier commit that was found by its idempotency key is skipped, because its base was not checked against
-        this requirement. The earlier commit may also be older than data that has been read since.
+        this requirement, and because it may be older than data that has been read since.
         """
         if not requirement.was_checked_for(commit):
             return
@@ -174,10 +174,10 @@ class ReadSet:
 
     def _record_own_version(self, table_key: TableKey, entry: TableEntry | None, requirement: UnchangedReads) -> None:
         reads, base_entry = self._tables.get(table_key), requirement.base_entries.get(table_key)
-        if entry is None:  # dropped; unread rows may have been dropped, too
+        if entry is None:  # the table was dropped, possibly with unread rows
             if reads is not None and base_entry is not None and not reads.steps_to(base_entry):
                 del self._tables[table_key]
         elif reads is not None:
             self._tables[table_key] = requirement.reads_after_write(table_key, reads, entry)
-        elif base_entry is None:  # created by this write
+        elif base_entry is None:  # this write created the table
             self._tables[table_key] = TableReads(entry)

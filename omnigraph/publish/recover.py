@@ -28,7 +28,7 @@ from .set_aside import set_operation_aside
 from .settle_operation import can_settle, settle_operation
 
 RecoveryResult = TypeVar("RecoveryResult")
-UNFINISHED_FILE_AGE = timedelta(hours=1)  # age at which a temporary file that was never renamed is removed
+UNFINISHED_FILE_AGE = timedelta(hours=1)  # age after which a temporary file that was never renamed is removed
 # The directories that contain control objects. In the root itself, the only control objects are claims. Table files,
 # log chunks and schemas are too numerous to list here, so their leftovers are removed by the collector.
 _CONTROL_DIRECTORIES = ("", layout.INTENTS, layout.REFS, layout.TAGS, layout.AUDIT)
@@ -143,13 +143,13 @@ def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside:
                 prospect = "for_good"
             if prospect == "for_good":
                 return _try_set_aside(store, pending, error)
-            _log.warning("operation %s is settled later: %s", pending.id, error)
+            _log.warning("operation %s will be settled later: %s", pending.id, error)
             return None
     return None
 
 
 def _store_responds(store: Store) -> bool:
-    """Return whether the store can create, list and remove an object, and thus has no outage."""
+    """Return whether the store can create, list and remove an object, which rules out an outage."""
     try:
         with as_storage_errors("none"):
             intents.store_time(store)

@@ -2,8 +2,8 @@
 
 Both names point to the same manifest, so handles that are already open are not affected. The rename is recorded in an
 intent. After a crash between the two steps, both names exist, and the next process that opens the graph for writing
-closes the old name. If several renames run concurrently, the one that closes the old name wins. The old name must never
-be closed before the new name is verified to lead to the branch; otherwise, the branch would be unreachable if the store
+closes the old name. If several renames run concurrently, the one that closes the old name wins. The old name must not
+be closed until the new name is verified to point to the branch; otherwise, the branch would be unreachable if the store
 lost the new name.
 """
 
@@ -39,7 +39,7 @@ class NameNotVisibleError(StorageError):
 
 
 def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | None = None) -> BranchState:
-    """Rename a branch. Open handles keep working, whichever name they were opened with.
+    """Rename a branch. Open handles keep working, regardless of the name they were opened with.
 
     Raises `BranchNotFound` if the branch does not exist, and `AlreadyExists` if the new name exists or conflicts with
     an existing name.
@@ -82,11 +82,11 @@ def _finish_own_rename(store: Store, intent: Intent) -> None:
 
 
 def finish_rename(store: Store, intent: Intent) -> None:
-    """Open the new name and close the old name. Several processes may do this at the same time.
+    """Open the new name and close the old name.
 
-    Steps that are already done are skipped. If the rename is impossible, the new name is closed
-    again, the old name is unchanged, and `AlreadyExists`, `BranchNotFound` or `NameNotVisibleError`
-    is raised.
+    Several processes may call this function at the same time. Steps that have already been completed are skipped. If
+    the rename is impossible, the new name is closed again, the old name is unchanged, and `AlreadyExists`,
+    `BranchNotFound` or `NameNotVisibleError` is raised.
     """
     old_ref, new_ref = rename_refs(intent)
     refs.create_ref_object(store, new_ref, {"nonce": intent.id})
@@ -103,11 +103,11 @@ def finish_rename(store: Store, intent: Intent) -> None:
 def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
     """Raise an error if the new name now conflicts with another name, or if the branch has been deleted.
 
-    Check that the new name leads to the branch. Skip the check if the old name is already closed.
+    Also check that the new name points to the branch, unless the old name is already closed.
     """
     highest_numbers = refs.list_highest_numbers(store)
     if highest_numbers.get(old_ref.name, 0) > old_ref.number:
-        return  # closed already: by this very rename, or close_renamed_name will find out
+        return  # the old name is already closed: by this rename, or by another one, which `close_renamed_name` detects
     name_conflicts.check_disjoint(new_ref.name, conflicting_names(store, new_ref.name, highest_numbers, old_ref.name))
     if read_manifest(store, old_ref.ulid).state.head.closed:
         raise refs.name_not_found_error(store, old_ref.name)
@@ -121,7 +121,7 @@ def _check_new_name(store: Store, old_ref: Ref, new_ref: Ref) -> None:
 
 
 def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[str, int]) -> None:
-    """Raise an error unless a third name leads to the branch. The new name must already be closed."""
+    """Raise an error unless a third name points to the branch. The new name must already be closed."""
     for open_name, number in highest_numbers.items():
         if number % 2 and open_name != old_ref.name:
             ref = refs.read_ref(store, open_name, number)
@@ -131,7 +131,7 @@ def _check_named_elsewhere(store: Store, old_ref: Ref, highest_numbers: Mapping[
 
 
 def _has_old_name_only(store: Store, intent: Intent) -> bool:
-    """Return True if a failed rename has certainly changed nothing."""
+    """Return True if a failed rename definitely changed nothing."""
     old_ref, new_ref = rename_refs(intent)
     try:
         return refs.is_ref_visible(store, old_ref) and not _may_be_open(store, new_ref)

@@ -52,8 +52,8 @@ class SameContent:
 class SameVersion:
     """The requirement that a table still has the exact version that was read.
 
-    Maintenance of the table violates this requirement. This requirement is for a write that replaces the table with its
-    own version, which would undo anything published in the meantime.
+    Maintenance of the table violates this requirement. Use this requirement for a write that replaces the table with
+    its own version and would otherwise undo anything published in the meantime.
     """
 
     table_key: TableKey
@@ -130,10 +130,7 @@ class ExpectedHead:
 
 @dataclass(frozen=True, slots=True)
 class AbsentIds:
-    """The requirement that no entity with these ids exists.
-
-    The absence of a row is also information that a write can depend on.
-    """
+    """The requirement that no entity with these ids exists. A write can also depend on the absence of a row."""
 
     table_key: TableKey
     ids: tuple[str, ...]

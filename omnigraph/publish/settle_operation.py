@@ -50,8 +50,8 @@ def settle_operation(
         return None
     if intent.commit_id is None and intent.operation not in _WITHOUT_COMMIT:
         raise newer_release_error(intent.id, operation=intent.operation)
-    # Request the verdict first, because only one verdict can ever be written. Without the verdict, an owner that is
-    # merely slow could publish an operation that recovery discards.
+    # Request the verdict first, because only one verdict can ever be written. Without the verdict, a slow owner that is
+    # still alive could publish an operation that recovery discards.
     verdict = intents.decide(store, intent, "publish" if pending.confirmed else "discard")
     if verdict is None:
         return None
@@ -91,7 +91,7 @@ def _finish_rename(store: Store, intent: Intent) -> RecoveryRecord:
         finish_rename(store, intent)
     except NameNotVisibleError as error:  # the branch still has its old name
         return _record_and_retire(store, intent, "discarded", error.message)
-    except (AlreadyExists, NotFound):  # the name is taken, or the branch is gone
+    except (AlreadyExists, NotFound):  # the name is taken, or the branch no longer exists
         return _record_and_retire(store, intent, "discarded")
     return _record_and_retire(store, intent, "finished")
 
@@ -172,7 +172,7 @@ def _unreadable_plan_error(intent: Intent) -> StorageError:
 
 
 def _check_staged_files(store: Store, intent: Intent, plan: PublishPlan) -> None:
-    """Refuse to publish if staged files are missing, because the branch would be unreadable afterwards."""
+    """Refuse to publish if staged files are missing, because publishing would make the branch unreadable."""
     staged_names = [
         staged_name for staged_change in plan.writes.values() for staged_name in staged_change.written_files
     ]
@@ -190,7 +190,8 @@ def _finish_creation(store: Store, intent: Intent, *, was_set_aside: bool) -> Re
     # Read the ref number before the manifest. A deletion closes the manifest first and takes the
     # next number afterwards, so reading in this order cannot miss a deletion.
     ref_number = refs.find_highest_number(store, _created_name(intent), ref_directory(intent))
-    if _repair_and_check_closed(store, intent):  # created, named and deleted since: do not bring the name back
+    # The branch has since been created, named and deleted, so do not restore the name.
+    if _repair_and_check_closed(store, intent):
         intents.retire(store, intent)
         return None
     forked_state = _forked_state(store, intent)

@@ -20,7 +20,7 @@ from omnigraph.storage.failures import AbsentError, failures_with_effect, to_sto
 from omnigraph.storage.manifest_cell import SwapConflict, SwapOutcomeUnknown
 from omnigraph.storage.store import Store
 
-MAX_SWAP_ATTEMPTS = 5  # swaps of one plan, each on a newer base, before it is prepared again
+MAX_SWAP_ATTEMPTS = 5  # maximum number of swaps of one plan, each on a newer base, before the plan is prepared again
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +81,14 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
             continue
         if logged_commit is None:
             # A newer version without the commit has taken the swap's version number, so the swap can no longer be
-            # applied. Only at this point is it certain that the commit was not written.
+            # applied. Only now is it certain that the commit was not written.
             request.unresolved_swap.observe_version(newest_manifest)
             require_open_branch(branch_state, newest_manifest.state)
             return False
         try:
             sync_manifest(newest_manifest)  # another process may have swapped it and crashed before its sync
         except AbsentError:
-            continue  # superseded and cleaned up; the next version also contains the commit
+            continue  # the version was superseded and cleaned up; the next version also contains the commit
         request.unresolved_swap.mark_resolved()
         return _require_own_commit(logged_commit, commit)
     raise StorageError(f"the log of branch {branch_state.name} cannot be read", kind="permanent")

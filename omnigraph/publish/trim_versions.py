@@ -19,7 +19,7 @@ from omnigraph.storage.store import Store
 _log = logging.getLogger("omnigraph")
 _FRAGMENT_PATTERN = re.compile(rb"[0-9A-Za-z_-]+\.lance")
 _TRANSACTION_PATTERN = re.compile(rb"[0-9]+-[0-9a-f-]{36}\.txn")
-# How long a superseded manifest version is kept, so that readers that opened it can finish.
+# The time for which a superseded manifest version is kept, so that its readers can finish.
 DEFAULT_GRACE = timedelta(minutes=60)
 TRIM_INTERVAL = 64  # number of publishes on a branch between two trims
 # The maximum number of versions kept on a disk, regardless of their age, because opening a branch lists all of them.
@@ -28,7 +28,7 @@ _MAX_REMOVED_VERSIONS = 2 * TRIM_INTERVAL  # maximum number of versions removed 
 
 
 def fragments_of_version(store: Store, version_file: str, present_names: Set[str]) -> list[str]:
-    """Return the existing fragments that a manifest version references, or an empty list if the version is gone.
+    """Return the existing fragments that a manifest version references, or an empty list if the version is missing.
 
     The names are found by searching the version's bytes. The byte before a name contains its length and may look like
     part of the name, so each match is tried with and without its first byte.

@@ -98,7 +98,7 @@ class RefListing:
 def find_manifests_without_ref(
     store: Store, ulids: Iterable[str] | None = None
 ) -> tuple[list[UnnamedManifest], RefListing]:
-    """Return the manifests that are open although no name points to them, and the listed refs.
+    """Return the open manifests that no name points to, and the listed refs.
 
     By default, all manifests below `__branches/` are checked. The order of the reads matters because other operations
     may be running. A creation arms its intent before it writes the manifest, and removes the intent after taking the
@@ -166,7 +166,7 @@ def list_refs_consistently(store: Store) -> RefListing:
 
 
 def _read_open_manifest(store: Store, ulid: str) -> UnnamedManifest | None:
-    """Read a manifest, or return None if it is closed, or if it was torn by a power loss and thus never named."""
+    """Read a manifest, or return None if it is closed or was torn by a power loss. A torn manifest was never named."""
     try:
         manifest = read_manifest(store, ulid)
     except (GraphNotInitialized, TornVersionError):
@@ -254,8 +254,8 @@ def _is_pending(store: Store, unnamed: UnnamedManifest) -> bool:
 def _classify_by_audit(store: Store, operation_id: str) -> UnnamedStatus:
     """Classify a manifest by the audit record of its creation.
 
-    Only a discarded creation is certain not to have taken a name. A dropped creation may have been
-    completed before its record was damaged.
+    Only a discarded creation is guaranteed not to have taken a name. A dropped creation may have been completed before
+    its record was damaged.
     """
     try:
         audit_record = store.objects.read_json(f"{layout.AUDIT}/{operation_id}.json")

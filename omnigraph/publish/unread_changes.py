@@ -1,4 +1,4 @@
-"""Find the changes that other writers made to a table after a caller read it, and those that affect a write.
+"""Find changes that other writers made to a table after a caller read it, and determine which of them affect a write.
 
 A caller's own writes count as read, so they divide the changes by other writers into steps. The first step leads from
 the version that was read to the base of the caller's first write, the next step from that write to the base of the
@@ -26,10 +26,10 @@ from omnigraph.values.table_key import TableKey
 
 RowMask = npt.NDArray[np.bool_]
 
-MAX_COMPARED_ROWS = 200_000  # in a larger step, only the rows that a write depends on are kept in memory
-MAX_KEPT_BYTES = 64 << 20  # changed rows that a handle keeps for its next writes; others are read again
+MAX_COMPARED_ROWS = 200_000  # row count above which only the rows that a write depends on are kept in memory
+MAX_KEPT_BYTES = 64 << 20  # bytes of changed rows that a handle keeps for its next writes; other rows are read again
 MAX_STEPS = 256  # maximum number of separate steps that a handle keeps per table
-_MAX_CHUNKS = 16  # chunks of the changed rows that a handle keeps
+_MAX_CHUNKS = 16  # maximum number of chunks of the changed rows that a handle keeps
 
 
 class RowFilter(Protocol):
@@ -95,7 +95,7 @@ class TableReads:
 def read_changes(
     txn: WriteTxn, table_key: TableKey, step: UnreadStep, row_filter: RowFilter
 ) -> tuple[TableChanges, UnreadStep]:
-    """Return those changes of an unread step that may affect a write, and the step to keep for later writes."""
+    """Return the changes of an unread step that may affect a write, and the step to keep for later writes."""
     if step.changes is not None:
         return step.changes, step
     older_table, newer_table = (
@@ -166,7 +166,7 @@ def _shorten_steps(steps: tuple[UnreadStep, ...]) -> tuple[UnreadStep, ...]:
             kept_steps.append(kept_step)
         else:
             kept_steps[-1] = joined_step
-    if len(kept_steps) > MAX_STEPS:  # own writes between the steps then count as changes by others
+    if len(kept_steps) > MAX_STEPS:  # the caller's own writes between the steps then count as changes by other writers
         return (UnreadStep(kept_steps[0].older, kept_steps[-1].newer),)
     return tuple(kept_steps)
 
@@ -188,7 +188,7 @@ def _join_steps(first: UnreadStep, second: UnreadStep) -> UnreadStep | None:
 
 
 def _join_rows(earlier_rows: pa.Table, later_rows: pa.Table) -> pa.Table:
-    """Return the rows of both tables in few chunks, because every chunk slows down later checks."""
+    """Return the rows of both tables in a small number of chunks, because every chunk slows down later checks."""
     joined_rows = pa.concat_tables([rows for rows in (earlier_rows, later_rows) if rows.num_rows] or [earlier_rows])
     return joined_rows.combine_chunks() if joined_rows["id"].num_chunks > _MAX_CHUNKS else joined_rows
 

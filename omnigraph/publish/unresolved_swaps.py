@@ -43,7 +43,7 @@ class UnresolvedSwap:
 
     @contextmanager
     def report_unknown_outcome(self) -> Iterator[None]:
-        """Ensure that no error raised in the block reports that nothing was written while a swap is unresolved."""
+        """Ensure that errors raised in the block do not claim that nothing was written while a swap is unresolved."""
         try:
             yield
         except StorageError as error:

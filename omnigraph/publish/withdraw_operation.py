@@ -1,6 +1,6 @@
 """Withdraw an operation that was decided but could not be completed.
 
-The owner may merely be suspended and may resume later. Therefore, each kind of operation is blocked in a way that makes
+The owner may only be suspended and could resume later. Each kind of operation is therefore blocked in a way that makes
 a late owner fail. An operation that turns out to have been completed is left unchanged.
 """
 
@@ -59,7 +59,7 @@ def _block_late_owner(store: Store, intent: Intent) -> bool:
         return _block_creation(store, intent)
     if intent.operation == RENAME:
         return _block_rename(store, intent)
-    if intent.commit_id is None:  # from a newer release; this release cannot tell what it does
+    if intent.commit_id is None:  # written by a newer release; this release does not know what the operation does
         return False
     branch_state = branch_state_of(store, intent.branch, intent.branch_ulid)
     logged_commit = publish_refusal(branch_state, intent)

@@ -49,7 +49,7 @@ def _check_input(catalog: Catalog, delta: Delta) -> Iterator[Violation]:
 
 
 def _check_final_state(catalog: Catalog, delta: Delta, lookup: Lookup) -> Iterator[Violation]:
-    """Yield violations that depend on stored rows."""
+    """Yield the violations that can be detected only by reading stored rows."""
     for table_delta in delta.tables.values():
         yield from unique_violations(type_for_key(catalog, table_delta.table_key), table_delta, lookup)
     yield from endpoint_violations(catalog, delta, lookup)

@@ -11,7 +11,7 @@ from omnigraph.lang.schema.catalog import EdgeType, Index, Key, NodeType, Unique
 from omnigraph.storage.text.fulltext import TEXT_INDEX_KIND, text_index_key
 from omnigraph.values import ScalarType
 
-_BTREE_KINDS = ("btree", "bitmap")  # both are stored as a BTREE index
+_BTREE_KINDS = ("btree", "bitmap")  # both annotations are stored as a BTREE index
 
 
 def scalar_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:

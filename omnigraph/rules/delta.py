@@ -1,7 +1,7 @@
 """The changes that an operation wants to make: the rows written to and removed from each table.
 
-This module owns the data structure that the rules check and that staging writes. This module makes no decisions;
-`existing_rows` determines which rows already exist, and `check_delta` determines what is allowed.
+This module defines the data structure that is checked by the rules and written by staging. It makes no decisions:
+`existing_rows` determines which rows already exist, and `check_delta` determines which changes are allowed.
 """
 
 from collections.abc import Mapping

@@ -20,7 +20,7 @@ from .delta import NO_IDS, Delta, TableDelta, as_single_array
 from .lookup import Lookup
 from .violation import Violation
 
-EndpointColumn = tuple[EdgeType, str, TableKey]  # the edge type, `src` or `dst`, the node table key
+EndpointColumn = tuple[EdgeType, str, TableKey]  # (edge type, `src` or `dst`, table key of the node type)
 _FIELD_BY_COLUMN = {"src": "from", "dst": "to"}
 
 
@@ -109,7 +109,7 @@ def dangling_violation(
 
 
 def _endpoint_hint(catalog: Catalog, type_name: str, column: str, endpoint_id: str) -> str:
-    """Return a hint on how to write an endpoint, or on what to do if the endpoint is already written correctly."""
+    """Return a hint that shows how to write the endpoint or, if it is already written correctly, what to do instead."""
     node_type, field_name = catalog.node(type_name), _FIELD_BY_COLUMN[column]
     rule = f"`{field_name}` must be the id of a {type_name}"
     if node_type is None or node_type.key is None:
@@ -147,7 +147,7 @@ def _existing_endpoint_ids(
     lookup: Lookup,
     removed_by_key: dict[TableKey, pa.Array],
 ) -> pa.Array:
-    """Return those endpoint ids of written edges for which a node exists in the final state."""
+    """Return the endpoint ids of written edges for which a node exists in the final state."""
     written_columns = [
         (delta.tables[TableKey.edge(edge_type.name)], column)
         for edge_type, column, target_key in endpoints

@@ -1,6 +1,6 @@
 """Look up stored rows in batches, never one row at a time.
 
-This module owns the protocol through which rules read a graph. Every result is part of the write's
+This module defines the protocol through which rules read a graph. Every result is part of the write's
 read set, so `RecordingLookup` records the requirement that the result is unchanged at commit time.
 """
 
@@ -80,7 +80,7 @@ class RecordingLookup:
         return find(table, {"id": ids}, columns, with_row_ids=True)
 
     def require_same_content(self, table_key: TableKey) -> None:
-        """Require a table to stay unchanged. Use this for a table that was read without this lookup."""
+        """Require a table to stay unchanged. Call this method for a table that was read without this lookup."""
         entry = self.txn.base.state.tables[table_key]
         self.requirements.append(SameContent(table_key, entry.content_id, entry.version))
 

@@ -1,7 +1,7 @@
 """Rules for single rows: required values, enums, ranges, patterns, vectors and finite numbers.
 
-These rules work on Arrow data without reading a graph, so any process can check any part of the
-data. Arrow already guarantees that every value has its declared type. Null passes every rule except `required`.
+These rules need only the Arrow data of a batch, not the graph, so any process can check any part of the data. Arrow
+already guarantees that every value has its declared type. Null passes every rule except `required`.
 """
 
 import math
@@ -21,7 +21,7 @@ from .violation import Rule, Violation
 
 RowContainer = Any  # a table or a record batch
 ReasonFormatter = Callable[[Any], str]
-BrokenRule = tuple[Rule, str, pa.Array, ReasonFormatter]  # rule, property, mask of failing rows, reason
+BrokenRule = tuple[Rule, str, pa.Array, ReasonFormatter]  # (rule, property, mask of failing rows, reason)
 
 
 def row_violations(

@@ -1,8 +1,7 @@
 """The `@key` and `@unique` rules: no two entities may share a tuple of values in the final state of an operation.
 
 A row with a null in the tuple is exempt. A value that the same operation releases may be reused. The id of a keyed
-entity is derived from its key, so a stored row with the same key is the same entity, and keys do not need to be looked
-up.
+entity is derived from its key, so a stored row with the same key is the same entity, and no lookup by key is needed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -36,7 +36,7 @@ class LoadCheckContext:
     input_keys: frozenset[TableKey]  # table keys that occur in the input
     staged_fragments: Mapping[TableKey, Sequence[StagedFragment]]  # written fragments by table key
     reported_keys: frozenset[TableKey]  # table keys with records that exist only in task reports
-    unwritten_keys: frozenset[TableKey]  # table keys with records that are in no fragment
+    unwritten_keys: frozenset[TableKey]  # table keys with records that are not in any fragment
 
     @property
     def replaces_types(self) -> bool:
@@ -57,7 +57,7 @@ class LoadCheckContext:
         return self.reported_key_rows(*table_keys).unionAll(staged_rows) if has_reported_rows else staged_rows
 
     def reported_key_rows(self, *table_keys: TableKey) -> "DataFrame":
-        """Return those rows of `key_rows` that are in task reports and not in fragments."""
+        """Return the rows of `key_rows` that are only in task reports and not in fragments."""
         type_numbers = [self.load_job.table_keys.index(key) for key in table_keys]
         return KEY_ROWS.select_from(self.task_reports, type_numbers)
 
@@ -94,5 +94,5 @@ class LoadCheckContext:
 
 
 def drop_replaced(rows: "DataFrame", replaced_positions: frozenset[int]) -> "DataFrame":
-    """Drop the rows of records that a later record in the same load replaces."""
+    """Drop the rows of records that are replaced by a later record in the same load."""
     return rows.where(~rows.spot.isin(sorted(replaced_positions))) if replaced_positions else rows

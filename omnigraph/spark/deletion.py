@@ -1,7 +1,7 @@
 """Bulk deletion on Spark: tasks read the records, and the driver finds the rows to delete.
 
-The driver must list every removed row anyway. Therefore, the driver also looks up the rows to delete and the edges of
-deleted nodes, and checks the rules that the deletion may break, all at the pinned version.
+The driver has to list every removed row anyway, so it also looks up the rows to delete and the edges of deleted nodes,
+and checks the rules that the deletion may break. All of these reads use the pinned version.
 """
 
 from collections.abc import Mapping

@@ -13,7 +13,7 @@ from omnigraph.spark.endpoint_lookup import EndpointLookup, NodeIdSource, endpoi
 from omnigraph.spark.report_rows import REPLACED_EDGE_ROWS
 from omnigraph.values.table_key import TableKey
 
-_LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges from which ids are looked up instead of read
+_LOOKUP_RATIO = 4  # ratio of stored nodes to loaded edges above which ids are looked up instead of read
 
 
 def lost_endpoint_violations(context: LoadCheckContext) -> tuple[list[Violation], frozenset[TableKey]]:
@@ -124,7 +124,7 @@ def _violations_at_missing_nodes(
 
 
 def orphan_violations(context: LoadCheckContext) -> Iterator[Violation]:
-    """Yield violations for stored edges whose nodes an overwrite removes."""
+    """Yield violations for stored edges whose nodes are removed by an overwrite."""
     if not context.replaces_types:
         return
     for edge_type in context.load_job.schema_ir.catalog.edges:

@@ -1,8 +1,9 @@
 """The Spark executor for maintenance, which runs work on tables, files and versions as Spark jobs.
 
-This executor is in the `spark` package because its jobs run in Spark tasks. The jobs write files that no version
-references yet. The driver makes every decision: it turns the files into versions, and holds the claim of a cleanup. A
-task that fails midway has made nothing visible, and has removed only files that remain in the delete queue.
+This executor is in the `spark` package because its jobs run in Spark tasks. The jobs write files that are not yet
+referenced by any version. The driver makes every decision: it turns the files into versions, and holds the claim of a
+cleanup. A task that fails midway has not made anything visible, and has removed only files that remain in the delete
+queue.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,11 +29,11 @@ from .executor_jobs import run_jobs
 from .pinned_graph import PinnedGraph, pin_graph
 from .session import parallelism
 
-_SEGMENT_ROWS = 1 << 22  # rows per index segment
-_GROUPS_PER_SLOT = 4  # groups of files per concurrent task
-_VERSIONS_PER_JOB = 64  # table versions read by one job
-_FILES_PER_JOB = 512  # files removed by one job
-_JOBS_PER_ROUND = 64  # jobs between two checks of the driver's claim
+_SEGMENT_ROWS = 1 << 22  # number of rows per index segment
+_GROUPS_PER_SLOT = 4  # number of file groups per concurrent task
+_VERSIONS_PER_JOB = 64  # number of table versions read by one job
+_FILES_PER_JOB = 512  # number of files removed by one job
+_JOBS_PER_ROUND = 64  # number of jobs between two checks of the driver's claim
 
 
 @dataclass(frozen=True, slots=True)

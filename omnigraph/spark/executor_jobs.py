@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 JobInput = TypeVar("JobInput")
 JobResult = TypeVar("JobResult")
 _RESULT_DDL = "number bigint, data binary"
-_MAX_JOBS_PER_ROUND = 4_096  # jobs sent at once
-_TASKS_PER_SLOT = 4  # tasks of short jobs per concurrent task
+_MAX_JOBS_PER_ROUND = 4_096  # number of jobs sent at once
+_TASKS_PER_SLOT = 4  # number of tasks for short jobs per concurrent task
 
 
 def run_jobs(

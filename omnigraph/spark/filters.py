@@ -1,6 +1,6 @@
 """The filter of a data source, which is applied before rows reach Spark.
 
-This module owns the filter syntax: a JSON array of conditions, each of which is a `[column, operator, value]` array.
+This module defines the filter syntax: a JSON array of conditions, each of which is a `[column, operator, value]` array.
 The conditions have the same meaning as `where` in Spark: all of them must be true, and a comparison with null is not
 true. Values are passed as typed parameters, never inserted into filter text. The tasks of a scan apply the conditions.
 """
@@ -33,7 +33,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 OPERATORS = (*_COMPARISONS, "in", "is null", "is not null")
 _NULL_TESTS_ONLY = (ScalarType.BLOB, ScalarType.VECTOR)  # values of these types cannot be compared
-_UNSIGNED = (ScalarType.U32, ScalarType.U64)  # storage cannot compare these
+_UNSIGNED = (ScalarType.U32, ScalarType.U64)  # values of these types cannot be compared by storage
 _SYNTAX = 'a filter is a JSON array like [["age", ">=", 18], ["name", "in", ["ada", "bob"]]]'
 
 
@@ -99,7 +99,7 @@ def _parse_condition(entity_type: NodeType | EdgeType, condition: Any) -> Any:
     column_expression, (property_type,) = pc.field(column), property_types_of(entity_type, [column])
     if operator_name in ("is null", "is not null"):
         if operands:
-            raise UsageError(reason=f"'{operator_name}' takes no value")
+            raise UsageError(reason=f"'{operator_name}' does not take a value")
         return column_expression.is_null() if operator_name == "is null" else column_expression.is_valid()
     if len(operands) != 1 or property_type.is_list or property_type.scalar in _NULL_TESTS_ONLY:
         raise UsageError(reason=f"'{operator_name}' cannot compare '{column}' with this value")

@@ -1,6 +1,6 @@
 """An index of all ids of a node type, in files that every process on a machine maps into memory.
 
-This module owns the format: the sorted hashes, the start position of each hash prefix, and the ids in the order of
+This module defines the format: the sorted hashes, the start position of each hash prefix, and the ids in the order of
 their hashes. The first process builds the index while other processes wait for it. A hash match is confirmed by
 comparing the strings. The index is split into shards to limit the memory needed to build it. The tasks of
 `endpoint_lookup` build and read the index.
@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from .text_hashes import Int64Array, TextArray, UInt64Array, hash_texts, texts_equal
 
-SHARD_IDS = 16_000_000  # ids per shard
-_LOOKUP_TEXTS = 1 << 16  # strings looked up together, so that they fit in the processor's cache
+SHARD_IDS = 16_000_000  # number of ids per shard
+_LOOKUP_TEXTS = 1 << 16  # number of strings looked up together, small enough for the processor's cache
 ReadIds = Callable[[], Iterable[pa.Array]]
 
 

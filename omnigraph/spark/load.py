@@ -1,9 +1,9 @@
 """Load data with Spark: stage and check everything, then publish it atomically under one intent.
 
-Tasks write fragments that no manifest references yet. The driver checks the rules that involve all records, and passes
-one plan to `publish`. If the driver crashes before the confirmation, only unreferenced files remain, which a cleanup
-removes. If the driver crashes after the confirmation, the load is completed the next time the graph is opened for
-writing.
+Tasks write fragments that are not yet referenced by any manifest. The driver checks the rules that involve all records,
+and passes one plan to `publish`. If the driver crashes before the confirmation, only unreferenced files remain, which a
+cleanup removes. If the driver crashes after the confirmation, the load is completed the next time the graph is opened
+for writing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from .staged_fragments import StagedFragment
 
 MAX_ATTEMPTS = 3
-_MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # bytes per piece
+_MIN_PIECE_BYTES, _MAX_PIECE_BYTES = 4 << 20, 64 << 20  # number of bytes per piece
 _NUMBERS_PER_FRAME = 1 << 16  # piece numbers reserved for the partitions of one DataFrame
 StepNameCallback = Callable[[str], object]
 

@@ -57,7 +57,7 @@ from .session import spark_session, spark_session_if_available, translate_spark_
 from .table_scan import group_fragments
 from .versions import check_versions
 
-SPARK_MIN_ROWS = 2_000_000  # total number of changed rows on both sides from which Spark is used
+SPARK_MIN_ROWS = 2_000_000  # minimum total number of changed rows on both sides for which Spark is used
 THRESHOLD_VARIABLE = "OMNIGRAPH_MERGE_SPARK_ROWS"
 _MIN_TABLE_ROWS = 10_000  # tables with fewer changed rows are always compared in this process
 _log = logging.getLogger("omnigraph")

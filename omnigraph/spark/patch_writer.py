@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from .stage import LoadJob
 
-_PACKED_ROWS = 1 << 16  # rows in one packed report
+_PACKED_ROWS = 1 << 16  # number of rows in one packed report
 ReportBatches = Iterator[pa.RecordBatch]
 
 
@@ -164,7 +164,10 @@ def _replace_rows(
 
 
 def _unpack_rows(table: Table, column_names: Sequence[str], payloads: Sequence[bytes]) -> pa.Table:
-    """Unpack rows and return them with all patched columns. Columns that a payload lacks are read from the table."""
+    """Unpack rows and return them with all patched columns.
+
+    Columns that are missing from a payload are read from the table.
+    """
     schema = row_schema(table.schema)
     fields = [pa.field("_rowid", pa.int64()), pa.field("_rowaddr", pa.uint64())]
     target = pa.schema([*fields, *(schema.field(name) for name in column_names)])

@@ -15,7 +15,7 @@ from omnigraph.storage.find_rows import find, read_rows
 from omnigraph.storage.store import Durability, Store, open_store
 from omnigraph.storage.table import Table, open_table
 
-PinnedVersion = tuple[str, int]  # location and Lance version
+PinnedVersion = tuple[str, int]  # (location, Lance version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Encode errors, problems and violations as JSON, so tasks can report them to the driver.
 
 This encoding is specific to Spark; within one process, errors and violations are passed as objects. JSON has fewer
-types than Python, so a value of a type that JSON lacks becomes an object with one member, such as `{"$date":
-"2024-01-31"}`.
+types than Python, so a value of any other type becomes an object with one member, such as `{"$date": "2024-01-31"}`.
 """
 
 import json

@@ -1,8 +1,8 @@
 """The inputs for the rules that involve all records: ids, endpoints and unique tuples.
 
-This module owns the columns of these inputs. Rows that were written are read back from their fragments, and all other
-rows are sent as task reports. Rows from fragments and from reports have the same columns. Tasks create these rows as
-Arrow batches of a DataFrame.
+This module defines the columns of these inputs. Rows that were written are read back from their fragments, and all
+other rows are sent as task reports. Rows from fragments and from reports have the same columns. Tasks create these rows
+as Arrow batches of a DataFrame.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -43,8 +43,8 @@ _LOCAL_SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 _CONNECT_PACKAGES = ("pandas", "grpc", "grpc_status", "zstandard")
-# On a machine without disk space, tasks fail quickly, and Spark would keep assigning new ones, so it must exclude the
-# machine.
+# On a machine that has run out of disk space, tasks fail quickly and Spark keeps assigning new ones, so Spark must
+# exclude the machine.
 _CLUSTER_SETTINGS = {"spark.excludeOnFailure.enabled": "true"}
 
 
@@ -144,7 +144,7 @@ def _start_jvm(spark_conf: Any) -> None:
             reason=f"Spark needs Java {OLDEST_JAVA} or newer, but none was found",
             hint="install Java or set JAVA_HOME; for small data, use engine 'local'",
         )
-    os.environ["JAVA_HOME"] = str(java_path.parent.parent)  # an invalid JAVA_HOME would take precedence otherwise
+    os.environ["JAVA_HOME"] = str(java_path.parent.parent)  # otherwise, an invalid JAVA_HOME would take precedence
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_descriptor, log_path = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
     try:

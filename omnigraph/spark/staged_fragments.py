@@ -1,7 +1,7 @@
 """The fragments that the tasks of a load write: their descriptions for the driver, and functions to read them back.
 
-This module owns the encoding of the input positions of a fragment's rows. To check the rules that involve all records,
-single columns are read back from the fragments, so whole records do not pass through Spark.
+This module defines how the input positions of a fragment's rows are encoded. To check the rules that involve all
+records, single columns are read back from the fragments, so whole records do not pass through Spark.
 """
 
 import zlib

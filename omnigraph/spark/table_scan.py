@@ -24,7 +24,7 @@ from .versions import check_versions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TASK_ROWS = 1 << 20  # rows per task, if fragments are small
+_TASK_ROWS = 1 << 20  # number of rows per task if fragments are small
 
 
 def scan(  # noqa: PLR0913 - the last two are keyword-only
@@ -39,8 +39,8 @@ def scan(  # noqa: PLR0913 - the last two are keyword-only
 ) -> "DataFrame":
     """Return the rows of a table as a DataFrame.
 
-    `row_filter` is an Arrow expression. `with_row_ids` adds the columns `_rowid` and `_rowaddr`. With a `lease`, no
-    cleanup removes the data that a running task reads.
+    `row_filter` is an Arrow expression. `with_row_ids` adds the columns `_rowid` and `_rowaddr`. With a `lease`, the
+    data that a running task reads is protected from cleanup.
     """
     entity_type = type_for_key(snapshot.schema.ir.catalog, table_key)
     column_names = select_columns(table_key, columns_of_type(entity_type), columns)

@@ -16,7 +16,7 @@ UInt64Array = npt.NDArray[np.uint64]
 Int64Array = npt.NDArray[np.int64]
 
 _WORD_BYTES = 8
-_LONG_TEXT_BYTES = 256  # longer strings are hashed one by one
+_LONG_TEXT_BYTES = 256  # maximum length in bytes; longer strings are hashed one by one
 _WORD_MASKS = np.array([(1 << 8 * size) - 1 for size in range(_WORD_BYTES + 1)], np.uint64)
 _FIRST_MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 _MIX_SHIFT, _FINAL_SHIFT = np.uint64(32), np.uint64(29)

@@ -1,6 +1,6 @@
 """Encode the tuples of `@unique` constraints as strings that are equal if and only if all values are equal.
 
-This module owns the encoding, which lets Spark group by a tuple of several columns as if it were one column. A key
+This module defines the encoding, which lets Spark group by a tuple of several columns as if it were one column. A key
 needs no tuple, because it determines the id.
 """
 

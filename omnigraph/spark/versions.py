@@ -44,10 +44,10 @@ def describe_differences(driver_versions: dict[str, str], worker_versions: list[
     """Describe the versions that differ.
 
     >>> describe_differences({"pyarrow": "26.0.1"}, [("pyarrow", "26.0.1"), ("pyarrow", "25.0.0")])
-    ['pyarrow is 26.0.1 on the driver and 25.0.0 on a worker']
+    ['pyarrow has version 26.0.1 on the driver and 25.0.0 on a worker']
     """
     return sorted(
-        f"{package} is {driver_versions[package]} on the driver and {version} on a worker"
+        f"{package} has version {driver_versions[package]} on the driver and {version} on a worker"
         for package, version in set(worker_versions)
         if driver_versions[package] != version
     )

@@ -1,8 +1,8 @@
 """Write with `df.write.format("omnigraph")`: tasks write fragments, and the driver checks keys and publishes once.
 
-Rows are never collected in one process. A task returns the metadata of its fragments, and only those values that are
-needed by rules across all rows: ids, edge endpoints and unique values. No data is visible before `commit`, and nothing
-is published if any row breaks a rule.
+Rows are never collected in one process. A task returns the metadata of its fragments and the values needed by rules
+that involve all rows: ids, edge endpoints and unique values. No data is visible before `commit`, and nothing is
+published if any row breaks a rule.
 """
 
 from collections.abc import Iterable, Iterator
@@ -216,7 +216,7 @@ def _write_delta(type_write: TypeWrite, task_report: WriteTaskReport, delta: Tab
 
 
 def publish_task_reports(type_write: TypeWrite, task_reports: list[WriteTaskReport]) -> None:
-    """Publish the staged data, or raise an error if it breaks a rule across all rows.
+    """Publish the staged data, or raise an error if it breaks a rule that involves all rows.
 
     If there are no rows, only an overwrite is published.
     """

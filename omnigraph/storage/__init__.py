@@ -7,6 +7,6 @@ first.
 
 import os
 
-# On a local disk, Lance would write a version hint next to every new version. The hint is never synced,
-# nothing reads it, and it doubles the time of a swap. Lance reads this environment variable only once.
+# On a local disk, Lance would write a version hint next to every new version. The hint is never synced, is never read,
+# and doubles the time a swap takes. Lance reads this environment variable only once.
 os.environ.setdefault("LANCE_USE_VERSION_HINT", "0")

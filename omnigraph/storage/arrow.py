@@ -1,7 +1,7 @@
 """Map graph types to Arrow types and table columns.
 
-The mapping goes only one way: the schema determines the layout of its tables. Columns are ordered by property id, which
-a rename never changes.
+The mapping is one-way: the schema determines the layout of its tables. Columns are ordered by property id, which is
+unaffected by renames.
 """
 
 import pyarrow as pa
@@ -45,7 +45,7 @@ def arrow_type(property_type: PropertyType) -> pa.DataType:
 
 
 def table_schema(ir: SchemaIR, entity_type: NodeType | EdgeType) -> pa.Schema:
-    """Return the columns of a table: id, then src and dst for edges, then properties by property id."""
+    """Return the columns of a table: id, then src and dst for edges, then the properties in property id order."""
     system_columns = ["id"] if entity_type.kind == "node" else ["id", "src", "dst"]
     fields = [pa.field(column_name, pa.string(), nullable=False) for column_name in system_columns]
     numbered_properties = [

@@ -15,7 +15,8 @@ from .large_blobs import blob_file_name
 from .store import Store
 from .table import Table, data_files
 
-_SEPARATE_FILE_KINDS = (1, 2)  # packed with other blobs, or in a separate file; 0 means inside the data file
+# Storage kinds of a blob: packed with other blobs, or in a file of its own; 0 means inside the data file.
+_SEPARATE_FILE_KINDS = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class StoredBlob:
         return data_files(self.table, [self.table.dataset.get_fragment(self.address >> 32).metadata])
 
     def _raise_if_damaged(self, error: Exception) -> None:
-        """Raise `BlobIntegrityError` if the blob's file is certainly missing or too short."""
+        """Raise `BlobIntegrityError` if the blob's file is definitely missing or too short."""
         descriptor = self._read_descriptor()
         if descriptor is None or descriptor["kind"] not in _SEPARATE_FILE_KINDS:
             return

@@ -1,9 +1,9 @@
 """Add, rename, retype and drop table columns, producing a detached version.
 
-Existing data files are never rewritten, and new ones are added only for columns that get values. A dropped column stays
-in old files but is no longer referenced, and an added column with only nulls needs no file. Row ids, fragments and the
-indexes of the remaining columns are kept. This module assigns field ids, which are always higher than any id that was
-ever used.
+Existing data files are never rewritten, and new files are added only for columns that receive values. A dropped column
+stays in old files but is no longer referenced, and an added column with only nulls needs no file. Row ids, fragments
+and the indexes of the remaining columns are preserved. This module assigns field ids and never reuses one: a new id is
+higher than every id used before.
 """
 
 import json
@@ -21,15 +21,15 @@ from .store import Store
 from .table import StagedChange, Table, commit, data_files, schema_fingerprint
 from .table_fields import LanceColumn, build_lance_schema, lance_columns, new_column
 
-_BATCH_ROWS = 16_384  # rows filled at a time
+_BATCH_ROWS = 16_384  # number of rows filled per batch
 
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column that the new version of the table must have.
+    """A column of the new table version.
 
-    `source` is the name of the old column that this column continues, or None for a new column. A new column has
-    `default_value`, or null, in all existing rows.
+    `source` is the name of the old column whose values it takes over, or None for a new column. Existing rows get
+    `default_value`, or null, in a new column.
     """
 
     field: pa.Field
@@ -82,7 +82,7 @@ def reshape_table(
 
 
 def _keeps_stored_values(table: Table, target: TargetColumn) -> bool:
-    """Return whether the column continues an existing column whose stored values can be used unchanged."""
+    """Return whether the column takes over an existing column whose stored values can be used unchanged."""
     return target.source is not None and table.schema.field(target.source).type == target.field.type
 
 
@@ -98,7 +98,7 @@ def _final_column(
 
 
 def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) -> Table:
-    """Return the table with additional columns at the end, under names that no property can have."""
+    """Return the table with additional columns at the end, under names that are invalid for properties."""
     filled_columns = [added for added in added_columns if added.has_values]
     fragments = table.dataset.get_fragments()
     if filled_columns:
@@ -119,7 +119,7 @@ def _add_columns(store: Store, table: Table, added_columns: list[_AddedColumn]) 
 
 
 def _fill_fragment(table: Table, filled_columns: list[_AddedColumn], fragment: Any) -> Any:
-    """Return the fragment with an additional data file for the filled columns, which have their assigned field ids."""
+    """Return the fragment with an additional data file for the filled columns, under their assigned field ids."""
 
     def compute_values(old_batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.record_batch([added.target.values_for(old_batch) for added in filled_columns], temporary_names)
@@ -151,7 +151,7 @@ def _pair_ids(lance_ids: list[int], our_ids: list[int]) -> Any:
 
 
 def _project_columns(store: Store, table: Table, final_columns: list[LanceColumn]) -> Table:
-    """Return the table with exactly these columns. A column that is in none of the table's files reads as null."""
+    """Return the table with exactly these columns. A column that none of the table's files contain reads as null."""
     if lance_columns(table.dataset.lance_schema) == final_columns:
         return table
     schema = build_lance_schema(table.dataset.lance_schema, final_columns)

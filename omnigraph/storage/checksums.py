@@ -1,8 +1,8 @@
 """Compute file checksums, and check whether a file still matches its recorded checksum.
 
 All checksums use CRC-32, which takes less time to compute than the file takes to read. CRC-32 detects every single
-flipped bit and every burst of up to 32 damaged bits. Other damage is missed once in four billion cases. The checksum of
-a control object also covers its name, so swapping two objects of the same kind is detected.
+flipped bit and every burst of up to 32 damaged bits. Other damage goes undetected once in four billion cases. The
+checksum of a control object also covers its name, so swapping two objects of the same kind is detected.
 """
 
 import json
@@ -18,7 +18,7 @@ from .failures import DamagedError
 if TYPE_CHECKING:
     from .store import Store
 
-CHECKSUM_BLOCK_BYTES = 1 << 20  # bytes read at a time
+CHECKSUM_BLOCK_BYTES = 1 << 20  # number of bytes per read
 CHECKSUM_MEMBER = "crc32"  # the member of a control object that holds its own checksum
 MISSING_FILE = "the file is missing"
 
@@ -28,7 +28,7 @@ class FileChecksum:
     """The size of a file in bytes, and the CRC-32 of its content.
 
     If `manifest_only` is true, both values describe only the manifest section of a version file, because the other
-    sections are unknown if Lance wrote the file to an object store.
+    sections are unknown when Lance writes the file to an object store itself.
 
     >>> FileChecksum.of_bytes(b"graph").to_json()
     [5, '094505dc']
@@ -57,7 +57,7 @@ class FileChecksum:
 
     @classmethod
     def of_blocks(cls, blocks: Iterable[bytes]) -> "FileChecksum":
-        """Return the checksum of a file that is given as a sequence of blocks."""
+        """Return the checksum of a file from its blocks."""
         size = crc = 0
         for block in blocks:
             size, crc = size + len(block), zlib.crc32(block, crc)
@@ -81,10 +81,10 @@ def describe_mismatch(expected: FileChecksum, actual: FileChecksum) -> str | Non
     """Describe how a file's actual checksum differs from the expected one, or return None if they are equal.
 
     >>> describe_mismatch(FileChecksum(5, 1), FileChecksum(4, 1))
-    'the file has 4 bytes instead of 5'
+    'the file has 4 bytes, expected 5'
     """
     if actual.size != expected.size:
-        return f"the file has {actual.size} bytes instead of {expected.size}"
+        return f"the file has {actual.size} bytes, expected {expected.size}"
     if actual.crc32 != expected.crc32:
         return "the content does not match its checksum"
     return None
@@ -95,7 +95,7 @@ def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileCheck
     if expected is None:
         yield from blocks
         return
-    if expected.manifest_only:  # such files are small
+    if expected.manifest_only:  # version files are small, so collect all blocks in memory
         content = b"".join(blocks)
         yield content
         actual = checksum_manifest(extract_manifest(content))
@@ -113,8 +113,8 @@ def verified_blocks(file_name: str, blocks: Iterable[bytes], expected: FileCheck
 def checksum_manifest(manifest_bytes: bytes) -> FileChecksum:
     """Return the checksum of a manifest, computed from how often each byte value occurs.
 
-    Lance serializes maps in arbitrary order, so the bytes in memory and in the store may be ordered differently. Even
-    so, every flipped bit changes two of the counts.
+    Lance serializes maps in arbitrary order, so the bytes in memory and in the store may be ordered differently. A
+    flipped bit is still detected, because it changes two of the counts.
     """
     import numpy as np
 

@@ -14,7 +14,7 @@ from .table_fields import lance_columns
 
 
 def property_identity(field: pa.Field) -> bytes:
-    """Return a column's property id, or the column's name if it has no property id, as is the case for `id`."""
+    """Return a column's property id, or its name if it has no property id (such as `id`)."""
     identity: bytes = (field.metadata or {}).get(PROPERTY_ID_KEY, field.name.encode())
     return identity
 
@@ -31,7 +31,7 @@ def have_same_columns(first_table: Table, second_table: Table) -> bool:
 def contains_hidden_values(table: Table, other_table: Table, relevant: Container[bytes] | None = None) -> bool:
     """Return whether the files of `table` contain values of a column that only `other_table` has.
 
-    Two such versions can have the same files and still differ, because a dropped column stays in its files. If
+    Two versions can have the same files and still differ, because the values of a dropped column stay in the files. If
     `relevant` is given, only columns with these property identities are checked.
     """
     identities = {(property_identity(field), _value_kind(field.type)) for field in table.schema}

@@ -33,9 +33,9 @@ from .vector_index import (
     partition_count,
 )
 
-IndexSegment = Index  # for callers that must not import lance
-_MAX_SEGMENTS = 8  # per index; when this number is reached, they are merged into one
-_CONCURRENT_PARTS = 4  # segments built at once
+IndexSegment = Index  # re-exported for callers that must not import lance
+_MAX_SEGMENTS = 8  # maximum segments per index; when this number is reached, they are merged into one
+_CONCURRENT_PARTS = 4  # number of segments built in parallel
 _KINDS_BY_LANCE_TYPE = {"BTree": "BTREE", "NGram": "NGRAM", "Inverted": WORDS}
 
 
@@ -56,7 +56,7 @@ def kinds_by_index_key(table: Table) -> dict[str, str]:
 def list_segments(table: Table) -> list[tuple[str, str, str]]:
     """Return the segments of all indexes as (UUID, index key, kind).
 
-    For another tool's index, the kind is Lance's type name.
+    For an index created by another tool, the kind is Lance's type name.
     """
     return [
         (
@@ -87,7 +87,10 @@ def _index_key(index: Any) -> str:
 
 
 def _index_kind(index: Any) -> str:
-    """Return the kind of an index, or "" for another tool's index. The metric of a vector index is part of its name."""
+    """Return the kind of an index, or "" for an index created by another tool.
+
+    The metric of a vector index is part of its name.
+    """
     if index.index_type != "IVF_FLAT":
         return _KINDS_BY_LANCE_TYPE.get(index.index_type, "")
     metric_match = re.search(r"_(ivf_(?:cosine|l2|dot))(?:_\d+)?$", index.name)
@@ -108,7 +111,7 @@ class SegmentBuild:
 class IndexPlan:
     """All segments to build for a table, and the segments that they replace, by index key.
 
-    The old segments of `rebuilt_keys` are removed even if there is no data for a new index.
+    The old segments of `rebuilt_keys` are removed even if there is no data to index.
     """
 
     builds: tuple[SegmentBuild, ...] = ()
@@ -178,7 +181,7 @@ def plan_indexes(
 
 
 def _is_shadowed_by_text_index(table: Table, column: str, kind: str | None) -> bool:
-    """Return whether the column's full-text index keeps Lance from using the column's other index for filters."""
+    """Return whether the column's full-text index prevents Lance from using the column's other index for filters."""
     probe_filters = {"BTREE": pc.field(column) == "any", "NGRAM": pc.match_substring(pc.field(column), "any")}
     return kind in probe_filters and not indexes_used_by(table, probe_filters[kind])
 
@@ -237,10 +240,10 @@ def _group_fragments(
 def stage_index_extension(
     store: Store, table: Table, kinds_by_key: Mapping[str, str], fragment_ids: Sequence[int]
 ) -> StagedChange | None:
-    """Build indexes of these kinds over those of the given fragments that are not covered yet.
+    """Build indexes of these kinds over the given fragments, skipping fragments that are already covered.
 
-    Segments are removed if none of their fragments exist anymore. Other fragments stay uncovered. If a column has an
-    index of a different kind, that index is left unchanged.
+    Other fragments stay uncovered, and segments whose fragments no longer exist are removed. If a column has an index
+    of a different kind, that index is left unchanged.
     """
     covered_by_key, present_kinds = index_coverage(table), kinds_by_index_key(table)
     new_segments: list[Index] = []
@@ -277,10 +280,10 @@ def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments
 
 
 def build_segment(store: Store, table: Table, segment_build: SegmentBuild) -> Index | None:
-    """Write a segment that no version references yet. The result can be passed to another process.
+    """Write a segment that is not yet referenced by any version.
 
-    A vector segment covers only those of the requested fragments that can be indexed. The result is None if there are
-    no vectors to index.
+    The result can be passed to another process. A vector segment covers only the requested fragments that can be
+    indexed. The result is None if there are no vectors to index.
     """
     if segment_build.kind == WORDS:
         return write_text_index(

@@ -30,7 +30,7 @@ from .table_fields import lance_columns
 
 TARGET_ROWS = FRAGMENT_ROWS
 _RESULT_SIDES = ("old", "new")
-_UNLIMITED_ROWS = 1 << 30  # rows; makes the input of a task always become one fragment
+_UNLIMITED_ROWS = 1 << 30  # row limit high enough that the output of a task is always a single fragment
 
 
 def stage_compaction(  # noqa: PLR0913 - all but two are keyword-only
@@ -104,10 +104,10 @@ def plan_compaction(
 ) -> list[str]:
     """Return the tasks that compact small fragments, or an empty list if there is nothing to compact.
 
-    With `max_fragments`, only that many adjacent fragments are compacted, at a random position. A smaller change
-    conflicts less often, and a random position makes it less likely that other writers change the same fragments. A
-    single fragment is also rewritten if the fraction of its deleted rows exceeds `max_deleted_share`, or if its id is
-    in `extra_fragment_ids`.
+    If `max_fragments` is given, only that many adjacent fragments are compacted, starting at a random position. A
+    smaller change conflicts less often, and a random position makes it less likely that other writers change the same
+    fragments. A single fragment is also rewritten if its fraction of deleted rows exceeds `max_deleted_share`, or if
+    its id is in `extra_fragment_ids`.
     """
     enough_rows = TARGET_ROWS if target_rows is None else target_rows
 
@@ -157,11 +157,11 @@ def run_task(store: Store, table: Table, task: str) -> str:
         return _join_heavy_fragments(
             store, table, [table.dataset.get_fragment(fragment.id) for fragment in task_fragments]
         )
-    task_class: Any = CompactionTask  # its type stubs lack `from_json`
+    task_class: Any = CompactionTask  # Lance's type stubs lack `from_json`
     compaction_task = task_class.from_json(task)
     try:
         task_result = store.effects.run("stage", table.location, lambda: compaction_task.execute(table.dataset))
-    except pa.ArrowInvalid as error:  # how Lance reports a failed read
+    except pa.ArrowInvalid as error:  # Lance raises this exception if a read fails
         raise DamagedError(f"{table.location} cannot be read: {error}") from error
     old_fragments = [fragment.to_json() for fragment in task_result.original_fragments]
     has_blobs = any(is_blob_field(column) for column in table.schema)
@@ -236,7 +236,7 @@ def _split_run(run: Sequence[Any], target_rows: int) -> list[list[Any]]:
 
 
 def index_bound_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments covered by non-BTREE index segments, which a rewrite of the fragments would lose."""
+    """Return the fragments covered by non-BTREE index segments; rewriting these fragments would lose the segments."""
     other_indexes = (index for index in table.dataset.describe_indices() if index.index_type != "BTree")
     return frozenset(
         fragment_id for index in other_indexes for segment in index.segments for fragment_id in segment.fragment_ids

@@ -1,8 +1,8 @@
 """Write data files and compute their checksums: in place on a disk, or through a temporary local directory for S3.
 
-Lance does not report what it wrote to an object store, and reading a file back would take a request. Files for an
-object store are therefore first written to a local directory and uploaded from there. An upload takes as many requests
-as Lance would need, and the checksums stay valid when the root moves to a disk.
+Lance does not report what it wrote to an object store, and reading a file back would cost a request. Files for an
+object store are therefore written to a local directory first and then uploaded. An upload takes as many requests as
+Lance would need, and the checksums stay valid if the root is moved to a disk.
 """
 
 import json
@@ -33,7 +33,7 @@ LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 
 @record
 class WrittenFragments:
-    """Fragments that no version references yet, with the checksums of their files, as far as they are known."""
+    """Fragments that are not yet referenced by any version, with the known checksums of their files."""
 
     fragments: list[Any]
     checksums: dict[str, FileChecksum] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def _append_fragments(dataset: Any, rows: pa.Table, rows_per_file: int, options:
         data_storage_version=LANCE_FILE_VERSION,
         enable_stable_row_ids=True,
         storage_options=options,
-        external_blob_mode="ingest",  # the bytes of pending blobs are copied from their files
+        external_blob_mode="ingest",  # pending blobs are copied from their files
     )
     return fragments
 

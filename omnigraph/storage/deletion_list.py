@@ -1,8 +1,8 @@
 """The format of Lance's short deletion files: an Arrow file with one column.
 
-This module specifies every byte of the format. Apart from the values and a few lengths, the file is always the same, so
-any other difference is damage. Lance trusts the lengths. If a length is damaged, Lance allocates that much memory,
-which aborts the process. A damaged file must therefore be refused before Lance reads it.
+This module specifies every byte of the format. Only the values and a few lengths differ between files, so any other
+difference means damage. Lance trusts the lengths. If a length is damaged, Lance tries to allocate that much memory,
+which aborts the process. A damaged file must therefore be rejected before Lance reads it.
 """
 
 import struct
@@ -48,7 +48,8 @@ _LENGTH_POSITIONS = (
 )
 _TAIL_BODY_LENGTH_AT = 160  # position of the repeated body length in the footer
 _ALIGNMENT = 64
-_BUFFER_PREFIX_BYTES = 8  # bytes before a buffer: its uncompressed length, or -1 if not compressed
+# Size of the prefix of a buffer, which contains the uncompressed length, or -1 if the buffer is not compressed.
+_BUFFER_PREFIX_BYTES = 8
 _UNCOMPRESSED = -1
 
 

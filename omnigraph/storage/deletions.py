@@ -2,8 +2,8 @@
 
 This module handles both formats of a deletion file: an Arrow list for few rows, and a Roaring bitmap for many. Reading
 the file directly avoids enumerating millions of rows to find a few deleted rows. The module also ensures that Lance
-never reads a damaged deletion file, because Lance allocates as much memory as the file claims to need, which aborts the
-process.
+never reads a damaged deletion file, because Lance tries to allocate as much memory as the file claims to need, which
+aborts the process.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .table import Table
 
 _PLAIN_COOKIE, _RUN_COOKIE = (12346, 12347)  # the first word of a Roaring bitmap without and with runs
-_OFFSETS_PER_WEIGHT = 128  # this many offsets weigh as much in the cache as one commit
+_OFFSETS_PER_WEIGHT = 128  # number of offsets that count as one commit toward the cache limit
 _MAX_ARRAY_VALUES = 4096  # a container with at most this many values stores them as a list
 _MIN_OFFSET_CONTAINERS = 4  # a bitmap with runs has an offset table if it has at least this many containers
 
@@ -103,7 +103,7 @@ def _is_plausible(offsets: RowOffsets, fragment: Any) -> bool:
 
 
 def read_bitmap(bitmap: bytes) -> RowOffsets:
-    """Return the numbers in a Roaring bitmap, which must be in the portable format.
+    """Return the values in a Roaring bitmap, which must be in the portable format.
 
     >>> read_bitmap(bytes.fromhex("3a300000010000000000000010000000" + "0700")).tolist()
     [7]

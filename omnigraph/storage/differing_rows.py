@@ -24,20 +24,20 @@ from .version_difference import FragmentDifference, FragmentPair
 RowPositions = npt.NDArray[np.int64]
 
 
-_CHUNK_ROWS = 8_192  # rows of each version that are compared at once
+_CHUNK_ROWS = 8_192  # rows of each version compared per batch
 
 
-_SCAN_RATIO = 6  # a scan is faster than a take if more than one row in this many is needed
+_SCAN_RATIO = 6  # a scan is faster than a take if more than one in this many rows is needed
 
 
 def differing_rows(
     store: Store, difference: FragmentDifference, *, same_columns: bool = True
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the complete rows that may differ between the versions, as (old, new), with blobs as bytes.
+    """Return the complete rows that may differ between the versions as a pair (old, new), with blobs as bytes.
 
-    If two fragments differ only in their deleted rows, only the rows that exist in one version are read. If
-    `same_columns` is true and many rows moved to other files, these rows are first compared chunk by chunk, so that
-    unchanged rows are never all in memory.
+    If two fragments differ only in their deleted rows, only the rows that exist in just one of the versions are read.
+    If `same_columns` is true and many rows moved to other files, these rows are first compared chunk by chunk, so that
+    the unchanged rows are never all in memory at once.
     """
     with as_storage_errors("none"):
         old_ids = read_row_ids(difference.old_table, difference.removed)
@@ -127,9 +127,9 @@ def _redeleted_rows(store: Store, difference: FragmentDifference, pair: Fragment
 
 
 def one_sided_rows(store: Store, old_form: tuple[Table, int], new_form: tuple[Table, int]) -> tuple[pa.Table, pa.Table]:
-    """Return the `id` and `_rowid` of rows that exist in only one of two forms of a fragment.
+    """Return the `id` and `_rowid` of the rows that exist in only one of two states of a fragment.
 
-    A form is a table version together with the fragment's id in that version. If possible, only these rows are read.
+    Each state is given as a table version and the fragment's id in that version. If possible, no other rows are read.
     """
     fragment_forms = [(table, table.dataset.get_fragment(fragment_id)) for table, fragment_id in (old_form, new_form)]
     with as_storage_errors("none"):
@@ -162,7 +162,7 @@ _EMPTY_IDS = pa.table({"id": pa.array([], pa.string())})
 def _rows_at_offsets(table: Table, fragment: Any, offsets: RowOffsets, skipped_offsets: RowOffsets) -> pa.Table:
     """Return the rows at these offsets.
 
-    `skipped_offsets` are the deleted rows, which Lance's positions do not count.
+    `skipped_offsets` are the offsets of deleted rows, which Lance does not count as positions.
     """
     if not len(offsets) or any(is_blob_field(column) for column in table.schema):
         row_ids = row_ids_at(fragment, offsets.tolist()) if len(offsets) else []

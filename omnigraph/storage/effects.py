@@ -1,4 +1,4 @@
-"""The gateway for all durable writes of this package, which are called effects.
+"""The gateway for all durable writes of this package. A durable write is called an effect.
 
 This module runs effects, records them and counts them. In tests, this module also injects failures: an error before or
 after the k-th effect, or a process exit right after it. Every write to a root must go through this gateway.
@@ -18,15 +18,15 @@ from omnigraph.records.frozen import record
 ActionResult = TypeVar("ActionResult")
 EffectKind = Literal[
     "create",  # create a Lance dataset
-    "stage",  # write data files that no version names yet
-    "mark",  # write a deletion file that no version names yet
+    "stage",  # write data files that are not yet referenced by any version
+    "mark",  # write a deletion file that is not yet referenced by any version
     "detach",  # create a detached table version
     "state",  # write the data file of a new manifest version
     "publish",  # make that version visible by compare-and-swap
     "object",  # create a control object
     "renew",  # write or renew a lease
     "remove",  # remove a control object or file
-    "index",  # write index files that no version names yet
+    "index",  # write index files that are not yet referenced by any version
 ]
 _RECENT_LIMIT = 1_000
 _MAX_TARGET_GROUPS = 4_096  # groups counted separately; a long-lived process may touch more
@@ -142,7 +142,7 @@ class Effects:
 
     @contextmanager
     def recording(self) -> Iterator[list[DurableEffect]]:
-        """Yield a list to which each effect is appended as it happens while the block runs."""
+        """Yield a list to which effects are appended while the block runs."""
         recorder: list[DurableEffect] = []
         with self._lock:
             self._recorders.append(recorder)
@@ -156,7 +156,7 @@ class Effects:
 
     @contextmanager
     def failing(self, fault: Fault) -> Iterator[None]:
-        """Count effects from now on, and fail as `fault` specifies. Later effects run normally."""
+        """Start counting effects, and fail once as specified by `fault`. Later effects run normally."""
         with self._lock:
             self._fault, self._started_count = fault, 0
         try:

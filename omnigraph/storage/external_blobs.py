@@ -1,7 +1,7 @@
 """External blobs: check whether a graph may read a URI, and read its bytes.
 
 A URI is allowed if it is below an allowed base. URIs are decoded and compared by path component. URIs with `..`,
-encoded separators, credentials, queries or unknown schemes are always rejected, and so are symbolic links to locations
+encoded separators, credentials, queries or unknown schemes are always rejected, as are symbolic links to locations
 outside a base. The bytes are copied, so a graph never references an external object.
 """
 
@@ -77,7 +77,7 @@ def parse_allowed_bases(uris: Iterable[str]) -> tuple[BlobLocation, ...]:
         return tuple(parse_location(str(uri), is_base=True) for uri in uris)
     except ExternalBlobPolicyError as error:
         raise InputError(
-            f"'{error.uri}' cannot be allowed for external blobs: {error.reason}",
+            f"'{error.uri}' cannot be used as an allowed location for external blobs: {error.reason}",
             reason="malformed base",
             hint="use URIs such as s3://bucket/prefix or file:///data",
         ) from None
@@ -88,7 +88,7 @@ def require_allowed(uri: str, allowed_bases: Iterable[BlobLocation]) -> BlobLoca
     location, bases = parse_location(uri), tuple(allowed_bases)
     containing_bases = [base for base in bases if base.contains(location)]
     if not containing_bases:
-        reason = "the URI is not below an allowed location" if bases else "this graph allows no external blobs"
+        reason = "the URI is not below an allowed location" if bases else "this graph does not allow external blobs"
         raise ExternalBlobPolicyError(uri=redact_uri(uri), reason=reason, hint=_hint_for(uri))
     if location.scheme == "file" and not _stays_inside(location, containing_bases):
         raise ExternalBlobPolicyError(uri=uri, reason="a symbolic link points outside the allowed location")

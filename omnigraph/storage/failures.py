@@ -1,4 +1,4 @@
-"""Convert a failed storage call to a `StorageError` that states only what is certain about the failure.
+"""Convert a failed storage call to a `StorageError` that states only known facts about the failure.
 
 Failures are classified by exception type and `errno`, never by message, because messages can change and contain paths
 and keys. If the outcome of a failed call is uncertain, its effect is `unknown`.
@@ -70,7 +70,7 @@ _MAX_REASON_LENGTH = 300
 def to_storage_error(
     error: BaseException, *, effect: Effect = "unknown", extra_kinds: ExceptionKinds | None = None
 ) -> StorageError:
-    """Return the typed error for an exception from Lance or the operating system, or of a type in `extra_kinds`.
+    """Return the typed error for an exception from Lance or the operating system, or for a type in `extra_kinds`.
 
     `effect` states what the failed call may have done. Pass `none` for a read.
 
@@ -102,8 +102,8 @@ def as_storage_errors(effect: Effect, extra_kinds: ExceptionKinds | None = None)
         with panics_as_errors(effect):
             yield
     except caught_types as error:
-        # Detach an object store's exception from its error, because it contains a dump of the request, which must not
-        # be logged.
+        # Suppress the cause of an object store error: the original exception contains a dump of the request, which must
+        # not be logged.
         cause = error if isinstance(error, OSError) and error.errno is not None else None
         raise to_storage_error(error, effect=effect, extra_kinds=extra_kinds) from cause
 
@@ -125,10 +125,10 @@ def panics_as_errors(effect: Effect = "none") -> Iterator[None]:
 
 @contextmanager
 def failures_with_effect(effect: Effect) -> Iterator[None]:
-    """Raise failures inside the block as errors with this effect, whatever the failed call itself may have done.
+    """Raise failures inside the block as errors with this effect, regardless of what the failed call may have done.
 
-    Use `unknown` for reads that determine whether an earlier write happened, and `none` for writes of files that no
-    version references yet, because such files are not visible.
+    Use `unknown` for reads that determine whether an earlier write happened, and `none` for writes of files that are
+    not yet referenced by any version, because such files are not visible.
 
     >>> with failures_with_effect("unknown"):
     ...     raise StorageError("no answer", effect="none", hint="ask again")
@@ -156,7 +156,7 @@ def _classify_error(error: BaseException, extra_kinds: ExceptionKinds) -> Storag
 
 
 def _is_commit_conflict(error: BaseException) -> bool:
-    # Do not import Lance here, because that is slow, and a module that is not imported cannot have raised the
+    # Do not import Lance here: the import is slow, and if Lance has not been imported, it cannot have raised the
     # exception.
     lance_commit_module = sys.modules.get("lance.commit")
     return lance_commit_module is not None and isinstance(error, lance_commit_module.CommitConflictError)

@@ -1,7 +1,7 @@
-"""Remove files in an order that ensures that a reader never sees only part of a version.
+"""Remove files in an order that prevents readers from seeing an incomplete version.
 
-Versions are removed before the files they reference, and data files before their blobs. A late reader then finds that
-the version no longer exists, and never sees a version with missing rows. Removing a file twice is harmless.
+Versions are removed before the files they reference, and data files before their blobs. A late reader is therefore told
+that the version no longer exists, and never reads a version with missing rows. Removing a file twice is harmless.
 """
 
 import logging
@@ -16,7 +16,7 @@ from .file_roles import attached_version_number, subdirectory_of
 from .store import Store
 
 _log = logging.getLogger("omnigraph")
-_PARALLEL_REMOVALS = 0  # parallel requests; 0 means as many as the tables maintained in parallel
+_PARALLEL_REMOVALS = 0  # number of parallel requests; 0 means the number of tables maintained in parallel
 _MAX_THREADS = 64  # maximum number of threads
 _SUBDIRECTORY_RANKS = {"_versions": 0, "data": 1, "_deletions": 2, "_indices": 3, "_transactions": 5}
 
@@ -54,7 +54,7 @@ def remove_files(
 ) -> None:
     """Remove files rank by rank. `on_removed` receives each name and, if the removal failed, the error.
 
-    `check_claim` is called before each removal, and must raise an error if this run has to stop.
+    `check_claim` is called before each removal, and must raise an error if the run has to stop.
     """
 
     def remove_file(file_name: str) -> None:
@@ -68,7 +68,7 @@ def remove_files(
             on_removed(file_name, None)
 
     for rank_names in group_by_rank(sorted_names):
-        if store.root.is_local:  # a disk gains nothing from parallel removals
+        if store.root.is_local:  # parallel removals are no faster on a disk
             for file_name in rank_names:
                 remove_file(file_name)
         else:

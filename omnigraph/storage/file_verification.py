@@ -8,7 +8,7 @@ from omnigraph.errors import StorageError
 from .checksums import FileChecksum, FileChecksums, find_mismatch
 from .store import Store
 
-CONCURRENT_VERIFICATIONS = 4  # files; reading and checksumming release the interpreter lock
+CONCURRENT_VERIFICATIONS = 4  # files verified in parallel; reading and checksumming release the interpreter lock
 
 
 def verify_files(store: Store, expected_checksums: FileChecksums) -> dict[str, str]:

@@ -23,9 +23,9 @@ from .scan import ROW_ADDRESS, ROW_ID
 from .substrait import filter_constants
 from .table import Table
 
-_MAX_INDEXED_VALUES = 256  # up to this many values always use the index
-_CHUNK_ROWS = 1 << 20  # rows that are filtered at once
-_ROWS_PER_VALUE = 50  # rows that can be scanned in the time of one index lookup
+_MAX_INDEXED_VALUES = 256  # maximum number of values for which the index is always used
+_CHUNK_ROWS = 1 << 20  # rows filtered per chunk
+_ROWS_PER_VALUE = 50  # number of rows that can be scanned in the time one index lookup takes
 
 
 def find(
@@ -116,7 +116,7 @@ def take_with_blobs(table: Table, row_ids: pa.Array, columns: Sequence[str] | No
     column_names = list(columns) if columns is not None else table.schema.names
     blob_columns = [column_name for column_name in column_names if is_blob_field(table.schema.field(column_name))]
     plain_columns = [column_name for column_name in column_names if column_name not in blob_columns]
-    if not len(row_ids):  # otherwise Lance would first build the row ids of the whole version
+    if not len(row_ids):  # avoids building the row ids of the whole version first
         return row_schema(table.schema).empty_table().select(column_names)
     with as_storage_errors("none"):
         unordered_rows = table.dataset._take_rows(row_ids, columns=[*plain_columns, ROW_ID])

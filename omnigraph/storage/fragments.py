@@ -27,7 +27,7 @@ from .stage_rows import remove_rows
 from .store import Store
 from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
-_CHECKSUMS_MEMBER = "checksums"  # the member that our writers add to a fragment's description
+_CHECKSUMS_MEMBER = "checksums"  # the JSON member that our writers add to a fragment's description
 _UNLIMITED_ROWS = 1 << 30  # rows per file; the caller decides where a fragment ends
 RowAddresses = npt.NDArray[np.uint64]
 

@@ -1,7 +1,7 @@
 """Handle unreadable indexes: scan the rows instead, and issue a warning.
 
-An index is derived data, so losing an index only makes queries slower. This module owns the retry of a scan without
-indexes and the detection of missing index files. Failures that do not involve an index are raised as typed errors.
+An index is derived data, so losing an index only makes queries slower. This module retries scans without indexes, and
+detects missing index files. Failures that do not involve an index are raised as typed errors.
 """
 
 import warnings
@@ -62,7 +62,10 @@ def query_index(table: Table, scanner: Any) -> pa.Table | None:
 def scan_batches_with_fallback(
     table: Table, filter_expression: object, scan: Callable[[bool], Iterator[pa.RecordBatch]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches with the same fallback as `scan_with_fallback`. Lance reads the indexes before the first batch."""
+    """Yield batches with the same fallback as `scan_with_fallback`.
+
+    Lance reads the indexes before it returns the first batch.
+    """
 
     def start_scan(use_index: bool) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
         batches = iter(scan(use_index))

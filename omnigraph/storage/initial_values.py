@@ -1,4 +1,4 @@
-"""The values that a property has in entities that were written before the property existed.
+"""The values of a property in entities that were written before the property was added.
 
 This module defines the meaning of `@default` for stored values. `ingest` fills in the values that new records omit.
 """

@@ -1,7 +1,7 @@
 """Distinguish exceptions raised by Lance from exceptions raised by this package or its callers.
 
-An exception is attributed to Lance if the innermost frame of this package called a function of Lance. Argument errors
-that Lance's Python wrappers raise are left unchanged.
+An exception is attributed to Lance if this package's innermost frame in the traceback called a Lance function. Argument
+errors that Lance's Python wrappers raise are left unchanged.
 """
 
 import re
@@ -14,7 +14,8 @@ from omnigraph.errors import Effect, StorageError
 
 from .failures import DamagedError, failure_reason, to_storage_error
 
-# Messages of exceptions raised in Rust end with a source location, whereas those of Python wrappers do not.
+# The message of an exception raised in Rust ends with a source location; the message of one raised in a Python wrapper
+# does not.
 _RUST_LOCATION = re.compile(r",? ?/[^\s,]+\.rs:\d+:\d+$")
 
 

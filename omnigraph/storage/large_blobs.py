@@ -20,8 +20,8 @@ from .pending_blobs import PendingBlobs, placeholder_of
 from .scan import ROW_ADDRESS, ROW_ID
 from .table import Table
 
-LARGE_BLOB_BYTES = 4 << 20  # Lance stores each larger blob in a separate file
-HEAVY_BLOB_BYTES = 64 << 20  # a fragment with a larger blob is never rewritten only because it has few rows
+LARGE_BLOB_BYTES = 4 << 20  # threshold above which Lance stores each blob in a separate file
+HEAVY_BLOB_BYTES = 64 << 20  # a fragment with a blob above this size is never rewritten just because it has few rows
 _COPY_BLOCK_BYTES = 4 << 20
 _OWN_FILE_KIND = 2
 
@@ -30,7 +30,7 @@ Descriptor = Mapping[str, Any] | None
 
 
 def blob_columns(table: Table, column_names: list[str]) -> list[str]:
-    """Return those of the given columns that contain blobs."""
+    """Return the given columns that contain blobs."""
     schema = table.schema
     return [name for name in column_names if name in schema.names and is_blob_field(schema.field(name))]
 
@@ -41,7 +41,7 @@ def has_large_blobs(described_rows: pa.Table, columns: list[str]) -> bool:
 
 
 def find_heavy_fragments(table: Table) -> frozenset[int]:
-    """Return the fragments with a blob that is too large to be held in memory or rewritten without need."""
+    """Return the fragments that contain a blob too large to be held in memory or rewritten unnecessarily."""
     names = blob_columns(table, table.schema.names)
     if not names:
         return frozenset()
@@ -68,12 +68,12 @@ def with_placeholders(
     The rows must have row ids and addresses.
     """
     for name in columns:
-        blobs = _read_column(table, name, described_rows, running_write, read_blobs)
+        blobs = _resolve_blob_column(table, name, described_rows, running_write, read_blobs)
         described_rows = described_rows.set_column(described_rows.column_names.index(name), name, blobs)
     return described_rows
 
 
-def _read_column(
+def _resolve_blob_column(
     table: Table, column: str, described_rows: pa.Table, running_write: PendingBlobs, read_blobs: ReadBlobs
 ) -> pa.Array:
     descriptors: list[Descriptor] = described_rows[column].to_pylist()

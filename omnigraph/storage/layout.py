@@ -26,7 +26,7 @@ TOKENS_FILE = "words.lance"  # in the directory of a full-text index segment
 
 STAMP_KEY = "omnigraph:internal_schema_version"
 STAMP = 100
-_MAX_KEY_BYTES = 1024  # the longest key on S3, and thus the longest name in any store
+_MAX_KEY_BYTES = 1024  # the maximum key length on S3, which also limits names in all other stores
 _REF_PATTERN = re.compile(r"([^/]+)/([0-9]{10})\.json")
 _INTENT_PATTERN = re.compile(rf"{INTENTS}/([0-9A-Z]{{26}})\.(json|confirmed|lease|verdict|set_aside|newer)")
 
@@ -68,7 +68,7 @@ def ref_name(ref: str, sequence_number: int, directory: str = REFS) -> str:
 
 
 def can_have_refs(ref: str) -> bool:
-    """Return whether a store can contain ref objects for this name, as it can for every existing name.
+    """Return whether a store can contain ref objects for this name. The result is True for every existing name.
 
     >>> can_have_refs("a b"), can_have_refs("."), can_have_refs("x" * 1025)
     (True, False, False)

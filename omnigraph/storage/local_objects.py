@@ -87,7 +87,7 @@ class LocalBackend:
         self.write_blocks(object_name, iter((object_bytes,)))
 
     def remove(self, object_name: str) -> None:
-        """Unlink a file durably. After a power loss, this removal is never undone while a later removal survives."""
+        """Unlink a file durably. After a power loss, a later removal never survives without this one."""
         target_path = self.directory / object_name
         with as_storage_errors("unknown"):
             try:
@@ -160,7 +160,8 @@ class LocalBackend:
     def change_token(self, prefix: str) -> object | None:
         """Return the identity of a directory, or None if the directory changed very recently.
 
-        If two changes fall within the granularity of the timestamps, the second may not change the modification time.
+        If two changes happen within the granularity of the timestamps, the second one may not change the modification
+        time.
         """
         try:
             folder_stat = os.stat(f"{self.directory}/{prefix}")  # noqa: PTH116 - runs before every read

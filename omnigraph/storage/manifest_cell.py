@@ -1,10 +1,10 @@
 """The manifest cell, a compare-and-swap register that contains the manifest of one branch.
 
 A cell is a small Lance dataset whose only fragment contains the whole manifest. A cell is always read and replaced as a
-whole. Cells are replaced with the only Lance operation that is strict about its base version. This module owns the
-swap, the format stamp, and the check that a swap is the newest version and belongs to the same history as its base.
-This module does not interpret the rows of a cell. A version number alone does not identify a version: a root can be
-deleted and recreated with the same numbers, and a cleanup frees the numbers of old versions.
+whole. Cells are replaced with the only Lance operation that is strict about its base version. This module implements
+the swap, the format stamp, and the check that a swap is the newest version and belongs to the same history as its base.
+It does not interpret the rows of a cell. A version number alone does not identify a version: a root can be deleted and
+recreated with the same numbers, and a cleanup frees the numbers of old versions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,10 +56,10 @@ class UnsyncedError(StorageError):
 class ManifestCell:
     """A cell at one version.
 
-    `etag` distinguishes the object of this version from another object that is later created under the same name.
-    `etag` is set at the first check. Before the first check, `etag` is "" if the etag in a listing can be trusted, or
-    None if the object itself must be read and compared first. After a swap, `base` is the cell that was replaced, until
-    a check has found both versions in one listing.
+    `etag` distinguishes the object of this version from an object created later under the same name. It is set by the
+    first check. Until then, it is "" if the etag in a listing can be trusted, or None if the object itself must be read
+    and compared first. After a swap, `base` is the cell that was replaced, until a check has found both versions in one
+    listing.
     """
 
     store: Store
@@ -92,8 +92,8 @@ class ManifestCell:
 def create_cell(store: Store, location: str, rows: "pa.Table") -> ManifestCell:
     """Create a cell with its first rows and the format stamp, in one commit.
 
-    If several processes create the same cell, exactly one succeeds. The other processes get a Lance exception that does
-    not state the reason, so they must read the cell to determine whether it exists.
+    If several processes create the same cell, exactly one succeeds. The others get a Lance exception that does not
+    state the reason, so they must read the cell to find out whether it exists.
     """
     stamped_rows = rows.replace_schema_metadata({STAMP_KEY: str(STAMP)})
     dataset = store.effects.run("create", location, lambda: _create_dataset(store, location, stamped_rows))
@@ -133,9 +133,9 @@ def _create_dataset(store: Store, location: str, rows: "pa.Table") -> Any:
 def open_cell(store: Store, location: str, version: int | None = None, *, reused: bool = False) -> ManifestCell:
     """Open a cell at its newest version, or at a given version.
 
-    `reused` is true if the location may be deleted and recreated under the same name, as is the case for the main
-    branch. The first check then rereads the version file instead of trusting a listing, because the file could have
-    been replaced between opening and listing. If the location is not reused, listings are sufficient.
+    `reused` is true if the location may be deleted and recreated under the same name, as for the main branch. The first
+    check then rereads the version file instead of trusting a listing, because the file could have been replaced between
+    opening and listing. If the location is not reused, listings are sufficient.
     """
     dataset = store.open_dataset(location, version)
     if version is None and _has_successor_file(store, location, dataset):
@@ -225,11 +225,11 @@ def _limit_session(store: Store, cell: ManifestCell) -> None:
 
 
 def sync_version(cell: ManifestCell) -> None:
-    """Sync a version, which must survive a power loss before it is acknowledged or used as a base.
+    """Sync a version, which must be durable before it is acknowledged or used as a base.
 
     The writer may be another process that crashed between its swap and its sync. Without this sync, a write could be
-    acknowledged although its base is later lost in a power failure. Raises `AbsentError` if the version was replaced
-    and cleaned up in the meantime. If a version has been cleaned up, a newer version exists.
+    acknowledged and its base then lost in a power failure. Raises `AbsentError` if the version was replaced and cleaned
+    up in the meantime. If a version has been cleaned up, a newer version exists.
     """
     try:
         cell.store.sync_to_disk(*cell_files(cell))
@@ -246,7 +246,7 @@ def _sync_swapped_version(cell: ManifestCell) -> None:
         if not isinstance(error, FileNotFoundError):
             raise _unsynced_error(error) from error
         # The version has already been cleaned up, so a newer version exists. The newer version may or may not be based
-        # on this swap. The publish loop determines this by reading the newer version, as after any conflict.
+        # on this swap. The publish loop reads the newer version to find out, as it does after any conflict.
         raise SwapConflict from error
     except BaseException as error:
         raise SwapOutcomeUnknown(str(error)) from error
@@ -316,9 +316,9 @@ def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
 
     Checking individual files avoids listing a directory that contains every version. Cleanup removes the oldest
     versions first, so as long as this version exists, no version above it has been removed, and the first missing
-    successor ends the sequence. This version is checked last. If it were checked first, it could be removed together
-    with some successors right after the check, and the gap would be mistaken for the end. The result is empty if the
-    version no longer exists or has more successors than are checked.
+    successor ends the sequence. This version is checked last. If it were checked first, it could be removed along with
+    some successors right after the check, and the gap would be mistaken for the end of the sequence. The result is
+    empty if the version no longer exists or has more successors than are checked.
     """
     stat_object, successors = cell.store.objects.stat_if_local, {}
     for version in range(cell.version + 1, cell.version + _LISTED_VERSIONS):
@@ -336,9 +336,9 @@ def _stat_versions_from(cell: ManifestCell) -> Mapping[int, ListedObject]:
 def _is_same_history(cell: ManifestCell, listed_versions: Mapping[int, ListedObject]) -> bool:
     """Return whether the listed versions can belong to the history that a cell was read from.
 
-    Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, no version below it can
-    remain. Any version below it belongs to a different root, or to a late swap that reused a freed number. If the
-    cell's version is present, its object must match by etag or by content.
+    Cleanup removes the oldest versions first. Therefore, if the cell's own version is missing, all versions below it
+    have been removed as well. A version below it then belongs to a different root, or to a late swap that reused a
+    freed number. If the cell's version is present, its object must match by etag or by content.
     """
     own_entry = listed_versions.get(cell.version)
     if own_entry is None:

@@ -59,7 +59,7 @@ class ObjectBackend(Protocol):
         """Return a token that changes when a name directly below `prefix` is added or removed, or None if unknown."""
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return an object's listing entry, or None if the object is absent or the store would need a request."""
+        """Return an object's listing entry, or None if the object is absent or a request would be needed."""
 
     def list_first(self, prefix: str, max_objects: int) -> Sequence[ListedObject]:
         """Return the first objects directly below `prefix/` in name order, with one request."""

@@ -53,7 +53,7 @@ class ControlObjects:
         return members
 
     def create_json(self, object_name: str, members: Mapping[str, Any]) -> bool:
-        """Create an object if the name is free. Return True if the object with that name is ours.
+        """Create an object if the name is free. Return True if the object under that name is ours.
 
         If a damaged object has that name, the name counts as taken.
         """
@@ -103,7 +103,7 @@ class ControlObjects:
         return self.backend.list_first(prefix, max_objects)
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
-        """Return an object's listing entry, or None if the object is absent or the store would need a request."""
+        """Return an object's listing entry, or None if the object is absent or a request would be needed."""
         return self.backend.stat_if_local(object_name)
 
     def change_token(self, prefix: str) -> object | None:

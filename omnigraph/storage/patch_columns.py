@@ -22,7 +22,7 @@ from .store import Store
 from .table import StagedChange, Table, data_files, fragment_fingerprint, schema_fingerprint
 
 MIN_ROWS = 1_000  # if fewer rows change, whole rows are replaced
-LARGE_SHARE = 0.5  # from this share of changed rows on, new columns are written regardless of their size
+LARGE_SHARE = 0.5  # at or above this fraction of changed rows, new columns are written regardless of their size
 
 RowAddresses = npt.NDArray[np.uint64]
 RowIds = npt.NDArray[np.int64]
@@ -38,15 +38,15 @@ class PatchSize:
 
 
 def pays_off(table: Table, size: PatchSize, column_names: Sequence[str]) -> bool:
-    """Return whether writing new files for the patched columns is likely cheaper than replacing whole rows."""
+    """Return whether writing new files for the patched columns is likely to be cheaper than replacing whole rows."""
     if size.row_count < MIN_ROWS or any(is_blob_field(table.schema.field(name)) for name in column_names):
         return False
     fragments = [table.dataset.get_fragment(fragment_id) for fragment_id in size.fragment_ids]
     changed_share: float = size.row_count / sum(fragment.physical_rows for fragment in fragments)
     if changed_share >= LARGE_SHARE:
         return True
-    # The comparison of sizes in memory with sizes of compressed files favours whole rows. An unknown file size counts
-    # as 0.
+    # In-memory sizes are compared with compressed file sizes, which favours whole rows. An unknown file size counts as
+    # 0.
     file_sizes = (data_file.file_size_bytes for fragment in fragments for data_file in fragment.metadata.files)
     return bool(size.column_bytes / changed_share <= sum(size or 0 for size in file_sizes) * changed_share)
 
@@ -111,5 +111,5 @@ def _fragment_values(table: Table, columns: pa.Table, row_ids: RowIds) -> pa.Tab
 
 
 def _column_update(fragments: list[Any], field_ids: list[int]) -> Any:
-    # Given the field ids, Lance removes the fragments from the indexes on these columns.
+    # Lance uses the field ids to remove the fragments from the indexes on these columns.
     return LanceOperation.Update(updated_fragments=fragments, fields_modified=field_ids, update_mode="rewrite_columns")

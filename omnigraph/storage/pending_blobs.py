@@ -23,7 +23,7 @@ from .checksums import CHECKSUM_BLOCK_BYTES
 from .external_blobs import BlobLocation, read_external, require_allowed
 from .failures import as_storage_errors
 
-MAX_EXTERNAL_BYTES = 32 << 20  # the limit for all external blobs of one write
+MAX_EXTERNAL_BYTES = 32 << 20  # total size limit for the external blobs of one write
 _PLACEHOLDER_PREFIX = f"omnigraph pending blob {clock_and_ids.new_nonce()} ".encode()
 _PLACEHOLDER_LENGTH = len(_PLACEHOLDER_PREFIX) + hashlib.sha256().digest_size
 
@@ -36,9 +36,9 @@ _active: ContextVar["PendingBlobs | None"] = ContextVar("omnigraph_pending_blobs
 class PendingBlobs:
     """The blobs of one write. `close` removes their temporary copies.
 
-    `report` is called with the number of bytes read so far and the total size, which is the number of bytes read so far
-    if the total is unknown. Set `copies_files` if the caller's files may change or disappear before the blobs are
-    stored.
+    `report` is called with the number of bytes read so far and the total size. If the total is unknown, the number of
+    bytes read so far is passed twice. Set `copies_files` if the caller's files may change or disappear before the blobs
+    are stored.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class PendingBlobs:
         self._allowed_bases, self._s3_settings = tuple(allowed_bases), s3_settings
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._placeholders: dict[object, bytes] = {}
-        self._sources: list[Any] = []  # kept alive, because placeholders are looked up by object identity
+        self._sources: list[Any] = []  # keeps the sources alive, because placeholders are looked up by object identity
         self._paths: list[tuple[bytes, Path]] = []
         self._external_bytes = self._file_count = 0
 
@@ -87,7 +87,10 @@ class PendingBlobs:
         return self._placeholders[key]
 
     def accept_stored(self, key: object, path: Path | None, read_blocks: Callable[[], Iterable[bytes]]) -> bytes:
-        """Return the placeholder of a blob that is stored in the graph. `path` is its own local file, if it has one."""
+        """Return the placeholder of a blob that is stored in the graph.
+
+        `path` is the blob's own local file, if it has one.
+        """
         if key not in self._placeholders:
             self._placeholders[key] = self._copy(read_blocks()) if path is None else self._link(path)
         return self._placeholders[key]
@@ -180,7 +183,7 @@ def accept_blob(blob: BlobUri | BlobSource) -> bytes:
     if isinstance(blob, BlobUri):
         reason = "external blobs are not supported on Spark; only writes in this process can read them"
         raise ExternalBlobPolicyError(uri=blob.uri, reason=reason)
-    raise InputError(reason="a file is not accepted as a blob here", hint="pass the bytes")
+    raise InputError(reason="a file cannot be used as a blob in this call", hint="pass the bytes")
 
 
 def running_write() -> PendingBlobs | None:
@@ -216,7 +219,7 @@ def content_path(value: bytes | None) -> Path | None:
 def _source_key(blob: BlobUri | BlobSource) -> object:
     """Return a key that identifies a source within one write.
 
-    Equal paths get different keys, because the content may change.
+    Equal paths get different keys, because the content of a file may change.
     """
     if isinstance(blob, BlobUri):
         return blob.uri

@@ -50,7 +50,8 @@ class GraphRoot:
     scheme: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    # The value is the same for every spelling of a root. Symbolic links are resolved once, when the object is created.
+    # Identifies the root regardless of how its location is spelled. Symbolic links are resolved once, when the object
+    # is created.
     identity: str = field(init=False, repr=False, compare=False)
     # The endpoint and the URI as the caller spelled them.
     spelling: str = field(init=False, repr=False, compare=False)
@@ -171,5 +172,5 @@ def _unsupported_uri_error(uri: str, scheme: str) -> InputError:
     if scheme in ("http", "https"):
         reason = "expected direct storage (a path or s3://bucket/prefix), not a server"
     else:
-        reason = f"'{scheme}://' is not supported: give a path, file:// or s3://bucket/prefix"
+        reason = f"'{scheme}://' is not supported: use a path, file:// or s3://bucket/prefix"
     return InputError(f"'{redact_uri(uri)}' is not a storage location: {reason}", reason=reason)

@@ -1,7 +1,7 @@
 """Store control objects on an S3-compatible store.
 
 This is the only module that imports obstore. This module translates our settings to obstore's, and obstore's exceptions
-to ours. An object is reported as absent only if the store states that it does not exist.
+to ours. An object is reported as absent only if the store confirms that it does not exist.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ _REQUEST_KINDS: ExceptionKinds = {
 _SETTINGS_KINDS: ExceptionKinds = {refused.BaseError: "configuration", ValueError: "configuration"}
 # obstore raises Python's built-in exception where one exists.
 _ABSENT_ERRORS = (FileNotFoundError, refused.NotFoundError)
-# Control objects are small, so if a request takes longer than this, the store is not responding.
+# Control objects are small: if a request takes longer than this, the store is not responding.
 _REQUEST_TIMEOUT = timedelta(seconds=10)
 _RETRY_TIMEOUT = timedelta(seconds=10)
 # This timeout is long enough to transfer a block of a data file over a slow connection.
@@ -59,7 +59,7 @@ class S3Backend:
     """The objects below a prefix of a bucket. Objects are created with a conditional PUT, so the first creator wins."""
 
     client: S3Store
-    bulk_client: S3Store  # for the same bucket; used for requests that carry data and may take longer
+    bulk_client: S3Store  # a second client for the same bucket, for requests that transfer data and may take longer
 
     @classmethod
     def connect(cls, root: GraphRoot) -> "S3Backend":
@@ -83,7 +83,7 @@ class S3Backend:
         return cls(client, bulk_client)
 
     def read(self, object_name: str) -> bytes | None:
-        """Return the bytes of an object, or None only if the store states that the object does not exist."""
+        """Return the bytes of an object, or None only if the store confirms that the object does not exist."""
         with as_storage_errors("none", _REQUEST_KINDS):
             try:
                 return bytes(obstore.get(self.client, object_name).bytes())
@@ -105,7 +105,7 @@ class S3Backend:
             obstore.put(self.client, object_name, object_bytes, use_multipart=False)
 
     def read_blocks(self, object_name: str) -> Iterator[bytes] | None:
-        """Return the blocks of an object, or None only if the store states that the object does not exist."""
+        """Return the blocks of an object, or None only if the store confirms that the object does not exist."""
         with as_storage_errors("none", _REQUEST_KINDS):
             try:
                 return _stream_blocks(obstore.get(self.bulk_client, object_name))
@@ -171,7 +171,7 @@ def _finished_objects(page: Iterable[Any]) -> Iterator[ListedObject]:
 
 
 def _fetch_in_thread(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield blocks that are fetched in another thread, because a client must not read while it is sending."""
+    """Yield blocks that another thread fetches, because a client must not read while it is sending."""
     with ThreadPoolExecutor(1, "fetch") as fetch_pool:
         while (block := fetch_pool.submit(next, blocks, None).result()) is not None:
             yield block

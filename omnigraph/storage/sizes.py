@@ -1,6 +1,6 @@
 """The target size of new fragments, which all writers use: loads, merges and maintenance.
 
-This module contains only numbers, so that it is fast to import.
+This module contains only constants, so it is fast to import.
 """
 
 # The cost of changing one row is proportional to the size of its fragment, because Lance computes the row versions of

@@ -57,7 +57,7 @@ def stage_change(
 
 
 def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:
-    """Stage the replacement of all rows and thus of every fragment."""
+    """Stage the replacement of all rows, and therefore of every fragment."""
     written_data = _write_rows(store, table, rows) if rows.num_rows else WrittenFragments([])
     touched_fragments = tuple(fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments())
     return StagedChange(
@@ -79,7 +79,7 @@ def _write_rows(store: Store, table: Table, rows: pa.Table) -> WrittenFragments:
 
 @dataclass(slots=True)
 class RowRemoval:
-    """A removal of rows: fragments with new deletion files, emptied fragments, and all their previous fingerprints."""
+    """A removal of rows: fragments with new deletion files, emptied fragments, and their previous fingerprints."""
 
     updated_fragments: list[Any] = field(default_factory=list)
     emptied_fragment_ids: list[int] = field(default_factory=list)

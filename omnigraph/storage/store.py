@@ -58,7 +58,7 @@ class ObjectCache:
 
 @record
 class Store:
-    """An open root, which storage functions take as their context."""
+    """An open root, which is passed to storage functions as their context."""
 
     root: GraphRoot
     objects: ControlObjects

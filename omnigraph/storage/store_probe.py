@@ -54,7 +54,7 @@ def _create_probe(store: Store, probe_name: str, nonce: str) -> bool:
     except StorageError as error:
         cause = error.__cause__
         if isinstance(cause, OSError) and cause.errno in _NO_HARD_LINK_ERRORS:
-            raise _unsupported_store_error(store, "the file system has no hard links") from cause
+            raise _unsupported_store_error(store, "the file system does not support hard links") from cause
         raise
 
 
@@ -65,5 +65,5 @@ def _unsupported_store_error(store: Store, defect: str) -> StorageError:
         reason=defect,
         uri=store.root.uri,
         effect="none",
-        hint="use a file system with hard links, or an object store with conditional writes",
+        hint="use a file system that supports hard links, or an object store that supports conditional writes",
     )

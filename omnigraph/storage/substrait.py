@@ -1,8 +1,8 @@
 """Support filters on tables whose column types Arrow cannot describe to Lance.
 
 A filter is sent to Lance together with the schema of the table. Lance omits columns whose types cannot be sent, but it
-overlooks lists of unsigned integers, so no filter on a table with such a column would work. Unsigned columns are sent
-as wider signed types. Lance still compares the stored type, so the indexes on these columns are used. Filter constants
+overlooks lists of unsigned integers, so filters on a table with such a column would fail. Unsigned columns are sent as
+wider signed types. Lance still compares the stored type, so the indexes on these columns are used. Filter constants
 must be created by this module; otherwise, their types would not match.
 """
 

@@ -86,7 +86,7 @@ class StagedChange:
 
 
 def create_table(store: Store, location: str, schema: pa.Schema) -> Table:
-    """Create an empty table, whose only attached version stays HEAD."""
+    """Create an empty table. Its only attached version remains HEAD."""
     dataset = store.effects.run(
         "create",
         location,
@@ -123,7 +123,7 @@ def open_unchecked_version(store: Store, location: str, version: int) -> Table:
 
 
 def commit(store: Store, table: Table, staged: StagedChange) -> Table:
-    """Commit a staged change on top of `table`, as a detached version that no manifest references yet.
+    """Commit a staged change on top of `table`, as a detached version that is not yet referenced by any manifest.
 
     Lance does not check the change, so the caller must first verify with `can_replay` that it applies.
     """
@@ -199,7 +199,7 @@ def index_segments(index: Any) -> list[Index]:
 
 
 def can_replay(staged: StagedChange, table: Table) -> bool:
-    """Return whether a staged change has the same meaning on this version as on the version that it was staged for."""
+    """Return whether a staged change has the same effect on this version as on the version it was staged for."""
     if staged.location != table.location or staged.schema_fingerprint != schema_fingerprint(table):
         return False
     if not all(can_replay(maintenance, table) for maintenance in staged.prior_maintenance):

@@ -1,6 +1,6 @@
-"""Table columns in the form in which Lance records them, with field ids that this package assigns.
+"""Table columns as Lance records them, but with field ids assigned by this package.
 
-By default, Lance assigns field ids, and reuses an id once no file contains it. Instead, this module builds a schema
+By default, Lance assigns the field ids and reuses an id once no file contains it. This module instead builds a schema
 from the protobuf records of its fields, so a field id always refers to the same column.
 """
 

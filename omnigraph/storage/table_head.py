@@ -1,6 +1,6 @@
 """Read the HEAD of a table and its attached versions, which only external writers add.
 
-This module determines how each external commit affects the rows, as far as this can be proved. This package never
+This module determines how each external commit affects the rows, as far as the effect can be proved. This package never
 commits to HEAD, and no manifest references it, so HEAD never affects the contents of a graph.
 """
 

@@ -17,12 +17,13 @@ from .compact import index_bound_fragments, stage_joined_fragments
 from .store import Store
 from .table import StagedChange, Table, fragment_files
 
-MIN_FRAGMENTS = 4  # minimum number of fragments worth compacting
-MAX_SIZE_RATIO = 8  # a preceding fragment joins if it has at most this many times the rows so far
-MAX_FRAGMENT_ROWS = 1 << 16  # a fragment of this many rows, or of `MAX_FRAGMENT_BYTES`, is not compacted
+MIN_FRAGMENTS = 4  # minimum number of fragments to compact
+# A preceding fragment is included if it has at most this many times as many rows as those already chosen.
+MAX_SIZE_RATIO = 8
+MAX_FRAGMENT_ROWS = 1 << 16  # fragments with at least this many rows, or `MAX_FRAGMENT_BYTES`, are not compacted
 MAX_FRAGMENT_BYTES = 16 << 20
-MIN_INDEXED_ROWS = 512  # minimum number of rows of a fragment worth indexing
-# The number of trailing fragments that a write checks for compacted rows that are not indexed yet.
+MIN_INDEXED_ROWS = 512  # minimum number of rows for a fragment to be worth indexing
+# The number of trailing fragments in which a write looks for compacted rows that are not indexed yet.
 _RECENT_FRAGMENTS = 4
 
 
@@ -84,7 +85,7 @@ def _index_tail(
 def due_fragment_count(row_counts: Sequence[int]) -> int:
     """Return how many trailing fragments to merge into one, or 0 for none, given the row counts of all fragments.
 
-    At least `MIN_FRAGMENTS` fragments are merged, starting from the newest, of which none may be larger than the others
+    At least `MIN_FRAGMENTS` fragments are merged, starting from the newest; none of them may be larger than the others
     combined. Preceding fragments are added as long as each has at most `MAX_SIZE_RATIO` times as many rows as those
     already chosen, and the total does not exceed twice `MAX_FRAGMENT_ROWS`.
 

@@ -22,7 +22,7 @@ from .store import Store
 
 _MAX_VERSION = (1 << 64) - 1
 _FILE_END_MAGIC = b"LANC"  # the last bytes of every Lance version file
-_DISK_BLOCK_BYTES = 512  # bytes; the unit in which a disk writes
+_DISK_BLOCK_BYTES = 512  # size in bytes of the blocks that a disk writes
 
 
 class TornVersionError(StorageError):
@@ -35,7 +35,7 @@ class TornVersionError(StorageError):
 
 
 def find_torn_version(store: Store, location: str) -> int | None:
-    """Return the newest version of a cell if it is certainly torn, otherwise None."""
+    """Return the newest version of a cell if it is definitely torn, otherwise None."""
     torn_versions = find_torn_versions(store, location)
     return torn_versions[0] if torn_versions else None
 
@@ -88,8 +88,7 @@ def looks_torn(file_bytes: bytes) -> bool:
 def set_aside_version(store: Store, location: str, version: int, record_event: Callable[[str], object]) -> str | None:
     """Set a torn version aside by renaming its file. Return the new name, or None if the version is no longer torn.
 
-    Before the file is moved, `record_event` is called with the id of this event, which stays the same if the move is
-    retried.
+    Before the file is moved, `record_event` is called with an event id, which stays the same if the move is retried.
     """
     version_path = _version_path(store, location, version)
     with as_storage_errors("unknown"), _directory_lock(version_path.parent):

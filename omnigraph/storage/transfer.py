@@ -1,7 +1,7 @@
 """Copy objects unchanged from one root to another, between any two kinds of store.
 
-This module also determines the files of a table version. If an object no longer exists, this is reported but is not an
-error. The caller decides whether the object is needed.
+This module also determines the files of a table version. An object that no longer exists is reported but does not raise
+an error; the caller decides whether the object is needed.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from .deletions import deletion_files
 from .store import Store, version_file_names
 from .table import data_files, open_unchecked_version
 
-_CONCURRENT_REQUESTS = 8  # requests; a disk gains nothing from more than one
+_CONCURRENT_REQUESTS = 8  # number of parallel requests; on a disk, one is enough
 CopiedCallback = Callable[[str], None]
 
 
@@ -55,7 +55,7 @@ def _copy_object(
 
 
 def _copy_blocks(source: Store, target: Store, object_name: str, expected: FileChecksum | None) -> None:
-    # Open the object here and not earlier, because a write that never starts must not leave a file open.
+    # Open the object here rather than earlier, so that a write that never starts does not leave a file open.
     blocks = source.objects.backend.read_blocks(object_name)
     if blocks is None:
         raise _VanishedError
@@ -80,7 +80,7 @@ class VersionFiles:
 
 
 def find_missing_files(store: Store, location: str, version: int) -> list[str]:
-    """Return the files of a version that do not exist, or only its version file if that file does not exist."""
+    """Return the missing files of a version, or only its version file if that file is missing."""
     listed_names = {listed_object.name for listed_object in store.objects.list(location)}
     if listed_names.isdisjoint(version_file_names(location, version)):
         return [f"{location}/_versions/d{version}.manifest"]

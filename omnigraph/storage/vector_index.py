@@ -2,7 +2,7 @@
 
 An index computes in single precision and omits vectors outside a certain range, so it is built only over fragments
 whose vectors are all within that range. A search returns candidates with approximate distances. `distance_error_bound`
-returns a bound on the error of these distances. Callers compute the exact distances.
+returns a bound on their error. Callers compute the exact distances.
 """
 
 import math
@@ -22,12 +22,12 @@ from .table import Table
 Floats = npt.NDArray[np.float64]
 KINDS_BY_METRIC = {"cosine": "IVF_COSINE", "l2": "IVF_L2", "dot": "IVF_DOT"}
 METRICS_BY_KIND = {kind: metric for metric, kind in KINDS_BY_METRIC.items()}
-_ROUNDING_UNIT = 2.0**-24  # half the distance from 1 to the next number in single precision
+_ROUNDING_UNIT = 2.0**-24  # half the distance from 1 to the next larger single-precision number
 # The range of vector lengths that can be squared and used as divisors in single precision. For dot products, the limit
 # is lower, because the error grows with the length.
 _MIN_LENGTH, _MAX_LENGTH = 1e-10, 1e10
 _MAX_DOT_LENGTH = 2.0
-_PARTITION_BYTES = 32 << 20  # bytes read at once by a search
+_PARTITION_BYTES = 32 << 20  # number of bytes that a search reads at once
 _MAX_PARTITIONS = 4096
 _BATCH_ROWS = 8192
 NOT_INDEXABLE = "the magnitude of some vectors is too large or too small to index; searches scan their fragments"
@@ -47,7 +47,7 @@ def is_vector_kind(kind: str) -> bool:
 
 
 def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> bool | None:
-    """Return whether the first of these fragments that has vectors can be indexed, or None if none has vectors."""
+    """Return whether the first fragment with vectors can be indexed, or None if no fragment has vectors."""
     for fragment_id in fragment_ids:
         indexable = find_indexable(table, column, index_kind, [fragment_id])
         if indexable.vector_count or not indexable.fragment_ids:
@@ -56,7 +56,7 @@ def is_first_indexable(table: Table, column: str, index_kind: str, fragment_ids:
 
 
 def find_indexable(table: Table, column: str, index_kind: str, fragment_ids: Sequence[int]) -> IndexableVectors:
-    """Read the vectors of fragments, and return which of the fragments an index of this kind can cover."""
+    """Read the vectors of fragments, and return the fragments that an index of this kind can cover."""
     vector_count, indexable_ids = 0, list[int]()
     for fragment_id in fragment_ids:
         batch_lengths = [_vector_lengths(batch, column) for batch in vector_batches(table, column, [fragment_id])]
@@ -139,7 +139,7 @@ def is_searchable(metric: str, query_vector: Floats) -> bool:
 
 
 def reliable_distance_limit(metric: str) -> float:
-    """Return the distance from which an index may miss rows, because an index contains no zero vectors."""
+    """Return the distance at and beyond which an index may miss rows, because it does not contain zero vectors."""
     return 1.0 - 1e-3 if metric == "cosine" else math.inf
 
 

@@ -1,8 +1,7 @@
 """Compare two versions of a table, reading only the fragments and rows that differ.
 
-This module owns the comparison of fragment lists. Files are never modified in place, so a fragment
-with the same files in both versions has the same rows. Rows that compaction only moved keep their
-row ids and values and do not count as changed.
+This module compares fragment lists. Files are never modified in place, so a fragment with the same files in both
+versions has the same rows. Rows that compaction only moved keep their row ids and values and do not count as changed.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from .value_equality import same_rows
 
 @record
 class FragmentPair:
-    """A fragment that has the same data files in both versions, but different deletions."""
+    """A fragment with the same data files but different deletions in the two versions."""
 
     old_fragment: Any
     new_fragment: Any
@@ -33,8 +32,8 @@ class FragmentPair:
 class FragmentDifference:
     """The fragments in which two versions of a table differ.
 
-    `removed` and `added` are fragments that only the old or only the new version has. `redeleted` contains pairs of
-    fragments with the same data files but different deletions.
+    `removed` and `added` are the fragments found only in the old version and only in the new version. `redeleted`
+    contains pairs of fragments with the same data files but different deletions.
     """
 
     old_table: Table

@@ -1,7 +1,7 @@
 """Sync files that were just written to a local disk, and compute their checksums in the same pass.
 
-Blob files, which are in a directory named after their data file, are included. Strings are used instead of path
-objects, because they are faster and even a small write has to wait for this code.
+Blob files, which are in a directory named after their data file, are included. Strings are used instead of path objects
+because they are faster, and even a small write has to wait for this code.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The forms in which a blob can be given: base64 text, the URI of an external object, or a file.
+"""The forms in which callers can pass a blob: base64 text, the URI of an external object, or a file.
 
 This module does not read files or objects, and does not decide whether a URI is allowed.
 """

@@ -1,7 +1,7 @@
 """Detect the encoding of text from its byte order mark.
 
-This module only recognises byte order marks. The module never decodes text, and never guesses the encoding of text
-without a mark.
+This module only recognises byte order marks. It never decodes text, and never guesses the encoding of text without a
+mark.
 """
 
 import codecs

@@ -10,8 +10,8 @@ import struct
 from omnigraph.errors import InputError
 from omnigraph.values.types import PropertyType, ScalarType
 
-_EPOCH_TYPES = (ScalarType.DATE, ScalarType.DATETIME)  # stored as a number since 1970
-_F32_DIGITS = 9  # significant digits, enough for every 32-bit float
+_EPOCH_TYPES = (ScalarType.DATE, ScalarType.DATETIME)  # types stored as the number of days or milliseconds since 1970
+_F32_DIGITS = 9  # number of significant digits that identifies every 32-bit float
 
 
 def canonical_spelling(property_type: PropertyType, value: object) -> str:
@@ -80,8 +80,8 @@ def _shortest_f32_decimal(value: float) -> str:
         raise InputError(reason=f"{value} does not fit F32")
     for fraction_digits in range(_F32_DIGITS):
         nearest_decimal = f"{target_value:.{fraction_digits}e}"
-        # Floats above a power of two are farther apart than floats below it. Therefore, the nearest decimal may parse
-        # to the float below, whereas the next decimal up, although farther away, parses correctly.
+        # Floats above a power of two are spaced farther apart than floats below it. The nearest decimal may therefore
+        # parse to the float below, whereas the next larger decimal parses correctly, although it is farther away.
         for candidate in (nearest_decimal, _increment_last_digit(nearest_decimal)):
             if narrow_to_f32(float(candidate)) == target_value:
                 return candidate

@@ -17,9 +17,9 @@ from omnigraph.errors import InputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ULID_PATTERN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_BASE32_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # without I, L, O and U
+_BASE32_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32, which omits I, L, O and U
 _DIGIT_SHIFTS = range(125, -1, -5)
-_TIME_DIGITS = 10  # the first digits of a ULID are its milliseconds
+_TIME_DIGITS = 10  # number of leading digits of a ULID that encode its time in milliseconds
 _RANDOM_BITS = 80
 _MAX_ULID_MILLIS = (1 << 48) - 1  # the latest time that the 48 bits of a ULID can hold
 
@@ -61,7 +61,7 @@ class _IdSource:
     last_ulid: tuple[int, int] = (-1, 0)
 
     def next_ulid(self, count: int = 1) -> int:
-        """Reserve `count` consecutive ULIDs above all earlier ones, and return the first as an integer."""
+        """Reserve `count` consecutive ULIDs, all greater than any earlier one, and return the first as an integer."""
         with self.lock:
             millis, random_part = self.last_ulid
             current_millis = max(self.micros() // 1000, 0)

@@ -49,7 +49,8 @@ class InputRules:
     integer_text: bool = False  # "12" for an integer
     integral_float: bool = False  # 3.0 for an integer
     epoch_number: bool = False  # 19723 for a Date
-    safe_integers: bool = False  # refuse integers that JavaScript cannot represent, unless given as strings
+    # Reject integers that JavaScript cannot represent exactly, unless they are given as strings.
+    safe_integers: bool = False
     max_integer: int = 2**64 - 1
 
 

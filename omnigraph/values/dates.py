@@ -1,7 +1,7 @@
 """Convert calendar dates and instants between strings and stored numbers.
 
-A Date is stored as days, and a DateTime as milliseconds, since 1970-01-01 in UTC. Both types support the years 0001 to
-9999. Time zones are never guessed: an instant without an offset is refused.
+A Date is stored as the number of days since 1970-01-01, and a DateTime as the number of milliseconds, both in UTC. Both
+types support the years 0001 to 9999. Time zones are never guessed: an instant without an offset is rejected.
 """
 
 import re

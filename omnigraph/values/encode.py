@@ -1,7 +1,7 @@
 """Encode stored values as JSON for query results and for exports.
 
-The two encodings deliberately differ: results are for people and clients, whereas exports must load
-back unchanged.
+The two encodings deliberately differ: results are read by people and clients, whereas an exported value must be
+unchanged when it is loaded again.
 """
 
 import math

@@ -33,7 +33,7 @@ _TEXT_CONTROLS = frozenset(b"\t\n\r\f")
 
 
 def guess_media_type(leading_bytes: bytes) -> str:
-    r"""Return the media type that the first bytes of the content suggest.
+    r"""Return the media type indicated by the first bytes of the content.
 
     >>> guess_media_type(b"%PDF-1.7"), guess_media_type("Grüße\n".encode()), guess_media_type(b"\x00\x01")
     ('application/pdf', 'text/plain', 'application/octet-stream')
@@ -53,5 +53,5 @@ def _is_text(leading_bytes: bytes) -> bool:
     try:
         leading_bytes.decode()
     except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data"  # the last character is truncated
+        return error.reason == "unexpected end of data"  # the excerpt may end in the middle of a character
     return True

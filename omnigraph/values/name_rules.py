@@ -17,7 +17,7 @@ from omnigraph.values.describe_value import describe
 # room for suffixes such as `.lance` or `.partial`, which exports and copying tools append.
 MAX_NAME_BYTES = 200
 ALLOWED_CHARACTERS = "use letters, digits, '.', '-', '_', and '/' between parts"
-_MAX_SHOWN_CHARACTERS = 80  # characters of a name shown in an error
+_MAX_SHOWN_CHARACTERS = 80  # maximum number of characters of a name shown in an error
 _ALLOWED_PATTERN = re.compile(r"[A-Za-z0-9._/-]+")
 _RESERVED_PATTERNS = (
     (re.compile(r"\A(?i:head)\Z"), "'HEAD' is reserved"),
@@ -121,11 +121,11 @@ def find_length_fault(stored_name: str) -> str | None:
     """Return a message if a name is too long to be stored, otherwise None.
 
     >>> find_length_fault("x" * 201)
-    'it takes 201 bytes, but at most 200 are allowed'
+    'it is 201 bytes long, but at most 200 bytes are allowed'
     """
     byte_count = len(stored_name.encode())
     return (
-        f"it takes {byte_count} bytes, but at most {MAX_NAME_BYTES} are allowed"
+        f"it is {byte_count} bytes long, but at most {MAX_NAME_BYTES} bytes are allowed"
         if byte_count > MAX_NAME_BYTES
         else None
     )
@@ -139,7 +139,7 @@ def _raise_on_fault(checked_name: str, name_kind: str, fault: str | None) -> str
 
 
 def _find_character_fault(ref_name: str) -> str | None:
-    """Allow only ASCII, so that names do not look alike and no store changes a name by normalizing Unicode."""
+    """Allow only ASCII, so that names never look alike and stores cannot change a name by normalizing Unicode."""
     if _ALLOWED_PATTERN.fullmatch(ref_name) is None or "" in ref_name.split("/"):
         return ALLOWED_CHARACTERS
     fault = find_length_fault(ref_name.replace("/", "%2F"))

@@ -143,7 +143,7 @@ def test_patch_reports_every_problem_and_writes_nothing(graph: Graph, tmp_path: 
     assert reasons(report) == [
         (1, "no node of type 'Person' has the id 'zoe'"),
         (2, "@range violation on Person.age of 'ann': 200 is not in 0..150"),
-        (3, "@unique violation on Person.mail: value 'cyd@x' is held by 'cyd' and 'bob'"),
+        (3, "@unique violation on Person.mail: value 'cyd@x' is used by both 'cyd' and 'bob'"),
         (4, "property 'Person.city' of 'cyd': expected String, got null"),
         (5, "a patch of Person needs its key (name) or 'id'"),
         (6, "only part of the key (place, row) of Seat is given"),
@@ -166,7 +166,7 @@ def test_patches_may_exchange_unique_values(graph: Graph) -> None:
     assert graph.load(ndjson(person("ann", mail="bob@x"), person("bob", mail="ann@x")), mode="patch")
     report = graph.load(ndjson(person("cyd", mail="new"), person("dee", mail="new")), mode="patch", on_error="report")
     rule = "@unique violation on Person.mail"
-    assert reasons(report) == [(2, f"{rule}: value 'new' is held by 'cyd' and 'dee' (input positions 1 and 2)")]
+    assert reasons(report) == [(2, f"{rule}: value 'new' is used by both 'cyd' and 'dee' (input positions 1 and 2)")]
 
 
 def test_delete_removes_named_entities_and_the_edges_of_nodes(graph: Graph, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_diagnostics_of_a_bare_body_use_its_positions(people: Graph) -> None:
 def test_parameters_named_like_options_are_passed_by_params(people: Graph) -> None:
     text = "match { $p: Person  $p.name = $name  $p.team = $branch } return { $p.age }"
     assert people.query(text, params={"name": "ann", "branch": "core"}).scalar() == 30
-    with pytest.raises(InputError, match="given twice"):
+    with pytest.raises(InputError, match="specified twice"):
         people.query("match { $p: Person  $p.name = $x } return { $p.age }", params={"x": 1}, x=2)
 
 

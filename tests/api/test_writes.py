@@ -162,7 +162,7 @@ def test_existing_key_error_suggests_upsert(graph: Graph) -> None:
     with pytest.raises(KeyConflict) as inside, graph.transaction() as tx:
         tx.insert("Person", {"name": "bob"})
     assert "upsert" in (inside.value.hint or "")
-    with pytest.raises(UniqueViolation, match="given on line 1 and again on line 2"):
+    with pytest.raises(UniqueViolation, match="appears on line 1 and again on line 2"):
         graph.insert("Person", {"name": "x"}, {"name": "x"})
 
 

@@ -47,7 +47,7 @@ def test_conflict_shows_both_sides_and_the_next_command(
     assert ended.err == f"{head}{said}{CONFLICT}nothing was written\n"
     assert (ended.code, ended.out) == (1, "")
     seen = omnigraph("branch", "merge", "r", "--uri", graph, "--dry-run")
-    assert seen.out == f"1 conflict: 'r' cannot be merged into 'main' as it is\n{CONFLICT}"
+    assert seen.out == f"1 conflict: 'r' cannot be merged into 'main' as is\n{CONFLICT}"
     assert (seen.code, seen.err) == (0, "")
     monkeypatch.setenv("OMNIGRAPH_EXIT_CODES", "extended")
     told = omnigraph("branch", "merge", "r", "--uri", graph, "--json-errors")

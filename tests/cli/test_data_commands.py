@@ -140,7 +140,7 @@ def test_jsonl_output_starts_with_metadata(omnigraph: Program, graph: str) -> No
         ("query older --query q.gq --store g --params min=26", 1, """hint: use --params '{"min": 26}'"""),
         ("query older --query q.gq --store g --params min=x", 1, """hint: use --params '{"min": "x"}'"""),
         ('query older --query q.gq --store g --params {"min":NaN}', 1, "NaN"),
-        ('query older --query q.gq --store g --params {"min":1,"min":2}', 1, "given twice"),
+        ('query older --query q.gq --store g --params {"min":1,"min":2}', 1, "specified twice"),
         ("query older --query q.gq --store g --params {} --params-file p", 2, "--params-file"),
         ("query all --query q.gq", 2, "no graph given"),
         ("query all --query q.gq --store gone", 1, "no graph at"),

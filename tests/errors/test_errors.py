@@ -242,7 +242,7 @@ def test_internal_error_hides_its_details() -> None:
 
 def test_composite_uniqueness_names_its_columns_and_both_ids() -> None:
     error = UniqueViolation(type_name="Follows", property=("src", "dst"), value="a, b", first_id="x", second_id="y")
-    wanted = "@unique violation on Follows.(src, dst): value 'a, b' is held by 'x' and 'y'"
+    wanted = "@unique violation on Follows.(src, dst): value 'a, b' is used by both 'x' and 'y'"
     assert error.message == wanted
 
 

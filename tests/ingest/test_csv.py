@@ -196,7 +196,7 @@ def test_columns_of_files_without_a_header() -> None:
     assert values("a,1\nb,2\n", "i", columns=["k", "i"]) == [1, 2]
     assert values("a;1\n", "i", columns={"A": ["k", "i"]}) == [1]
     assert values("name,number\na,1\n", "i", columns=["k", "i"], header=True) == [1]
-    with pytest.raises(InputError, match="line 1: the first line 'a,1' names no column of A") as refused:
+    with pytest.raises(InputError, match="line 1: the first line 'a,1' does not contain any column of A") as refused:
         read("a,1\n")
     assert "--csv-columns" in (refused.value.hint or "")
     with pytest.raises(UsageError, match="requires columns"):
@@ -207,9 +207,9 @@ def test_columns_of_files_without_a_header() -> None:
     ("header", "words"),
     [
         ("k,nick", "node:A has no property 'nick'"),
-        ("k,s,s", "column 's' is given twice"),
+        ("k,s,s", "column 's' appears twice"),
         ("k,", "column 2 has no name"),
-        ("y;z", "'y;z' names no column of A"),
+        ("y;z", "'y;z' does not contain any column of A"),
     ],
 )
 def test_bad_headers_are_rejected(header: str, words: str) -> None:
@@ -320,7 +320,7 @@ def test_comparison_catches_a_splitter_that_counts_quotes_only(monkeypatch: pyte
     text = 'a,b,c\ni"j,a,a\n"e\nf",a,a\ni"j,a,a\n'
     exact = outcome(text, 1 << 20)
     assert len(exact[0]) == 3
-    monkeypatch.setattr(csv_records, "_are_regular", lambda *_: True)
+    monkeypatch.setattr(csv_records, "_are_quotes_regular", lambda *_: True)
     assert outcome(text, 1 << 20) != exact
 
 

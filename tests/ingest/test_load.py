@@ -64,7 +64,7 @@ def test_duplicate_key_in_one_input_is_rejected(world: World, mode: str) -> None
         (b'{"type":"user"}', InputError, "line 3: unknown node type 'user'"),
         (b'{"type":7}', InputError, "line 3: 'type' must be a string, got a number"),
         (b'{"type":"User","data":[]}', InputError, "line 3: 'data' must be an object"),
-        (U + b'"login":"b"}}', InputError, "'login' is given twice"),
+        (U + b'"login":"b"}}', InputError, "'login' appears twice"),
         (U + b'"nick":1}}', InputError, "node:User has no property 'nick'"),
         (b'{"type":"User","data":{"_rowid":1}}', InputError, "'_rowid'"),
         (U + b'"age":"3"}}', PropertyValueError, "line 3: .*User.age"),

@@ -72,8 +72,8 @@ def test_duplicate_member_is_found_at_any_depth(value: dict[str, Any]) -> None:
         (b'{"a":"\xff"}', "byte 0xff at column 7 is not valid UTF-8"),
         (b"null", "null"),
         (b"[" * 2000 + b"]" * 2000, "malformed"),
-        (b'{"a":{"b":[{"c":1,"c":2}]}}', "'c' is given twice"),
-        (b'{"a":"\\u003a","a":1}', "'a' is given twice"),
+        (b'{"a":{"b":[{"c":1,"c":2}]}}', "'c' appears twice"),
+        (b'{"a":"\\u003a","a":1}', "'a' appears twice"),
     ],
 )
 def test_malformed_lines_are_rejected(line: bytes, words: str) -> None:

@@ -80,5 +80,5 @@ def test_workers_with_other_versions_are_named(spark: Any, monkeypatch: pytest.M
         return [(n, "99" if n == "pylance" and len(calls) == 1 else at) for n, at in here()]
 
     monkeypatch.setattr(versions, "_make_version_reader", lambda _: newer_here)
-    with pytest.raises(ConfigError, match=r"pylance is 99 on the driver and 14"):
+    with pytest.raises(ConfigError, match=r"pylance has version 99 on the driver and 14"):
         versions.check_versions(spark)

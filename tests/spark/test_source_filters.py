@@ -116,7 +116,7 @@ def test_filtered_and_unfiltered_reads_do_not_affect_each_other(spark: Any, grap
         ('[["j", ">", 3]]', "V has no column 'j'"),
         ('[["i", "like", 3]]', "unknown operator 'like'"),
         ('[["i", "=", null]]', "use 'is null'"),
-        ('[["i", "is null", 3]]', "takes no value"),
+        ('[["i", "is null", 3]]', "does not take a value"),
         ('[["i", ">", "three"]]', "three|string|text"),
         ('[["i", "in", 3]]', "requires a non-empty array"),
         ('[["t", "=", ["a"]]]', "cannot compare"),

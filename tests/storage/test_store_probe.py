@@ -73,7 +73,7 @@ def test_a_disk_without_hard_links_is_refused(tmp_path: Path, monkeypatch: pytes
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(StorageError, match="no hard links") as caught:
+    with pytest.raises(StorageError, match="does not support hard links") as caught:
         probe_create_if_absent(open_store(str(tmp_path / "g")))
     assert (caught.value.kind, caught.value.effect) == ("configuration", "none")
     assert list((tmp_path / "g").iterdir()) == []

@@ -36,7 +36,7 @@ class QueryParameter:
 class EntitySet(LazyResult):
     """Base class of node and edge sets. It holds the clauses, parameters, columns and sort order collected so far.
 
-    `variable` is the query variable that stands for the entities. `properties` are the entities' properties, including
+    `variable` is the query variable that represents the entities. `properties` are the entities' properties, including
     system fields.
     """
 

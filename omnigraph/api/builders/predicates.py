@@ -1,8 +1,7 @@
 """Translate predicates written by Python callers, such as `age > 30 and name starts_with 'A'`.
 
-This module qualifies bare property names with a query variable and declares the parameter types.
-Values are never inserted into the text: they stay parameters, and the query compiler checks
-everything else.
+This module qualifies bare property names with a query variable and declares the parameter types. Values are never
+inserted into the text; they are passed as parameters. The query compiler checks everything else.
 """
 
 import re
@@ -117,7 +116,7 @@ def _requote_escape(match: "re.Match[str]") -> str:
 
 
 def _join_words(output_words: list[str]) -> str:
-    """Join the words with single spaces, but put no space just inside brackets or before commas."""
+    """Join the words with single spaces, except directly inside brackets and before commas."""
     joined_text = ""
     for output_word in output_words:
         opens_call = output_word == "(" and joined_text[-1:].isalnum() and _last_word(joined_text) not in _KEYWORDS

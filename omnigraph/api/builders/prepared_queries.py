@@ -80,7 +80,7 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
         if parameter_name in used_names
     )
     query_header = f"query {ANONYMOUS}({', '.join(declarations)}) {{"
-    # The body may end in a comment, which must not swallow the closing brace.
+    # The body may end in a comment, which must not include the closing brace.
     query_end = "\n}" if "//" in query_text.text else "}"
     return QueryText(f"{query_header}{query_text.text}{query_end}", query_text.source_name, len(query_header))
 
@@ -265,7 +265,10 @@ def _move_diagnostic(diagnostic: Diagnostic, body_source: SourceText, prefix_len
 
 
 def _add_value_hint(diagnostic: Diagnostic) -> str | None:
-    """Return a diagnostic's hint or None; for an undeclared variable, the hint also says how to pass a parameter."""
+    """Return a diagnostic's hint, or None.
+
+    For an undeclared variable, the hint also explains how to pass a parameter.
+    """
     undeclared_match = _UNDECLARED_MESSAGE.search(diagnostic.message)
     if undeclared_match is None:
         return diagnostic.hint

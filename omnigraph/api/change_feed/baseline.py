@@ -1,7 +1,7 @@
 """A baseline: all entities of a branch at one commit, and a cursor to continue from there.
 
-This module implements the stream with its closing record, and writes the stream to a file. An
-interrupted stream has no cursor, and the file is either complete or absent.
+This module implements the stream and its closing record, and can write the stream to a file. An interrupted stream has
+no cursor, and the file is either complete or absent.
 """
 
 import fcntl

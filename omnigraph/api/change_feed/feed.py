@@ -1,8 +1,7 @@
 """The change feed for programs: blocks of whole commits, each with a durable cursor.
 
-This module defines the structure of a block, the JSON encoding of a change, and the reader's start
-position. A cursor always points after a whole commit. Nothing is kept between calls: the cursor is
-the only state.
+This module defines the structure of a block, the JSON encoding of a change, and the reader's start position. A cursor
+always points after a whole commit. No state is kept between calls except the cursor.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -178,7 +177,8 @@ class Feed(Guarded, Iterator[ChangeBlock]):
         self.cursor_binding = cursor_binding
         self._block_iterator = iter_blocks(commit_range, change_filter)
         self._last_commit_id = commit_range.after_commit_id
-        self._failure: OmnigraphError | None = None  # raised again, so that an error does not end the feed
+        # Raised again by the next call, because an error must not look like the end of the feed.
+        self._failure: OmnigraphError | None = None
 
     def __iter__(self) -> "Feed":
         return self
@@ -199,12 +199,12 @@ class Feed(Guarded, Iterator[ChangeBlock]):
 
     @property
     def cursor(self) -> str:
-        """The cursor from which to continue later."""
+        """The cursor to continue from later."""
         return encode_cursor(self.cursor_binding, self._last_commit_id)
 
     @property
     def at_start(self) -> bool:
-        """True if no blocks have been read yet."""
+        """Whether no blocks have been read yet."""
         return self._last_commit_id == self.commit_range.after_commit_id
 
     @property
@@ -246,11 +246,11 @@ def _iter_schemas(snapshot: Snapshot, token: str | None) -> Iterator[SchemaIR]:
         try:
             yield snapshot_at(snapshot, snapshot.log, commit_id).schema.ir
         except (CommitNotFound, HistoryReclaimed):
-            return  # a foreign or expired token is reported where the token is decoded
+            return  # a foreign or expired token is reported when it is decoded
 
 
 def build_cursor_binding(snapshot: Snapshot, branch_state: BranchState, change_filter: ChangeFilter) -> CursorBinding:
-    """Return the scope in which the cursors of a branch are valid."""
+    """Return the scope that the cursors of a branch are valid in."""
     domain, first_commit_id = snapshot.schema.ir.identity_domain, snapshot.log.first_commit().id
     return CursorBinding(
         domain, first_commit_id, change_filter.digest, hash_branch_name(branch_state.name), branch_state.ulid
@@ -305,7 +305,7 @@ def _commits_after_revision(snapshot: Snapshot, branch_state: BranchState, revis
 
 
 def add_cursor_to_gap(error: ChangeFeedGap, cursor: str) -> ChangeFeedGap:
-    """Return the gap error with a cursor from which reading can continue up to the gap."""
+    """Return the gap error with a cursor for reading the commits before the gap."""
     first_unreadable_id = error.first_unreadable_commit_id
     return ChangeFeedGap(cursor=cursor, first_unreadable_commit_id=first_unreadable_id)
 

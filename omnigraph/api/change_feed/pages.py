@@ -271,7 +271,7 @@ def _fill_page(poll_window: _PollWindow, limits: PageLimits, position: EntityPos
     for block in _iter_poll_blocks(poll_window, commit_parts):
         commit_part, stop_position = _pack_block(block, page_budget, position)
         if stop_position is not None and not commit_part.changes:
-            break  # none of this commit's changes fits, so the page ends before it
+            break  # none of this commit's changes fit, so the page ends before the commit
         commit_parts.append(commit_part)
         if stop_position is not None:
             cache_block(poll_window.commit_range.snapshot, block, poll_window.change_filter)

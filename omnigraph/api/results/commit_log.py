@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 RefNamesLoader = Callable[[], Mapping[str, tuple[str, ...]]]  # branch and tag names by commit id
 MAX_DRAWN_COMMITS = 50  # maximum number of commits in a drawing
-_ROW_HEIGHT, _LANE_WIDTH = 26, 18  # pixels between two rows, and between two lanes
+_ROW_HEIGHT, _LANE_WIDTH = 26, 18  # distance between two rows and between two lanes, in pixels
 _LANE_COLORS = ("#3b7dd8", "#d8703b", "#3ba55d", "#a855c7", "#c7a01f", "#2aa5a5")
 _MAX_LABEL_LENGTH = 100
 

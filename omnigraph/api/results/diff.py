@@ -54,9 +54,9 @@ class LazyTableChanges(Guarded):
 class Diff(Guarded):
     """The entities that differ between two states; iterate over `EntityChange` records.
 
-    Records are ordered by type, then by id. Changes that were later reverted do not appear; neither does maintenance
-    such as compaction. `from_commit` and `to_commit` are the commit ids of the two states. Values of the first state
-    are expressed in the schema of the second state; `schema_change` describes how the schemas differ.
+    Records are ordered by type, then by id. Changes that were later reverted are not included, nor is maintenance such
+    as compaction. `from_commit` and `to_commit` are the commit ids of the two states. Values of the first state are
+    converted to the schema of the second state; `schema_change` describes how the schemas differ.
     """
 
     lazy_changes: LazyTableChanges
@@ -181,7 +181,7 @@ def _schema_change(
     type_names: tuple[str, ...] | None,
     kind_names: tuple[str, ...] | None,
 ) -> SchemaChange | None:
-    """Return the schema differences that concern the selected types."""
+    """Return the schema differences that affect the selected types."""
     included_kinds = _ENTITY_KINDS if kind_names is None else kind_names
     if type_names is None and kind_names is None:
         return compare_schemas(old_snapshot, new_snapshot)

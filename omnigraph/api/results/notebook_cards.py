@@ -1,8 +1,7 @@
 """Notebook cards: static HTML of bounded size, with all text escaped.
 
-This module defines the appearance of results, receipts and graphs in notebooks. Cards use no
-scripts or external resources, and their colours follow the reader's theme. If long content is truncated, the card says
-so.
+This module defines the appearance of results, receipts and graphs in notebooks. Cards use no scripts or external
+resources, and their colours follow the reader's theme. A card states if its content is truncated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ from omnigraph.history.entities import EntityChange
 
 MAX_ROWS = 20
 MAX_COLUMNS = 50
-_MAX_CELL_LENGTH = 120  # characters per cell; 20 rows of 50 such cells stay below 200 kB
+_MAX_CELL_LENGTH = 120  # maximum number of characters per cell; 20 rows of 50 such cells stay below 200 kB
 _MAX_CAPTION_LENGTH = 200
 
 _CARD_STYLE = (

@@ -1,4 +1,4 @@
-"""Neighbours along one edge type, in the direction of its edges, in the opposite direction, or in both."""
+"""Neighbours along one edge type, following its edges forward, backward, or in both directions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

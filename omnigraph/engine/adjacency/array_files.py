@@ -75,7 +75,9 @@ class ArrayFileCache:
 
     def names_with_prefix(self, prefix: str) -> list[str]:
         """Return the names with the given prefix, most recently used first."""
-        matching_files = [listed_file for listed_file in self._list_files() if listed_file[2].name.startswith(prefix)]
+        matching_files = [
+            listed_file for listed_file in self._list_finished_files() if listed_file[2].name.startswith(prefix)
+        ]
         return [listed_file[2].name.removesuffix(_SUFFIX) for listed_file in sorted(matching_files, reverse=True)]
 
     def remove(self, file_name: str) -> None:
@@ -83,7 +85,8 @@ class ArrayFileCache:
         with suppress(OSError):
             (self.directory / f"{file_name}{_SUFFIX}").unlink()
 
-    def _list_files(self) -> list[tuple[float, int, Path]]:
+    def _list_finished_files(self) -> list[tuple[float, int, Path]]:
+        """Return the time, size and path of each finished file, and remove stale unfinished files."""
         listed_files = []
         with suppress(OSError):
             for file_path in self.directory.iterdir():
@@ -91,25 +94,23 @@ class ArrayFileCache:
                     with suppress(OSError):  # the file was removed after the directory was listed
                         file_stat = file_path.stat()
                         listed_files.append((file_stat.st_mtime, file_stat.st_size, file_path))
-        return [
-            listed_file
-            for listed_file in listed_files
-            if listed_file[2].suffix == _SUFFIX or self._remove_if_stale(listed_file, listed_files)
-        ]
+        for listed_file in listed_files:
+            if listed_file[2].suffix != _SUFFIX:
+                self._remove_if_stale(listed_file, listed_files)
+        return [listed_file for listed_file in listed_files if listed_file[2].suffix == _SUFFIX]
 
     def _remove_if_stale(
         self, unfinished_file: tuple[float, int, Path], listed_files: list[tuple[float, int, Path]]
-    ) -> bool:
+    ) -> None:
         """Remove an unfinished file left by a dead process; the newest file's timestamp serves as the current time."""
         if max(listed_file[0] for listed_file in listed_files) - unfinished_file[0] > _STALE_SECONDS:
             with suppress(OSError):
                 unfinished_file[2].unlink()
-        return False
 
     def _evict_to_budget(self, newest_path: Path, newest_size: int) -> None:
         """Remove the least recently used files until the total fits the budget."""
         with self._lock:
-            oldest_first = sorted(self._list_files())
+            oldest_first = sorted(self._list_finished_files())
             total_bytes = sum(listed_file[1] for listed_file in oldest_first)
             for _, file_size, file_path in oldest_first:
                 if total_bytes <= self.budget:

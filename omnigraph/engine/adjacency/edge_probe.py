@@ -1,7 +1,8 @@
-"""Look up the neighbours of a few rows in the edge table instead of in lists. This is fast if there is an index.
+"""Look up the neighbours of a few rows in the edge table instead of in lists.
 
-This module implements lookups by `src` and by `dst`. Probes return the same neighbours as lists, but pay off only for a
-few rows; `BudgetedProbe` switches to lists once too many rows have been looked up.
+This module implements lookups by `src` and by `dst`, which are fast if the column has an index. Probes return the same
+neighbours as lists, but are worthwhile only for a few rows; `BudgetedProbe` switches to lists once too many rows have
+been looked up.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from .id_encoder import IdEncoder, build_encoder
 from .neighbour_lists import IndexArray
 from .topology import build_bags, build_sets, read_encoder
 
-_FULL_READ_RATIO = 50  # if more than one in this many ids is needed, reading all ids is faster than lookups
+_FULL_READ_RATIO = 50  # reading all ids is faster than lookups if more than one in this many ids is needed
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""Translation of whole id columns, with millions of ids, into row ids of a node table.
+"""Translate whole id columns, with millions of ids, into row ids of a node table.
 
 A hash only proposes a candidate row. An id matches only if its length and every byte agree, so a hash collision can
 cost time but never changes a result.
@@ -15,12 +15,12 @@ from omnigraph.engine.operators.rows import NULL_ROW, IntArray
 from omnigraph.records.frozen import record
 
 WordArray = npt.NDArray[np.uint64]
-_MAX_ID_BYTES = 64  # longer ids use Arrow's hash table, which is slower per id
+_MAX_ID_BYTES = 64  # maximum length of an id in bytes; longer ids use Arrow's hash table, which is slower per id
 _MAX_HASH_TABLES = 12
-_BLOCK_IDS = 1 << 16  # ids processed at a time, so that intermediate arrays stay in the processor's cache
+_BLOCK_IDS = 1 << 16  # number of ids processed per chunk, so that intermediate arrays stay in the processor's cache
 _ROW_MASK = np.uint64((1 << 48) - 1)
 _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-# Masks for the bytes of a word that belong to an id, indexed by the number of the id's remaining bytes.
+# Masks that select the bytes of a word that belong to an id, indexed by the number of bytes left in the id.
 _BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
 

@@ -17,7 +17,7 @@ IndexArray = npt.NDArray[Any]
 _BLOCK_PAIRS = 1 << 17  # number of pairs built at a time
 _FEW_ROWS = 8  # up to this many lists, a loop is faster than vectorized operations
 SMALL_BATCH = 32  # maximum number of lists that are concatenated one by one
-_SKETCH_BITS = 8  # bits per pair; about one in eight absent pairs passes the sketch
+_SKETCH_BITS = 8  # number of bits per pair; about one in eight absent pairs passes the sketch
 
 
 @dataclass(slots=True, eq=False)
@@ -129,7 +129,7 @@ class NeighbourLists:
         return NeighbourLists(accepted_before[self.starts], np.compress(is_accepted, self.values))
 
     def union(self, owner_rows: IntArray) -> IndexArray:
-        """Return the concatenated lists of the rows, without the position of the row that each value belongs to."""
+        """Return the concatenated lists of the rows, without the positions of the rows that the values belong to."""
         if len(owner_rows) > SMALL_BATCH:
             list_starts, list_lengths = self.bounds(owner_rows)
             return self.values[expand_ranges(list_starts, list_lengths)]
@@ -198,8 +198,8 @@ def _search_few_pairs(neighbour_lists: NeighbourLists, sources: IntArray, target
 class PairSketch:
     """A bit filter that rules out most absent pairs; false positives are possible.
 
-    The filter pays off because searching a list costs several scattered memory reads, and most probed pairs are not
-    edges.
+    The filter is worthwhile because searching a list takes several scattered memory reads, and most probed pairs are
+    not edges.
     """
 
     def __init__(self, neighbour_lists: NeighbourLists) -> None:
@@ -221,7 +221,7 @@ class PairSketch:
         return hashes.view(np.int64)
 
     def may_contain(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return a mask that is False where a pair is certainly absent."""
+        """Return a mask that is False where a pair is definitely absent."""
         slots = self._hash_slots(sources, targets)
         may_exist: Mask = (self._packed_bits[slots >> 3] >> (slots & 7).astype(np.uint8)) & 1 != 0
         return may_exist

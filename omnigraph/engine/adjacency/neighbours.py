@@ -1,7 +1,7 @@
 """Choose how to find neighbours: in existing lists, with a few index probes, or in newly built lists.
 
-This module makes that choice and defines the cache keys. The neighbours must be the same for every choice. Lists are
-keyed by the exact versions of the edge table and both endpoint tables.
+This module makes that choice and defines the cache keys. Every choice must return the same neighbours. Lists are keyed
+by the exact versions of the edge table and both endpoint tables.
 """
 
 import os

@@ -19,7 +19,7 @@ from .id_encoder import IdEncoder, build_encoder
 from .neighbour_lists import IndexArray, NeighbourLists, run_starts
 
 _INT32_LIMIT = 1 << 31
-_ENCODE_CHUNK_ROWS = 1 << 17  # number of edges encoded at a time
+_ENCODE_CHUNK_ROWS = 1 << 17  # number of edges encoded per chunk
 
 
 @record

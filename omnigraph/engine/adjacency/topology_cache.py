@@ -1,8 +1,8 @@
 """Cached neighbour lists: in memory, on disk, or derived from the lists of a different version.
 
-This module defines the cache keys and file names. Lists belong to exact versions of the edge table
-and both endpoint tables, and each file records these versions. Lists are derived only from lists for other versions of
-the same edge table, and only if little has changed.
+This module defines the cache keys and file names. Lists belong to exact versions of the edge table and both endpoint
+tables, and each file records these versions. Lists are derived only from lists for other versions of the same edge
+table, and only if few rows have changed.
 """
 
 import hashlib

@@ -184,7 +184,7 @@ def _compare_integers_to_floats(integers: pa.Array, operator: CompareOperator, f
 def _compare_signs(integers: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
     """Return -1, 0 or 1 where a 64-bit integer is below, equal to or above a float, using the float's floor."""
     limits = np.iinfo(integers.dtype)
-    too_high, too_low = floats >= float(limits.max), floats < float(limits.min)  # the maximum rounds up to a float
+    too_high, too_low = floats >= float(limits.max), floats < float(limits.min)  # as a float, the maximum is rounded up
     floors = np.floor(np.where(too_high | too_low | np.isnan(floats), 0.0, floats))
     whole_parts = floors.astype(integers.dtype)
     signs = np.where(integers < whole_parts, -1, np.where(integers > whole_parts, 1, 0))

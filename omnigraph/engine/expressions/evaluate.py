@@ -90,7 +90,7 @@ def resolve_constant(value: plan.Value, params: Mapping[str, Any]) -> Any:
 
 
 def is_constant(value: plan.Value) -> bool:
-    """Return whether a value is the same in every row, and so can be resolved before any row is read."""
+    """Return whether a value is the same in every row, so that it can be resolved before any row is read."""
     if isinstance(value, plan.Arithmetic | plan.Negative | plan.ScalarCall | plan.Case):
         return not variables_of(value) and not contains_aggregate(value)
     return isinstance(value, plan.Constant | plan.Parameter)
@@ -112,7 +112,8 @@ def evaluate_value(source: ColumnSource, value: plan.Value) -> pa.Array:  # noqa
         case plan.Constant() | plan.Parameter():
             return repeat_value(source.constant(value), arrow_type(value.type), source.count)
         case plan.Arithmetic() | plan.Negative() | plan.ScalarCall() | plan.Case():
-            from .scalars import evaluate_scalar  # it evaluates operands by this function
+            # Imported here, because that module calls this function to evaluate operands.
+            from .scalars import evaluate_scalar
 
             return evaluate_scalar(source, value)
         case plan.Aggregate():

@@ -1,7 +1,8 @@
 """Frequently used columns in memory, addressed by row id; repeated values are dictionary-encoded.
 
 This module decides which columns to load: a column is loaded once its cache misses have cost as much as loading it
-would. Columns belong to one table version. The correctness of a result must never depend on these columns.
+would have. Columns belong to one table version. The correctness of a result must never depend on which columns are
+cached.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -136,7 +137,7 @@ def hot_columns(
 
 
 def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
-    """Return all row ids of a table in order, or None if caching them does not pay off."""
+    """Return all row ids of a table in order, or None if caching them is not worthwhile."""
     miss_cost = context.row_count(table_key) // 2
     row_ids: IntArray | None = _load_if_worthwhile(
         context, table_key, ("rows",), miss_cost, partial(_load_row_ids, context, table_key)
@@ -145,7 +146,7 @@ def hot_rows(context: ExecutionContext, table_key: TableKey) -> IntArray | None:
 
 
 def hot_id_order(context: ExecutionContext, table_key: TableKey, needed_rows: int) -> IdOrder | None:
-    """Return the sorted ids of a table, or None if sorting does not pay off for the given number of lookups."""
+    """Return the sorted ids of a table, or None if sorting is not worthwhile for the given number of lookups."""
     miss_cost = (_CALL_COST + _ROW_COST * needed_rows) // _SORT_COST
     id_order: IdOrder | None = _load_if_worthwhile(
         context, table_key, ("ranks",), miss_cost, partial(_load_id_order, context, table_key)
@@ -279,10 +280,10 @@ def _encode_repeats(values: pa.Array) -> HotColumn:
 
 
 def _is_mostly_distinct(values: pa.Array) -> bool:
-    """Return whether nearly all values in an even sample of rows are distinct, so that encoding would not pay off.
+    """Return whether nearly all values in an even sample of rows are distinct, which makes encoding pointless.
 
-    Encoding is most expensive for mostly distinct values, where it saves nothing. A sample of this
-    size contains repeated values only if the column has few distinct values.
+    Encoding is most expensive for mostly distinct values, for which it saves nothing. A sample of this size contains
+    repeated values only if the column has few distinct values.
     """
     sample_step = min(len(values) // _REPETITION_SAMPLE_ROWS, _MAX_SAMPLE_STEP)
     if sample_step < _MIN_REPETITION:

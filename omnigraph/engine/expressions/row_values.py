@@ -20,7 +20,7 @@ from . import evaluate
 from .hot_columns import hot_columns
 from .value_codes import Codes, Numbers, dense_codes, entity_codes, order_codes, value_codes
 
-_MARKS_PER_VALUE = 16  # a mark array is faster than sorting up to this multiple of the input size
+_MARKS_PER_VALUE = 16  # a mark array is faster than sorting if the id range is at most this many times the input size
 
 
 @record(eq=False)
@@ -52,7 +52,7 @@ class RowValues:
     def sort_numbers(self, *, descending: bool = False, limit: int | None = None) -> Numbers:
         """Return a number per row; the numbers sort like the values."""
         if self.value_index is not None:
-            limit = None  # the best values may occur in no row or in many rows
+            limit = None  # the best values may not occur in any row, or may occur in many rows
         return self._expand_to_rows(order_codes(self.values, descending=descending, row_limit=limit))
 
     def numeric(self) -> npt.NDArray[Any]:
@@ -102,7 +102,7 @@ def evaluate_rows(context: ExecutionContext, rows: Rows, value: plan.Value) -> R
     if cached_values is not None:
         return cached_values
     entity_numbers = entity_codes(rows[variables[0]])
-    if bool((entity_numbers[1:] > entity_numbers[:-1]).all()):  # in scan order, each entity occurs once
+    if bool((entity_numbers[1:] > entity_numbers[:-1]).all()):  # rows in scan order contain each entity once
         return RowValues(evaluate.evaluate_value(RowSource(context, rows), value))
     codes, first_positions = dense_codes(entity_numbers)
     if len(first_positions) == rows.count:

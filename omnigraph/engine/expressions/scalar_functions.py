@@ -99,7 +99,9 @@ def _abs(call: plan.ScalarCall, column: pa.Array) -> pa.Array:
 def _round(call: plan.ScalarCall, column: pa.Array, digits: int = 0) -> pa.Array:
     """Round half away from zero."""
     if abs(digits) > MAX_ROUND_DIGITS:
-        message = f"`round`: the digits must be between -{MAX_ROUND_DIGITS} and {MAX_ROUND_DIGITS}, not {digits}"
+        message = (
+            f"`round`: the number of digits must be between -{MAX_ROUND_DIGITS} and {MAX_ROUND_DIGITS}, not {digits}"
+        )
         raise expression_error(call.place, message)
     if pa.types.is_floating(column.type):
         return pc.round(as_floats(column), ndigits=digits, round_mode="half_towards_infinity")

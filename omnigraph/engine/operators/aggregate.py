@@ -23,9 +23,9 @@ from .rows import IntArray
 _EXACT_FLOAT_MAX = 1 << 52
 _I64_BOUND = 1 << 63
 _MAX_WORD = 1 << 16
-_MAX_WORD_WEIGHT = 1 << 46  # the product of a 16-bit word and a smaller weight fits in 64 bits
+_MAX_WORD_WEIGHT = 1 << 46  # the product of a 16-bit word and a weight below this limit fits in 64 bits
 _SIGN_WORD_SHIFT = 48
-_MIN_REPETITION = 4  # equal rows are merged if there are at least this many times more rows than pairs
+_MIN_REPETITION = 4  # equal rows are merged if there are at least this many times as many rows as pairs
 
 
 @record(eq=False)
@@ -66,8 +66,8 @@ def _merge_equal_rows(
 ) -> tuple[RowValues, RowGroups, IntArray | None]:
     """Merge rows of a group that have the same value into one weighted row.
 
-    Merging pays off when few distinct values repeat often, because all later work is done per (group, value) pair
-    instead of per row.
+    Merging is worthwhile if a few values repeat often, because all later work is done per (group, value) pair instead
+    of per row.
     """
     value_index, value_count = argument.value_index, len(argument.values)
     if (

@@ -2,7 +2,7 @@
 
 Each round extends the paths of one side by one edge and records lower costs. The search ends as soon as no path with
 more edges can be cheaper, which is long before either side has reached all nodes. Paths of equal cost are kept, so that
-the choice between them does not depend on where the sides meet.
+the choice between them does not depend on where the two sides meet.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from .rows import IntArray
 
 @dataclass(slots=True, eq=False)
 class _CostSide:
-    """The costs of paths from one of the two nodes, and the nodes whose costs the last round improved."""
+    """The costs of paths from one of the two nodes, and the nodes whose costs improved in the last round."""
 
     search: PathSearch
     read_costs: Callable[[EdgeLayer], Costs]
@@ -29,7 +29,7 @@ class _CostSide:
 
     @property
     def lowest(self) -> float:
-        """The lowest cost among the paths that the last round found."""
+        """The lowest cost among the paths found in the last round."""
         return float(self.place_costs.costs[self.frontier].min(initial=np.inf))
 
     def advance(self, other: "_CostSide", bound: float) -> float:
@@ -85,7 +85,7 @@ def _layers_between(forward: _CostSide, backward: _CostSide, cost: float) -> lis
     meeting = np.flatnonzero(total_costs == cost)
     lengths = forward.place_costs.lengths[meeting].astype(np.int64) + backward.place_costs.lengths[meeting]
     path_length = int(lengths.min())
-    # Sums of floats depend on where a path is cut, so not every node of a cheapest path may have the exact total.
+    # Sums of floats depend on where a path is split, so some nodes of a cheapest path may not have the exact total.
     forward_lengths = forward.place_costs.lengths[meeting].astype(np.int64)
     first_length = int(forward_lengths[lengths == path_length].max())
     is_cut = (lengths == path_length) & (forward_lengths == first_length)

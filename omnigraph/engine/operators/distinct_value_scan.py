@@ -19,7 +19,7 @@ from .filter import filter_rows
 from .rows import IntArray, Rows, VariableBinding
 from .scan import SCAN_COST_RATIO, node_scan
 
-_MIN_NODES_PER_GROUP = 8  # minimum number of nodes per combination for grouping to pay off
+_MIN_NODES_PER_GROUP = 8  # minimum number of nodes per combination for grouping to be worthwhile
 
 
 @record(eq=False)
@@ -36,7 +36,7 @@ class ValueGroups:
 
 
 def scan_distinct_values(context: ExecutionContext, rows: Rows, value_scan: DistinctValueScan) -> Rows:
-    """Return one row per combination of values, or one row per node if grouping does not pay off."""
+    """Return one row per combination of values, or one row per node if grouping is not worthwhile."""
     value_groups = _hot_value_groups(context, value_scan) if rows.count == 1 and not rows.bindings else None
     if value_groups is None:
         return node_scan(context, rows, value_scan.scan)

@@ -19,7 +19,7 @@ from .path_layers import EdgeLayer
 from .rows import VariableBinding
 
 _Costs = npt.NDArray[np.float64]
-_FULL_READ_DIVISOR = 4  # all costs are read once this fraction (1/4) of the edges has been looked up
+_FULL_READ_DIVISOR = 4  # all costs are read after this fraction (1/4) of the edges has been looked up
 
 
 @dataclass(slots=True, eq=False)

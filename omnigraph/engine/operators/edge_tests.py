@@ -16,7 +16,7 @@ from .filter import matching_mask
 from .rows import IntArray, Mask, Rows, VariableBinding
 from .scan import filtered_row_ids
 
-_FULL_SCAN_DIVISOR = 4  # the test is evaluated for all edges once this fraction (1/4) of them has been tested
+_FULL_SCAN_DIVISOR = 4  # the test is evaluated for all edges after this fraction (1/4) of them has been tested
 REVERSED_DIRECTIONS: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
 
 

@@ -14,7 +14,7 @@ from .path_search import PathSearch, PlaceLevels, WantedEnds
 from .path_table import PathBlock, start_block
 from .rows import IntArray, Mask
 
-_BYTES_PER_MEMBER = 24  # bytes per node of a path, with its edge and type
+_BYTES_PER_MEMBER = 24  # bytes per node of a path, including its edge and edge type
 
 
 def enumerate_paths(

@@ -31,7 +31,7 @@ from .scan import filtered_row_ids
 _FILTER_ALL_DIVISOR = 2
 # Whole lists are restricted if a traversal follows at least this fraction (1/4) of the edges.
 _FULL_WALK_DIVISOR = 4
-_MAX_SINGLE_WALKS = 4  # up to this many start nodes are processed one by one
+_MAX_SINGLE_WALKS = 4  # maximum number of start nodes that are processed one by one
 
 
 def expand(context: ExecutionContext, rows: Rows, expansion: plan.Expand) -> Rows:
@@ -109,7 +109,7 @@ def is_single_step(context: ExecutionContext, expansion: plan.Expand) -> bool:
 
 
 def _can_chain(context: ExecutionContext, expansion: plan.Expand) -> bool:
-    """Return whether a second hop can follow the first, which requires a single node type."""
+    """Return whether the expansion can take a second hop, which requires a single node type."""
     edge = context.catalog.edge(expansion.steps[0].edge_type)
     return edge is not None and edge.source == edge.target
 

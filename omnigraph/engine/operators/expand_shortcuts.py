@@ -19,7 +19,7 @@ from .expand import expand, reachable_pairs, source_row_ids, target_binding
 from .rows import NULL_ROW, IntArray, Mask, Rows
 
 _MAX_WEIGHT = 1 << 62
-_BYTES_PER_NODE = 16  # peak bytes per node during construction
+_BYTES_PER_NODE = 16  # peak memory in bytes per node while the set is built
 
 
 def filter_linked(context: ExecutionContext, rows: Rows, link_test: EdgeExists) -> Rows:
@@ -51,7 +51,7 @@ def weight_by_degree(context: ExecutionContext, rows: Rows, weighting: WeightByD
     connected_rows = rows.filter(has_neighbours)
     degrees = degrees[has_neighbours] if connected_rows.count < rows.count else degrees
     if connected_rows.weights is not None and connected_rows.count and _would_overflow(connected_rows.weights, degrees):
-        return expand(context, rows, weighting.expansion)  # the weights overflow, so the memory limit decides
+        return expand(context, rows, weighting.expansion)  # the weights overflow; the memory limit then stops the query
     return connected_rows.scale_weights(degrees)
 
 

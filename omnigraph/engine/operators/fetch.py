@@ -21,7 +21,7 @@ from omnigraph.values.table_key import TableKey
 
 from .rows import NULL_ROW, IntArray, Rows, VariableBinding
 
-VariableColumn = tuple[str, str]  # a variable, and the name of a column in its table
+VariableColumn = tuple[str, str]  # (variable, name of a column in its table)
 
 SYSTEM_COLUMNS = {"id": "id", "from": "src", "to": "dst"}
 
@@ -167,7 +167,7 @@ def _fetch_from_tables(
 
 
 def _null_columns(context: ExecutionContext, binding: VariableBinding, column_names: Sequence[str]) -> list[pa.Array]:
-    if not binding.table_keys:  # an interface without implementing types
+    if not binding.table_keys:  # no type implements the interface
         return [pa.nulls(len(binding.row_ids)) for _ in column_names]
     table_schema = context.table(binding.table_keys[0]).schema
     return [pa.nulls(len(binding.row_ids), table_schema.field(column_name).type) for column_name in column_names]

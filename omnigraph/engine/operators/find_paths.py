@@ -31,8 +31,8 @@ from .rows import NULL_ROW, IntArray, Rows, VariableBinding
 from .scan import filtered_row_ids
 from .shortest_paths import search_both_sides, search_from_starts
 
-_MAX_BOTH_SIDES = 4  # up to this many ends of a single start are searched from both sides, one after another
-_MAX_PLACES = 1 << 22  # number of places (a node and the start it is reached from) that are searched at once
+_MAX_BOTH_SIDES = 4  # maximum number of ends of a single start that are searched from both sides, one after another
+_MAX_PLACES = 1 << 22  # number of (start, node) pairs that are searched at once
 _MAX_WANTED_PLACES = 1 << 20
 _UNKNOWN_STRIDE = 1 << 62  # without neighbour lists, the highest row id is unknown, so starts are searched one by one
 
@@ -109,7 +109,7 @@ def _search_all(context: ExecutionContext, operator: plan.FindPaths, searched: _
             blocks.append(replace(block, nodes=block.nodes % search.stride))
             costs.append(block_costs)
             used_bytes += block.nbytes
-        context.meter.used_bytes = used_bytes  # only the paths are kept
+        context.meter.used_bytes = used_bytes  # keep only the paths
     no_ids = np.empty(0, np.int64)
     ends = np.concatenate([no_ids, *(block.nodes[:, -1] for block in blocks)])
     all_costs = np.concatenate([np.empty(0), *costs]) if operator.cost is not None else None

@@ -1,7 +1,7 @@
 """Row ordering: sort keys, tie breaking, the default order, and top-k selection.
 
-Keys are applied one after the other, each only to rows that the previous keys left tied, so ids are
-read only for ties. Nulls sort first in ascending order and last in descending order.
+Keys are applied one after another, each only to rows that are tied on the previous keys, so ids are read only for ties.
+Nulls sort first in ascending order and last in descending order.
 """
 
 from collections.abc import Callable, Sequence

@@ -23,7 +23,7 @@ from .path_table import PathBlock, start_block
 from .rows import IntArray, Mask, VariableBinding
 
 BYTES_PER_EDGE = 48  # peak bytes per followed edge: positions, neighbours, edges and types
-_BYTES_PER_MEMBER = 24  # bytes per node of an enumerated path, with its edge and type
+_BYTES_PER_MEMBER = 24  # bytes per node of an enumerated path, including its edge and edge type
 
 
 @record(eq=False)
@@ -85,7 +85,7 @@ def follow_edges(
 
 
 def prune_layers(found: PathLayers) -> PathLayers:
-    """Return only the edges from which an end can be reached."""
+    """Return only the edges that can lead to an end."""
     layers: list[EdgeLayer] = []
     needed = np.empty(0, np.int64)
     for length in range(len(found.layers), 0, -1):

@@ -59,7 +59,7 @@ def entity_struct_type(catalog: Catalog, entity: plan.Entity) -> pa.StructType:
 
 
 def _endpoint_columns(entity: plan.Entity) -> dict[str, str]:
-    """Return a mapping from the name of each endpoint in results to the column in which it is stored."""
+    """Return a mapping from the result name of each endpoint to the column that stores it."""
     return _ENDPOINT_COLUMNS if entity.edge_types else {}
 
 

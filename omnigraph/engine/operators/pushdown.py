@@ -85,7 +85,7 @@ def _comparison_expression(field: pa.Field, exact_test: ColumnComparison | Const
 
 
 def _push_float_comparison(field: pa.Field, exact_test: ColumnComparison) -> Any | None:
-    """Return an expression for a float comparison, or None; storage orders signed zeros and NaN in its own way."""
+    """Return an expression for a float comparison, or None; storage orders signed zeros and NaN differently."""
     operator, constant = exact_test.operator, exact_test.constant
     if not math.isfinite(constant) or operator == "!=":
         return None

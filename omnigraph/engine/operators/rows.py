@@ -1,6 +1,6 @@
 """The rows passed between operators: one array of row ids per variable.
 
-Rows never hold property values. These are fetched later, and only for the rows that are needed.
+Rows never contain property values. Property values are fetched later, and only for the rows that are needed.
 """
 
 from collections.abc import Iterable, Mapping

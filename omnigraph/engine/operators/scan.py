@@ -45,7 +45,7 @@ def scan_nodes(context: ExecutionContext, scan: plan.NodeScan) -> VariableBindin
     """Return the nodes of a scan, each exactly once."""
     table_keys = [TableKey.node(type_name) for type_name in scan.implementers or (scan.type_name,)]
     if scan.implementers == () and context.catalog.node(scan.type_name) is None:
-        return VariableBinding((), np.empty(0, np.int64))  # an interface without implementing types
+        return VariableBinding((), np.empty(0, np.int64))  # no type implements the interface
     bindings = [
         VariableBinding((table_key,), filtered_row_ids(context, table_key, scan.filters)) for table_key in table_keys
     ]

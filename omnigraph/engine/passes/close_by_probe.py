@@ -1,6 +1,7 @@
 """Replace an expansion that must end at a bound node with a test for a single edge.
 
-Without this rewrite, the expansion would produce all neighbours of every row, of which `Close` keeps at most one.
+Without this rewrite, the expansion would produce all neighbours of every row, and `Close` would then discard all but at
+most one.
 """
 
 from dataclasses import replace
@@ -36,7 +37,7 @@ def _replace_closes(operators: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _can_probe(expansion: plan.Expand, close_operator: plan.CloseCycle) -> bool:
-    """Return whether an edge test suffices. It does not for a named edge, because the edge itself must be bound."""
+    """Return whether an edge test is sufficient. It is not for a named edge, because the edge itself must be bound."""
     return (
         is_single_hop(expansion)
         and expansion.edge_variable is None

@@ -45,13 +45,13 @@ def count_only(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:
 
 
 def allows_weights(read_plan: plan.ReadPlan) -> bool:
-    """Return whether rows may carry weights: row order must not matter, and no values may be collected into lists."""
+    """Return whether rows may have weights: row order must not matter, and no values may be collected into lists."""
     values = result_values(read_plan)
     group_columns = [column for column in read_plan.columns if not contains_aggregate(column.value)]
     has_own_order = bool(read_plan.order) or not group_columns
     collects_rows = any(map(contains_collect, values))
     if any(contains_aggregate(value) and not isinstance(value, plan.Aggregate) for value in values):
-        return False  # the rewrites replace whole aggregates only
+        return False  # only whole aggregates are rewritten
     return read_plan.aggregated and has_own_order and not collects_rows and read_plan.ranking is None
 
 

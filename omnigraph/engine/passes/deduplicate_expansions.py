@@ -1,4 +1,4 @@
-"""Make expansions return each node once where the result depends only on the set of nodes.
+"""Make expansions return each node only once if the result depends only on the set of nodes.
 
 `count(distinct ..)`, `min` and `max` over all rows ignore how often a row occurs. If an expansion's target is the
 only variable that stays bound, the expansion returns a set of nodes, and the next expansion starts from that set.

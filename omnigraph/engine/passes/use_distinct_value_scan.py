@@ -1,6 +1,6 @@
 """Group nodes with equal values if a query only reads properties of one type.
 
-Whether values repeat often enough is decided at run time, in `operators/distinct_value_scan.py`.
+`operators/distinct_value_scan.py` decides at run time whether values repeat often enough.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from omnigraph.lang.schema.ir import SchemaIR
 
 from .count_only import allows_weights, counts_rows
 
-_MAX_COLUMNS = 4  # more columns than this rarely have few combinations of values
+_MAX_COLUMNS = 4  # maximum number of columns; more columns rarely have only a few combinations of values
 
 
 def use_distinct_value_scan(read_plan: plan.ReadPlan, schema_ir: SchemaIR) -> plan.ReadPlan:

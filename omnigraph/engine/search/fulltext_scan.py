@@ -1,8 +1,8 @@
 """Find the rows whose strings match a text query, using a full-text index to propose candidates.
 
 An index lists the terms of the strings that it covers. The terms that match a query are selected by the same text
-analysis that is used without an index. Every row with a matching term is tested, and so is every row that no index
-covers. The result therefore never depends on which rows an index covers.
+analysis that is used without an index. Every row with a matching term is tested, and so is every row that is not
+covered by an index. The result therefore never depends on index coverage.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from omnigraph.values.table_key import TableKey
 from .stem import stem_prefixes
 from .text import DEFAULT_MAX_EDITS, Tokens, analyse_texts, token_of_word, tokenize, tokens_within_edits
 
-MIN_INDEXED_ROWS = 1 << 12  # tables with at most this many rows are read without an index
+MIN_INDEXED_ROWS = 1 << 12  # maximum number of rows of a table that is read without an index
 _MIN_ROWS_PER_CANDIDATE = 8  # an index is used only if at most one in this many rows is a candidate
 _MAX_WITH_PUSHDOWN = 1 << 10  # maximum number of candidates if storage has another filter to apply
 _MAX_TERMS = 256  # maximum number of terms in one lookup
@@ -139,8 +139,8 @@ def _select_terms(
     segment_terms: Sequence["SegmentTerms"],
 ) -> _TermSelection | None:
     """Return the terms to look up, or None if there are too many or the index does not support some of them."""
-    if search.function == "match_text":  # all tokens must occur, so look up only the rarest one
-        token_selections = [_merge_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
+    if search.function == "match_text":  # all tokens must occur, so looking up the rarest one is enough
+        token_selections = [_find_matching_terms(segment_terms, frozenset({token})) for token in sorted(query_tokens)]
         usable_selections = [selection for selection in token_selections if selection is not None]
         return min(usable_selections, key=lambda selection: selection.max_candidates, default=None)
     if search.function == "fuzzy":
@@ -148,10 +148,12 @@ def _select_terms(
         max_edits = DEFAULT_MAX_EDITS if max_edits is None else max_edits
         all_tokens = {token for terms in segment_terms for token in terms.all_tokens()}
         query_tokens = tokens_within_edits(all_tokens, query_tokens, max_edits)
-    return _merge_terms(segment_terms, query_tokens)
+    return _find_matching_terms(segment_terms, query_tokens)
 
 
-def _merge_terms(segment_terms: Sequence["SegmentTerms"], query_tokens: frozenset[str]) -> _TermSelection | None:
+def _find_matching_terms(
+    segment_terms: Sequence["SegmentTerms"], query_tokens: frozenset[str]
+) -> _TermSelection | None:
     matches_per_segment = [terms.matching_terms(query_tokens) for terms in segment_terms]
     matching_terms = pa.concat_arrays([matching_terms for matching_terms, _ in matches_per_segment]).unique()
     if len(matching_terms) > _MAX_TERMS or next(fulltext.unindexed_tokens(matching_terms), None) is not None:
@@ -222,7 +224,7 @@ def _load_segment_terms(context: ExecutionContext, table: Table, segment: fullte
     cache_key = ("words", root_identity(store), table.location, segment.uuid)
     cached_terms: SegmentTerms | None = caches.memory.get(cache_key)
     if cached_terms is None:
-        context.meter.enter_gate()  # must precede taking a lock that other threads may wait for
+        context.meter.enter_gate()  # must happen before taking a lock that other threads may wait for
         cached_terms = caches.memory.get_or_build(
             cache_key,
             lambda: _build_segment_terms(fulltext.read_tokens(store, table, segment)),

@@ -1,8 +1,8 @@
 """Select candidates for the entities nearest to a point, exactly and in bounded memory.
 
 An index proposes candidates; rows that it does not cover are read batch by batch. Distances are computed from the
-stored vectors in double precision, and a candidate is dropped only if it is certain not to be among the nearest. A
-result must never depend on which rows an index covers.
+stored vectors in double precision, and a candidate is dropped only if it cannot be among the nearest. A result must
+never depend on index coverage.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,9 @@ from omnigraph.values.table_key import TableKey
 from .scoring import Scores, distance_metric, distances, query_point
 
 COMPARE_ALL_MAX = 1 << 19  # total vector components up to which all vectors are compared directly
-IN_MEMORY_MAX = 1 << 24  # total components up to which all vectors are held in memory if there is no index
-_MAX_CANDIDATES = 1 << 16  # maximum number of candidates taken from an index; beyond it, the vectors are read
+IN_MEMORY_MAX = 1 << 24  # total vector components up to which all vectors are kept in memory if there is no index
+# Maximum number of candidates taken from an index; if more are needed, the vectors are read instead.
+_MAX_CANDIDATES = 1 << 16
 
 
 def narrow_to_nearest(context: ExecutionContext, rows: Rows, ranking: plan.Nearest, row_limit: int) -> Rows:
@@ -79,7 +80,7 @@ class _NearestSoFar:
     distances: Scores = field(default_factory=lambda: np.empty(0))
 
     def add_candidates(self, new_ids: IntArray, new_distances: Scores) -> None:
-        is_near = new_distances <= self.max_distance()  # false for NaN, which means no distance
+        is_near = new_distances <= self.max_distance()  # false for NaN, which represents a missing distance
         self.ids, first_positions = np.unique(np.concatenate([self.ids, new_ids[is_near]]), return_index=True)
         self.distances = np.concatenate([self.distances, new_distances[is_near]])[first_positions]
         is_near = self.distances <= self.max_distance()
@@ -128,7 +129,7 @@ class _NearestSearch:
             self._compare_vectors(vector_index.batch_row_ids(batch), batch.column(self.column))
 
     def search_index(self) -> bool:
-        """Compare index candidates until all other rows are certain to be farther away; return False if that fails."""
+        """Compare index candidates until all other rows must be farther away; return False if that cannot be shown."""
         candidate_count = int((2 * self.nearest.row_limit + 64) / self.selected_share)
         while candidate_count <= _MAX_CANDIDATES:
             self.context.meter.check_timeout()

@@ -6,7 +6,7 @@ they appear in the data, so different rules would change search results but not 
 
 from functools import lru_cache
 
-_CACHED_WORDS = 1 << 17  # larger than most vocabularies; about 30 MB when full
+_CACHED_WORDS = 1 << 17  # number of cached stems, larger than most vocabularies; the cache takes about 30 MB when full
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
@@ -18,8 +18,8 @@ def stem(word: str) -> str:
     """
     if not (word.isascii() and word.isalpha()):
         return word
-    # `snowballstemmer.stemmer` would use PyStemmer if it is installed, but PyStemmer's version, and
-    # thus its rules, may differ. Imported lazily, because the package loads all of its languages.
+    # Do not call `snowballstemmer.stemmer`, which uses PyStemmer if it is installed: a different version of PyStemmer
+    # may have different rules. Import the package lazily, because it loads all of its languages.
     from snowballstemmer.english_stemmer import EnglishStemmer
 
     # A stemmer stores the word it is working on, so threads must not share one.

@@ -1,7 +1,7 @@
 """Convert the assignments of an insert, upsert or patch statement to the row's id and stored values.
 
 This module defines how such a statement identifies its row: by the id derived from its key, or by the `id` that it
-assigns. This module does not check whether the row exists.
+assigns. It does not check whether the row exists.
 """
 
 from collections.abc import Mapping

@@ -3,8 +3,8 @@
 A statement depends on the columns that it reads or writes, in the rows that match its predicate. A delete writes all
 columns of its rows, and also depends on the edges of its nodes. An upsert or a patch depends on the columns that it
 assigns, in the row that it identifies. A statement that takes its rows from a match depends on all rows of the types
-that the match reads. A query depends on the columns that it reads, in the rows that match its scan filters. Where
-this cannot be proven (for example for traversals and rankings), a query depends on all rows of the types it reads.
+that the match reads. A query depends on the columns that it reads, in the rows that match its scan filters. If this
+cannot be proven, as for traversals and rankings, a query depends on all rows of the types that it reads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -145,7 +145,7 @@ class RowDependencies:
     whole_tables: set[TableKey] = field(default_factory=set)
 
     def row_filters(self) -> dict[TableKey, RowFilter | None]:
-        """Return the row filter of each table; None stands for all rows."""
+        """Return the row filter of each table; None means all rows."""
         return {**self.tables, **dict.fromkeys(self.whole_tables)}
 
     def add_mutation(self, statements: Iterable[plan.WriteStatement], params: ParamValues, ir: SchemaIR) -> None:
@@ -224,8 +224,9 @@ class RowDependencies:
 def _depends_on_rows_alone(read_plan: plan.ReadPlan) -> bool:
     """Return whether a query's result is determined by the rows that pass its scan filters.
 
-    The result of `now()` differs when the query is checked again, rankings depend on statistics of the whole type, and
-    interfaces and text searches cannot be tested on a single row.
+    This is not the case for `now()`, whose result changes by the time the query is checked again, for rankings, which
+    depend on statistics of the whole type, and for interfaces and text searches, which cannot be tested on a single
+    row.
     """
     unknown_parts = {part.name for part in fields(read_plan)} - _KNOWN_PARTS
     if read_plan.ranking is not None or any(getattr(read_plan, part_name) for part_name in unknown_parts):
@@ -259,7 +260,7 @@ def _expressions_of(read_plan: plan.ReadPlan) -> list[plan.Value | plan.Predicat
 
 
 def _returned_entities(read_plan: plan.ReadPlan) -> set[str]:
-    """Return the variables whose entities a query returns as a whole; counting entities reads only their ids."""
+    """Return the variables that a query returns as whole entities; counting entities reads only their ids."""
     values = (column.value for column in read_plan.columns)
     arguments = (
         value.argument if isinstance(value, plan.Aggregate) and value.function != "count" else value for value in values

@@ -1,4 +1,4 @@
-"""Write one row by its id: insert a new row, change an existing row, or do either as needed.
+"""Write one row by its id: insert it, change it, or insert it if it does not exist and change it otherwise.
 
 This module defines how each statement treats existing and missing rows: an existing row is a conflict for an insert,
 and a missing row is an error for a patch. Properties that a statement does not assign keep their values; in a new row,
@@ -56,7 +56,7 @@ def _change_row(overlay: Overlay, row: AssignedRow) -> bool:
 
 def _stored_value(row: AssignedRow, column_name: str, value: object) -> pa.Array:
     declared_property = row.entity_type.property(column_name)
-    if declared_property is None:  # an endpoint
+    if declared_property is None:  # the assigned column is an endpoint
         return pa.array([value], pa.string())
     return stored_column(declared_property.type, [value])
 

@@ -21,7 +21,7 @@ class Builder:
     def __init__(self, source: SourceText) -> None:
         self.source = source
         self.problems: list[Diagnostic] = []
-        self.case_depths: list[tuple[Span, int]] = []  # built `case` expressions and how deep they nest
+        self.case_depths: list[tuple[Span, int]] = []  # the nesting depth of each `case` expression built so far
         self._declaration_offset = 0
 
     def build_query(self, syntax_tree: Any, offset: int) -> Query | None:

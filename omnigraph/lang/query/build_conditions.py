@@ -1,8 +1,8 @@
 """Rule actions for conditions: comparisons, tests, and their combinations with `and`, `or` and `not`.
 
 This module produces the flat form: an `And` never contains an `And`, an `Or` never contains an `Or`, and parentheses
-are not kept. A word between two variables becomes a test if the word pair is part of a condition, and stays a
-`WordPair` if it is a clause.
+are dropped. A word between two variables becomes a test if the word pair is part of a condition, and stays a `WordPair`
+if it is a clause.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Rule actions for scalar expressions: arithmetic, signs, parentheses, function calls and `case`.
 
-This module produces the canonical form: a chain never begins with a chain of the same precedence, the negative of
-a number is a literal, and parentheses are not kept. `case` nests without brackets, so this module limits its depth.
+This module produces the canonical form: the first operand of a chain is never a chain of the same precedence, negative
+numbers are literals, and parentheses are dropped. `case` nests without brackets, so this module limits its depth.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ def negation_of(builder: Builder, rule_span: Span, children: list[Any]) -> Expre
     if not isinstance(operand, Literal) or operand.kind not in ("int", "float") or operand.text.startswith("-"):
         return Negative(operand, rule_span)
     if operand.kind == "int" and operand.text.lstrip("0") == "9223372036854775808":
-        builder.withdraw_problem(operand.span)  # only the negative of this number fits in 64 bits
+        builder.withdraw_problem(operand.span)  # this number fits in 64 bits only if it is negated
     return Literal(operand.kind, f"-{operand.text}", rule_span)
 
 

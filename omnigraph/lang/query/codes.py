@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 TYPE_CODES = MappingProxyType(
     {
-        "T1": "a binding names an unknown node type or interface",
-        "T2": "a binding names an unknown property",
+        "T1": "a binding refers to an unknown node type or interface",
+        "T2": "a binding refers to an unknown property",
         "T3": "a literal is not a valid value for its property or parameter",
         "T4": "unknown edge",
         "T5": "the endpoint types do not match the edge",
@@ -17,8 +17,8 @@ TYPE_CODES = MappingProxyType(
         "T7": "operands have incompatible types, or a parameter does not match the type of its property",
         "T8": "an aggregate function does not support the type of its argument",
         "T9": "a `not` or `optional` uses no outer variable, or a column or operand of `having` is not a group key",
-        "T10": "a mutation names an unknown type or has no assignments",
-        "T11": "a mutation names an unknown property or uses a Blob in a condition",
+        "T10": "a mutation refers to an unknown type or has no assignments",
+        "T11": "a mutation refers to an unknown property or uses a Blob in a condition",
         "T12": "an insert or upsert omits a required property or endpoint, or a patch or upsert omits its key or `id`",
         "T13": "a property is assigned twice in one statement",
         "T14": "a variable is used where a parameter is required",
@@ -49,6 +49,6 @@ LINT_CODES = MappingProxyType(
         "L206": "an enum is compared with a value that it does not contain",
         "L207": "the direction of a ranking is ignored",
         "L208": "an argument of `coalesce` is never used",
-        "L210": "a `having` tests no aggregate and could be a condition of the match",
+        "L210": "a `having` condition does not test an aggregate and could be a condition of the match",
     }
 )

@@ -93,7 +93,7 @@ def _pattern_clauses(pattern: str) -> Iterator[str]:
         if edge is not None and next_node is not None:
             traversals.append(_traversal(_node_name(node), edge, _node_name(next_node)))
         elif pattern[end:].strip():
-            yield pattern[end:]  # not understood, and therefore not valid
+            yield pattern[end:]  # not supported; left unchanged, so the result does not parse
         node = next_node
     yield from traversals
 

@@ -1,6 +1,6 @@
 """Describe what a compiled query returns, reads and writes, without running it.
 
-This module owns the operation descriptor that clients and tools see. The descriptor's JSON form is part of the wire
+This module defines the operation descriptor that clients and tools see. The descriptor's JSON form is part of the wire
 format and must not change. Descriptors use the same column names as results.
 """
 

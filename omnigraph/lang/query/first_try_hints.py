@@ -55,7 +55,7 @@ def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozen
 
 
 def _suggest_variable(found_text: str, expected_terminals: frozenset[str]) -> str | None:
-    """Return a hint about the target of an update or delete, or about `*` as a column, or None if neither applies."""
+    """Return a hint about the target of an update or delete or about `*` as a column, or None if neither applies."""
     if found_text.startswith("$") and expected_terminals == {"TYPE_NAME"}:
         return f"write the match first: `match {{ {found_text}: Person }} update {found_text} set {{ .. }}`"  # noqa: S608
     if found_text[:1].isupper() and expected_terminals == {"VAR"}:

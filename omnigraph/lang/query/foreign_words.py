@@ -1,6 +1,6 @@
 """Rewrite fragments of Cypher and SQL, such as conditions and columns, in the query language.
 
-Rewriting is best effort and serves only hints: the caller parses the result before showing it.
+Rewriting is best effort and is used only for hints: the caller parses the result before showing it.
 """
 
 import re

@@ -172,7 +172,8 @@ _PATTERN_HINTS: tuple[tuple[str, str], ...] = (
 
 def suggest_hint(source: SourceText, span: Span, expected_terminals: ExpectedTerminals) -> str | None:
     """Return a hint for the text at `span`, where only `expected_terminals` are allowed, or None if no hint applies."""
-    from .first_try_hints import suggest_first_try  # its patterns are compiled only when a query has an error
+    # Imported here, because its patterns are needed only when a query has an error.
+    from .first_try_hints import suggest_first_try
 
     first_try_hint = suggest_first_try(source, span, expected_terminals)
     if first_try_hint is not None:

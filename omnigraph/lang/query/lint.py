@@ -1,6 +1,6 @@
 """Collect all lint findings about a `.gq` file in one report for tools.
 
-This module owns the format of the report, the L201 check, and the warning about mutations without parameters.
+This module defines the format of the report, the L201 check, and the warning about mutations without parameters.
 Diagnostics from the parser and the checker are included in the report unchanged.
 """
 
@@ -149,7 +149,7 @@ class _CheckedUpdate:
     """An update in a valid query: the properties it assigns and the position of its target."""
 
     query_name: str
-    target: tuple[str, str]  # the kind and the name of the type
+    target: tuple[str, str]  # (kind, name) of the type
     assigned_names: frozenset[str]
     target_span: Span
 
@@ -157,7 +157,7 @@ class _CheckedUpdate:
 def _find_unassigned_properties(
     catalog: Catalog, diagnoses: tuple[QueryDiagnosis, ...], source: SourceText
 ) -> list[LintFinding]:
-    """For each type that is updated, report the nullable properties that no update assigns."""
+    """For each type that is updated, report the nullable properties that are never assigned by an update."""
     updates = [update for diagnosis in diagnoses for update in _updates_of(diagnosis)]
     findings: list[LintFinding] = []
     entity_types: list[NodeType | EdgeType] = [*catalog.nodes, *catalog.edges]

@@ -1,9 +1,9 @@
 """Lower a checked query to the plan that engines run.
 
 This module determines the order of operators. For each connected component, the plan scans the component's seed and
-then expands traversals, always choosing the first traversal in the text that has a bound endpoint. Filters come next.
-The plan ends with `not`, `optional` and the filters that depend on an `optional`, in textual order. Lowering never
-depends on data or costs.
+then expands traversals. The next traversal is always the first one in the text that has a bound endpoint. Filters come
+next. The plan ends with `not`, `optional` and the filters that depend on an `optional`, in textual order. Lowering
+never depends on data or costs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +31,7 @@ from .components import Component, find_components
 from .plan_variables import variables_needed_by, variables_of
 
 _REVERSED_DIRECTIONS: dict[plan.Direction, plan.Direction] = {"out": "in", "in": "out", "both": "both"}
-_VariableOrder = dict[str, int]  # variables and the order in which they are introduced
+_VariableOrder = dict[str, int]  # variables, each with its position in the order of introduction
 _PredicatesByVariable = dict[str, tuple[plan.Predicate, ...]]
 
 

@@ -2,7 +2,7 @@
 
 This module defines the operator and expression nodes. A plan contains no data. Positions in the query text are used
 only in runtime errors and are ignored in comparisons, so two queries with the same meaning lower to equal plans. The
-engine decides how neighbours are found.
+engine decides how to find neighbours.
 """
 
 from dataclasses import field
@@ -42,7 +42,7 @@ TextOperator = OneOf["string_contains", "starts_with", "list_contains"]
 AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect"]
 SystemField = OneOf["id", "from", "to"]
 
-NOW_PARAMETER = "__now"  # the reserved parameter that carries the time of the request
+NOW_PARAMETER = "__now"  # the reserved parameter for the time of the request
 
 
 # Values -------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class NodeScan:
 
 @record
 class PlanStep:
-    """An edge type in an expansion and the direction in which it is traversed."""
+    """An edge type in an expansion, and its direction of traversal."""
 
     edge_type: str
     direction: Direction

@@ -90,7 +90,7 @@ class MatchedUpdate:
 
 @record
 class MatchedDelete:
-    """Delete the entities whose ids the read returns in its only column; see `DeleteRows` for `cascades`."""
+    """Delete the entities with the ids that the read returns in its only column; see `DeleteRows` for `cascades`."""
 
     kind: OneOf["node", "edge"]
     type_name: str

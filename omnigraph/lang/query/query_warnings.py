@@ -1,6 +1,7 @@
 """Warnings about queries that are legal but probably not intended.
 
-This module reports the codes L202 to L204; the checks report L205 to L210. Warnings never change what a query means.
+This module reports the codes L202 to L204; the checks report L205 to L210. Warnings never affect the meaning of a
+query.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText, Span
@@ -25,7 +26,7 @@ from .check.checked import (
 from .components import Component, ConnectedNames, find_components
 from .plan_variables import contains_aggregate, variables_of
 
-_OUTER_VARIABLES = "outside #"  # stands for all outer variables; no variable name contains a space
+_OUTER_VARIABLES = "outside #"  # represents all outer variables; variable names cannot contain spaces
 
 
 def collect_warnings(query: m.Query, checked: CheckedQuery, source: SourceText) -> tuple[Diagnostic, ...]:
@@ -89,7 +90,7 @@ def _find_unordered_limit(
 
 
 def _find_cross_products(match: CheckedMatch, outer_variables: frozenset[str], source: SourceText) -> list[Diagnostic]:
-    """Report parts of a match that no traversal, condition or nested match connects to the other parts."""
+    """Report parts of a match that are not connected to the other parts by a traversal, condition or nested match."""
     match_parts = find_components(match, outer_variables)
     hint = "connect the parts with a traversal or a condition"
     message = "this part is not connected to any earlier part, so the result is a cross product"

@@ -1,8 +1,8 @@
 """Assign permanent ids to the types and properties of a schema.
 
-This module owns the matching of old and new declarations: by exact name first, then by `@rename_from`. The ids in a new
-graph are sequential; types and properties that are added later have derived ids. Ids are never reused: a type that is
-dropped and declared again is a new type. The functions are pure; they take the graph's identity domain as an argument.
+This module matches old and new declarations: by exact name first, then by `@rename_from`. The ids in a new graph are
+sequential; types and properties that are added later have derived ids. Ids are never reused: a type that is dropped and
+declared again is a new type. The functions are pure; they take the graph's identity domain as an argument.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ INERT_HINT = "inert_initialization_rename_hint"
 IGNORED_HINT = "ignored_exact_match_rename_hint"
 
 TypeReference = tuple[TypeKind, str]
-NewId = Callable[[str, int, str], int]  # what is added, the id of its owner, and its name
+NewId = Callable[[str, int, str], int]  # (kind of the addition, id of its owner, name)
 
 
 @record
@@ -102,7 +102,8 @@ def resolve_identity(
         type_id = match.type_ids.get((declared_type.kind, declared_type.name))
         if type_id is not None:
             _match_properties(accepted, accepted_by_id[type_id], declared_type, match)
-        elif declared_type.rename_from is None:  # otherwise the hint on the type is invalid and already reported
+        # Otherwise, the hint on the type is invalid and has already been reported.
+        elif declared_type.rename_from is None:
             _report_hints_of_new_type(declared_type, match)
     if any(diagnostic.severity == "error" for diagnostic in match.diagnostics):
         raise language_error(match.diagnostics, match.source)
@@ -229,7 +230,7 @@ def _follow_rename_hint(
         claimed_names[old_name] = definition.name
         match.property_ids[(declared_type.kind, declared_type.name), definition.name] = accepted_ids[old_name]
     elif not definition.declared_directly:
-        return  # the hint is for the interface; this type may never have had the property
+        return  # the hint applies to the interface; this type may never have had the property
     elif old_name in accepted_ids:
         claimant_label = f"{_type_label(declared_type)}.{claimed_names[old_name]}"
         _report_double_claim(match, definition, f"{_type_label(declared_type)}.{old_name}", claimant_label)

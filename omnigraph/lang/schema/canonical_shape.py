@@ -1,6 +1,6 @@
 """The canonical shape of a schema, which excludes order, comments and identity ids.
 
-This module owns the canonical form of a catalog, its JSON form and its hash. Two schemas with the same meaning have
+This module defines the canonical form of a catalog, its JSON form and its hash. Two schemas with the same meaning have
 the same shape, byte for byte. This module never assigns ids (see `assign_identity`) and never reads schema text.
 """
 

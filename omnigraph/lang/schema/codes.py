@@ -1,6 +1,6 @@
 """The catalogue of schema findings: every `OG-…` code with its tier, severity and meaning.
 
-This module contains only data. Every reported finding must have a code that is listed here. The families are DS
+This module contains only data. Every reported finding must have a code from this list. The families are DS
 (destructive), MF (may fail on data), CD (constraint deletion), BC (backward-incompatible), NM (naming), VE (vectors and
 embeddings) and ED (edge topology). The families OW (ownership), NL (non-linear branches) and LK (locks and cost) are
 reserved. Codes with numbers below 200 are findings about a migration plan or about names; all others are lint findings.
@@ -43,9 +43,11 @@ _MIGRATION_CODES = (
     FindingCode("OG-BC-101", "destructive", "error", "the key changes, which changes the id of every entity"),
     FindingCode("OG-BC-102", "destructive", "error", "the list of implemented interfaces changes"),
     FindingCode("OG-BC-103", "destructive", "error", "a property moves between a type and an interface"),
-    FindingCode("OG-BC-104", "destructive", "error", "an interface that nodes still implement is removed"),
-    FindingCode("OG-BC-105", "destructive", "error", "an annotation without a known meaning changes"),
-    FindingCode("OG-BC-106", "destructive", "error", "the schemas differ in a way that no migration step covers"),
+    FindingCode("OG-BC-104", "destructive", "error", "an interface is removed while nodes still implement it"),
+    FindingCode("OG-BC-105", "destructive", "error", "an unknown annotation changes"),
+    FindingCode(
+        "OG-BC-106", "destructive", "error", "the schemas differ in a way that is not covered by any migration step"
+    ),
     FindingCode("OG-ED-101", "validated", "warning", "the endpoints of an edge type change"),
     FindingCode("OG-VE-101", "destructive", "error", "the source property of a vector changes"),
     FindingCode("OG-VE-102", "destructive", "error", "the embedding model of a vector changes"),
@@ -58,7 +60,7 @@ _LINT_CODES = (
     FindingCode("OG-NM-103", "safe", "warning", "an unknown annotation is stored but has no effect"),
     FindingCode("OG-NM-104", "safe", "warning", "a constraint annotation without arguments has no effect"),
     FindingCode("OG-NM-105", "safe", "warning", "a rename hint has no effect"),
-    FindingCode("OG-NM-106", "safe", "warning", "`@allow` names a code that does not exist"),
+    FindingCode("OG-NM-106", "safe", "warning", "`@allow` refers to a code that does not exist"),
     FindingCode("OG-NM-107", "safe", "warning", "a unique constraint has no effect, because the key implies it"),
     FindingCode("OG-VE-201", "safe", "warning", "a vector has neither `@index` nor `@embed`"),
     FindingCode("OG-ED-201", "safe", "info", "an edge without `@card` may connect a node to itself"),

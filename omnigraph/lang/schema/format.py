@@ -27,7 +27,7 @@ from .model import (
 
 
 def format_tree(schema_text: str, tree: SchemaFile) -> str:
-    """Return `tree` in canonical layout; `schema_text` must be the text from which the tree was parsed."""
+    """Return `tree` in canonical layout; `schema_text` must be the text that the tree was parsed from."""
     printer = _TreePrinter(schema_text)
     previous: Declaration | None = None
     for declaration in tree.declarations:
@@ -37,7 +37,7 @@ def format_tree(schema_text: str, tree: SchemaFile) -> str:
 
 
 def _blank_before(previous: Declaration | None, declaration: Declaration, printer: "_TreePrinter") -> BlankLinePolicy:
-    """Return whether to insert a blank line; declarations with a body need one, but one-line edges may be adjacent."""
+    """Return the blank-line policy before a declaration; only one-line declarations may follow each other directly."""
     both_one_line = not printer.has_body(declaration) and not (previous and printer.has_body(previous))
     return "keep" if both_one_line else "always"
 
@@ -112,7 +112,7 @@ class _TreePrinter:
         return " ".join([f"{member.name.text}:", self._format_type(member), *annotation_texts])
 
     def _format_type(self, declared_property: Property) -> str:
-        """Return the type as text; enum values keep the order in which they are written."""
+        """Return the type as text; enum values stay in their original order."""
         if not declared_property.type.is_enum:
             return declared_property.type.display()
         type_span = declared_property.type_span

@@ -1,6 +1,6 @@
 """An accepted schema: its shape and the permanent ids of its types and properties.
 
-This module owns the record in which a graph stores its accepted schema, and the record's JSON form and hash.
+This module defines the record in which a graph stores its accepted schema, and the record's JSON form and hash.
 `assign_identity` assigns the ids, and `ir_reading` reads records back.
 """
 
@@ -120,7 +120,7 @@ def assigned_ids(ir: SchemaIR) -> list[int]:
 
 
 def ordered_key_columns(ir: SchemaIR, type_name: str, kind: TypeKind = "node") -> tuple[str, ...]:
-    """Return the key columns in the order in which their values appear in an id.
+    """Return the key columns in the order of their values in an id.
 
     `src` and `dst` come first, then properties by property id, which renames do not change. The result is empty if the
     type has no `@key`.

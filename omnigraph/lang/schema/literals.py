@@ -1,6 +1,6 @@
 r"""Decode the quoted strings and parse the numbers in a schema file.
 
-This module owns the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and exact number parsing. This module does not consider
+This module decodes the five escapes (`\"`, `\\`, `\n`, `\r`, `\t`) and parses numbers exactly. It does not consider
 property types.
 """
 
@@ -14,7 +14,7 @@ from .model import Literal, LiteralKind
 
 _ESCAPE_MEANINGS = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE_PATTERN = re.compile(r"\\(.)", re.DOTALL)
-_MAX_INTEGER_DIGITS = 40  # exceeds every integer type, but stays below Python's limit for int()
+_MAX_INTEGER_DIGITS = 40  # more digits than any integer type has, but fewer than Python's limit for int()
 
 
 def decode_string(quoted: str) -> str:

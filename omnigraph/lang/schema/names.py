@@ -1,6 +1,6 @@
 """Reserved names, and suggestions for misspelled names.
 
-This module owns the list of names that no property may have, and the search for similar names.
+This module defines the list of names that are not allowed for properties, and the search for similar names.
 """
 
 from collections.abc import Iterable

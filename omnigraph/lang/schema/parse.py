@@ -1,6 +1,6 @@
 """Parse the text of a schema file into its syntax tree.
 
-This module owns the conversion of the parser's generic tree to `model`, and all errors that can be detected within one
+This module converts the parser's generic tree to `model`, and reports all errors that can be detected within one
 declaration: misspelled names, unknown types, stray commas and invalid escapes. An invalid declaration is still read to
 its end, so all its errors are reported together.
 """
@@ -279,7 +279,7 @@ class _TreeBuilder:
         first_by_name: dict[str, Option] = {}
         for option in options:
             if first_by_name.setdefault(option.name.text, option) is not option:
-                message = f"`@{annotation_name}`: `{option.name.text}` is given twice"
+                message = f"`@{annotation_name}`: `{option.name.text}` is specified twice"
                 self.report_problem(option.name.span, message)
         return list(first_by_name.values())
 

@@ -21,7 +21,7 @@ from .protocol import ClaimCheck, RemovalCallback, VersionKey
 class LocalExecutor:
     """Runs jobs in this process, several tables at a time, with the jobs of each table in sequence."""
 
-    concurrent_tables: int | None = None  # None uses the environment variable
+    concurrent_tables: int | None = None  # if None, the environment variable is used
     name: str = "local"
     index_part_rows: int | None = None
     reads_ahead: bool = False

@@ -10,15 +10,15 @@ from omnigraph.storage.store import Store
 from omnigraph.storage.table import Table
 from omnigraph.storage.transfer import VersionFiles
 
-VersionKey = tuple[str, int]  # location and Lance version of a table
-RemovalCallback = Callable[[str, str | None], None]  # name of a file, and the error that prevented its removal
+VersionKey = tuple[str, int]  # (location of a table, Lance version)
+RemovalCallback = Callable[[str, str | None], None]  # (name of a file, error that prevented its removal)
 ClaimCheck = Callable[[], None]
 
 
 class Executor(Protocol):
     """Runs maintenance jobs and returns results in job order; if a job fails, the whole call fails.
 
-    An executor may run a job more than once or only partially, and a later run may repeat it.
+    An executor may run a job more than once or only in part, and the job may be repeated in a later run.
     """
 
     @property
@@ -57,4 +57,4 @@ class Executor(Protocol):
         """
 
 
-ExecutorForFiles = Callable[[int], Executor]  # the executor for a given number of files
+ExecutorForFiles = Callable[[int], Executor]  # a function that chooses the executor for a given number of files

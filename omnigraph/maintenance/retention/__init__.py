@@ -1,4 +1,4 @@
-"""Retention determines which history is kept, and removes the rest while readers and writers are active.
+"""Retention: determine which history to keep, and remove the rest while readers and writers are active.
 
 Correctness depends on a handshake between the collector and all processes that may reference old
 data, never on clocks. No other code may remove a table file, a log chunk or a schema.

@@ -30,7 +30,7 @@ from omnigraph.values.table_key import TableKey
 from .mark_live import list_refs
 from .unpack_files import read_unpacked
 
-_MIN_BINARY_MATCH = 4  # bytes; a shorter id occurs by chance in every large binary file
+_MIN_BINARY_MATCH = 4  # minimum length of an id in bytes; a shorter id occurs by chance in every large binary file
 _ENDPOINT_COLUMNS = frozenset({"src", "dst"})
 
 
@@ -83,8 +83,8 @@ class _EntitySearch:
 
     store: Store
     entity_id: str
-    id_columns: Mapping[TableKey, frozenset[str]]  # by type key; other types cannot contain the id
-    type_keys: Mapping[str, TableKey]  # by table directory
+    id_columns: Mapping[TableKey, frozenset[str]]  # columns by type key; other types cannot contain the id
+    type_keys: Mapping[str, TableKey]  # type keys by table directory
 
     @property
     def id_bytes(self) -> bytes:
@@ -115,7 +115,7 @@ def _read_states(store: Store) -> Iterator[GraphState]:
 
 
 def _map_directories_to_types(store: Store, states: Iterable[GraphState]) -> dict[str, TableKey]:
-    """Return the type of every table directory that any log references."""
+    """Return the type of every table directory that is referenced by a log."""
     type_by_directory: dict[str, TableKey] = {}
     for state in states:
         log = HistoryLog(store, state)
@@ -168,7 +168,7 @@ def _search_object(search: _EntitySearch, object_name: str) -> Iterator[Residual
     body = search.store.objects.read(object_name) or b""
     is_text = object_name.startswith((layout.INTENTS, layout.SCHEMAS, layout.AUDIT, "_refs", layout.GC))
     if _contains_id_bytes(body, search.id_bytes, is_binary=not is_text):
-        # The only text in a manifest is the messages and authors of its newest commits.
+        # The messages and authors of its newest commits are the only text in a manifest.
         yield ResidualTrace(object_name, "log" if object_name.startswith(MANIFEST_ROOTS) else "bytes", type_key)
 
 

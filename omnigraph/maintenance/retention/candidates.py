@@ -79,7 +79,7 @@ def mark_tombstones(marking: Marking) -> None:
             manifest = read_manifest(marking.store, ulid)
         except GraphNotInitialized:
             continue  # never created
-        except StorageError:  # possibly torn: recovery of its creation will set it aside
+        except StorageError:  # possibly torn; the recovery of its creation sets it aside
             marking.live.directories.add(directory)
             continue
         if manifest.state.head.closed:

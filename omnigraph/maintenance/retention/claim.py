@@ -1,6 +1,6 @@
 """The collector's claim, which only prevents duplicate work; concurrent collectors would do no harm.
 
-This module owns the lease on `__gc/claim`. It acquires the lease, renews it in the background,
+This module manages the lease on `__gc/claim`. It acquires the lease, renews it in the background,
 detects its loss, and takes over a lease that was not renewed for a minute of store time.
 Correctness never depends on the claim.
 """
@@ -17,9 +17,9 @@ from omnigraph.storage.store import Store
 from omnigraph.values import clock_and_ids
 
 CLAIM_NAME = f"{layout.GC}/claim"
-CLAIM_LEASE = timedelta(seconds=60)  # in store time
+CLAIM_LEASE = timedelta(seconds=60)  # measured by the store's clock
 CLAIM_RENEWAL_SECONDS = 20.0  # seconds between renewals
-TRUSTED_SECONDS = 30.0  # seconds after a renewal during which the owner may assume that it holds the claim
+TRUSTED_SECONDS = 30.0  # seconds after a renewal for which the owner may assume that it still holds the claim
 
 
 class CollectorClaim:
@@ -72,7 +72,7 @@ def hold_claim(store: Store, run_id: str, store_time: datetime) -> Iterator[Coll
             error.effect = "unknown"
         raise
     finally:
-        with suppress(StorageError, OSError):  # the next collector takes it over anyway
+        with suppress(StorageError, OSError):  # harmless, because the next collector takes the claim over
             _release_claim(store, run_id)
 
 

@@ -51,12 +51,12 @@ from .report import Cleanup, build_dataset_rows, dataset_key
 from .version_gaps import check_versions_present
 
 _log = logging.getLogger("omnigraph")
-CleanupProgress = Callable[[int, int], None]  # number of files removed so far, and in total
+CleanupProgress = Callable[[int, int], None]  # (number of files removed so far, total number of files)
 
 
 @dataclass(slots=True)
 class _CleanupRun:
-    """A running cleanup, with what it has marked and removed so far."""
+    """A running cleanup, and the files that it has marked and removed so far."""
 
     store: Store
     marking: Marking
@@ -136,7 +136,8 @@ def cleanup(
         executor = executor_for_files(len(survey.files)) if executor_for_files else executor
         marking, protected = _mark_live(store, policy, survey, executor)
         run = _CleanupRun(store, marking, claim, progress or (lambda *_: None), executor)
-        for abandoned_run in list_runs(store):  # first, because names that they queued must not be queued twice
+        # First, because the names queued by abandoned runs must not be queued twice.
+        for abandoned_run in list_runs(store):
             _finish_abandoned_run(run, abandoned_run)
         removed_names = set(run.removed)
         plan = _plan_cleanup(marking, protected)
@@ -337,7 +338,7 @@ def _sweep_files(run: _CleanupRun, sweep_names: list[str]) -> None:
 
 
 def _trim_manifests(run: _CleanupRun, survey: FileSurvey) -> None:
-    """Remove old manifest versions and superseded refs, which nothing can reference any more.
+    """Remove old manifest versions and superseded refs, which can no longer be referenced.
 
     These removals do not need a delete queue.
     """

@@ -37,7 +37,7 @@ def raise_fences(store: Store, queued_names: Iterable[str], unnamed: Iterable[Un
     branch_refs += [Ref(branch.label, branch.ulid) for branch in unnamed if branch.kind == "branch"]
     states = {ref.ulid: _read_open_state(store, ref) for ref in branch_refs}
     named_locations = {entry.location for state in states.values() if state for entry in state.tables.values()}
-    # Log chunks, schemas and tables that no branch references may belong to any branch.
+    # Unreferenced log chunks, schemas and tables may belong to any branch.
     affects_every_branch = any(
         _may_belong_to_any_branch(directory) and directory not in named_locations for directory in affected_directories
     )

@@ -45,7 +45,7 @@ def _collect_heads(marking: Marking) -> tuple[list[GraphState], LiveSet]:
             head_states += states
         else:
             _retain_entries(marking, retained, _table_entries(states))
-    for unnamed in marking.unnamed:  # never rewritten
+    for unnamed in marking.unnamed:  # unnamed manifests are never rewritten
         states = [unnamed.manifest.state] if unnamed.manifest is not None else []
         _retain_entries(marking, retained, _table_entries(states))
     for log, base_commit_id in merge_bases_of_refs(

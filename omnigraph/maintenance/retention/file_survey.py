@@ -1,7 +1,7 @@
-"""List every file that a collector may remove, with its size and store time.
+"""List every file that a collector may remove, with its size and modification time.
 
-This module determines which directories are listed, and which table or manifest each file belongs
-to. File contents are never read.
+This module determines which directories are listed, and which table or manifest each file belongs to. File contents are
+never read.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Protect what intents need: the states that they are based on or reference, and the files that they stage or create.
+"""Protect the data that intents need: the states that they are based on or reference, and the files that they write.
 
 An intent protects everything that it has confirmed. An intent also protects every file that is
 newer than the intent, because its owner may still write any file. An intent that was set aside
@@ -89,7 +89,7 @@ def _protect_pending(marking: Marking, pending: PendingIntent) -> bool:
             if confirmation is not None:
                 _protect_staged(marking, confirmation)
     except Exception as error:
-        _log.warning("cannot read what operation %s needs: %s", pending.id, error)
+        _log.warning("cannot determine which files operation %s needs: %s", pending.id, error)
         return False
     return True
 
@@ -108,7 +108,7 @@ def _protect_unreadable(marking: Marking, unreadable_intent: UnreadableIntent) -
         if confirmation is not None:
             _protect_staged(marking, confirmation)
     except Exception as error:
-        _log.warning("cannot read what operation %s staged: %s", unreadable_intent.id, error)
+        _log.warning("cannot determine which files operation %s staged: %s", unreadable_intent.id, error)
         return False
     return True
 
@@ -129,7 +129,7 @@ def _protect_commit(marking: Marking, manifest_ulid: str, commit_id: str | None)
         manifest = read_manifest(marking.store, manifest_ulid)
     except GraphNotInitialized:
         return
-    is_closed = manifest.state.head.closed  # then no operation that began there can be finished
+    is_closed = manifest.state.head.closed  # if so, operations on this branch can no longer be finished
     marking.add_state(manifest, None if is_closed else "the branch of an unfinished operation")
     with suppress(CommitNotFound, HistoryReclaimed):
         if commit_id:

@@ -1,4 +1,4 @@
-"""The mark phase, which finds everything that branches, tags and their retained history need.
+"""The mark phase, which finds all files that branches, tags and their retained history need.
 
 This module determines which commits are kept: the newest commits of every branch by count and age,
 merged-in commits by age, merge bases of open branches, and tagged commits. Everything that a head
@@ -198,7 +198,7 @@ def list_refs(store: Store) -> list[Ref]:
 
 
 def read_head(marking: Marking, ref: Ref) -> Iterator[LoadedManifest]:
-    """Yield the newest manifest that a ref leads to; yield nothing if the manifest has been deleted."""
+    """Yield the newest manifest that a ref points to, or nothing if the manifest has been deleted."""
     try:
         manifest = read_manifest(marking.store, ref.ulid)
     except GraphNotInitialized as error:
@@ -260,7 +260,7 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
     entries = [entry for entry in child_commit.tables.values() if entry is not None]
     version_times = [time for time in map(marking.creation_time, entries) if time is not None]
     if entries and not version_times:
-        return timedelta.max  # its files were removed long ago
+        return timedelta.max  # the files of the commit were already removed
     # A merge adopts older versions, so the commit's own time is also considered, which can only make the commit
     # younger. The age is never negative, even if the store's clock lags behind a writer's clock or counts whole
     # seconds.

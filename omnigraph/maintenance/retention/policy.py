@@ -79,7 +79,7 @@ def parse_duration(value: Duration) -> timedelta:
         if duration_match is not None:
             return timedelta(**{_UNIT_NAMES[duration_match[2]]: int(duration_match[1])})
         if duration_text.isdecimal() and int(duration_text) == 0:
-            return timedelta()  # zero needs no unit
+            return timedelta()  # zero does not need a unit
     except (OverflowError, ValueError) as error:
         raise InputError(f"{value!r} is not a duration", reason="out of range") from error
     raise _duration_error(duration_text)

@@ -1,6 +1,6 @@
-"""The report of a cleanup, which lists what was or would be removed, by type and in total.
+"""The report of a cleanup, which lists the files that were or would be removed, by type and in total.
 
-This module owns the wording of the report; it makes no decisions.
+This module defines the wording of the report. It makes no decisions.
 """
 
 from collections.abc import Iterable, Mapping

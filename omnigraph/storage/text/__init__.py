@@ -1,4 +1,4 @@
 """Full-text support in storage: splitting text into tokens, and the index over the tokens.
 
-The query engine must split text in the same way, because any difference would lose matches. Read `fulltext.py` first.
+The query engine must split text in the same way; any difference would lose matches. Read `fulltext.py` first.
 """

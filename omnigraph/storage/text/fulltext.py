@@ -1,7 +1,7 @@
 """Full-text indexes, which list the tokens in a text column and find the rows that contain given tokens.
 
 An index finds tokens exactly as they appear in the column, and a list of all tokens is stored next to the index. The
-caller decides which tokens are equivalent, so a change of these rules does not invalidate an index. Text is split only
+caller decides which tokens are equivalent, so changing these rules does not invalidate an index. Text is split only
 where Lance also splits it, so Lance splits a query token in the same way as the stored text. Results are candidates:
 they include all rows that contain a token, and possibly other rows.
 """
@@ -27,8 +27,8 @@ from omnigraph.storage.table import Table
 from .ascii_tokens import tokenize_ascii
 
 TEXT_INDEX_KIND = "INVERTED"
-# The characters at which both Lance and the engine split text. Characters at which only Lance or only the engine splits
-# do not separate tokens here.
+# The characters that separate tokens for both Lance and the engine. Characters that separate tokens for only one of
+# them are not included.
 SEPARATOR_PATTERN = r"[\p{P}\p{Z}\p{C}$+<=>^`|~]+"
 # Lance may not index a token that contains none of these characters.
 INDEXED_CHARACTERS = r"[\p{L}\p{N}]"
@@ -42,7 +42,7 @@ _TOKENIZER_OPTIONS: dict[str, Any] = {
     "max_token_length": None,
     "with_position": False,
 }
-_MAX_PENDING_TOKENS = 1 << 20  # tokens collected before equal ones are merged
+_MAX_PENDING_TOKENS = 1 << 20  # number of tokens to collect before merging equal ones
 
 
 @record
@@ -79,7 +79,10 @@ def text_segments(table: Table, column: str) -> list[TextSegment]:
 
 
 def write_text_index(store: Store, table: Table, column: str, index_name: str, fragment_ids: Sequence[int]) -> Index:
-    """Write a segment over some fragments, together with its tokens. No version references the segment yet."""
+    """Write a segment over some fragments, together with its tokens.
+
+    The segment is not yet referenced by any version.
+    """
 
     def write_segment() -> Index:
         raw_segment = table.dataset.create_index_uncommitted(

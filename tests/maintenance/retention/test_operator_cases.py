@@ -342,7 +342,7 @@ def test_duration_requires_a_unit(graph: Graph, shell: Program) -> None:  # noqa
         assert "'7' has no unit: did you mean 7d or 7s?" in bare.err
     asked = shell("cleanup", graph.uri)
     assert asked.code == 2
-    assert "--keep 10 is a good start" in asked.err
+    assert "--keep 10 is a good starting point" in asked.err
 
 
 @pytest.mark.parametrize("flags", [("--confirm",), ("--confirm", "--json")])

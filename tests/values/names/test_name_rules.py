@@ -22,8 +22,8 @@ def test_branch_and_tag_names_are_validated(name: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("x" * (MAX_NAME_BYTES + 1), "it takes 201 bytes, but at most 200 are allowed"),
-        ("x/" * 50 + "x", "it takes 201 bytes, but at most 200 are allowed; each '/' counts as 3 bytes"),
+        ("x" * (MAX_NAME_BYTES + 1), "it is 201 bytes long, but at most 200 bytes are allowed"),
+        ("x/" * 50 + "x", "it is 201 bytes long, but at most 200 bytes are allowed; each '/' counts as 3 bytes"),
         (".", "no part of a name may begin or end with '.'"),
         ("a/.", "no part of a name may begin or end with '.'"),
         (".a", "no part of a name may begin or end with '.'"),
@@ -67,7 +67,7 @@ def test_stream_names_are_validated(name: str) -> None:
         ("e\u0301", "normal form C"),
         ("a\x1bb", "printable"),
         ("\ud800", "printable"),
-        ("\u00e9" * 101, "it takes 202 bytes"),
+        ("\u00e9" * 101, "it is 202 bytes long"),
     ],
 )
 def test_stream_name_error_states_the_reason(name: str, fault: str) -> None:

@@ -53,7 +53,7 @@ def _check_works(root: str, names: list[str]) -> Graph:
 def test_the_limit_is_the_same_for_types_and_properties() -> None:
     assert diagnose_schema(_declare("T" * (MAX_NAME_BYTES - 1)))[1] == ()
     (error,) = diagnose_schema(_declare("T" * MAX_NAME_BYTES))[1]
-    assert "cannot be used as a property name: it takes 201 bytes, but at most 200" in error.message
+    assert "cannot be used as a property name: it is 201 bytes long, but at most 200" in error.message
     (error,) = diagnose_schema(f"interface {'I' * 5000} {{ x: I64? }}")[1]
     assert (error.line, error.column) == (1, 11)
     with pytest.raises(LanguageError, match="cannot be used as a type name"):

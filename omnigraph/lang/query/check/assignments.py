@@ -1,7 +1,7 @@
 """Assignments in insert and update statements, such as `age: $a`, `from: "ann"` and `bio: null`.
 
-This module defines which values a property accepts. This module converts literals; parameters and expressions are
-converted when the statement runs.
+This module defines which values a property accepts, and converts literals; parameters and expressions are converted
+when the statement runs.
 """
 
 from collections.abc import Callable
@@ -136,7 +136,7 @@ def _check_assignment(
 
 
 def _row_name_hint(property_type: PropertyType, name: m.Name) -> str | None:
-    """Return a hint if the property is an id or an endpoint; only these have the type object `STRING` itself."""
+    """Return a hint if the property is an id or an endpoint; no other property has the type object `STRING` itself."""
     if property_type is not STRING:
         return None
     return 'an id is a string such as "7"' if name.text == "id" else _ENDPOINT_HINT

@@ -23,7 +23,7 @@ class CheckedBinding:
 
 @record
 class CheckedPath:
-    """The path variable of a traversal, the mode in which paths are chosen, and the edge property that is minimized."""
+    """The path variable of a traversal, the path mode, and the edge property to minimize."""
 
     variable: str
     mode: plan_paths.PathMode
@@ -32,7 +32,7 @@ class CheckedPath:
 
 @record
 class CheckedTraversal:
-    """A traversal as written; None stands for the anonymous variable. Each step leads from its source to its target."""
+    """A traversal as written; None represents the anonymous variable. Each step leads from its source to its target."""
 
     source: str | None
     target: str | None

@@ -53,7 +53,7 @@ def check_condition(  # noqa: PLR0911 - one return per kind
 
 
 def _check_truth(rules: ConditionRules, truth: m.Truth) -> plan.Truth | None:
-    """Check a value that stands alone as a condition."""
+    """Check a value that is used as a condition by itself."""
     operand = rules.resolve_operand(truth.value)
     if operand is None:
         return None

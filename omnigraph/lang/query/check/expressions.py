@@ -29,7 +29,8 @@ from .scope import (
 )
 from .typed_values import DATETIME, STRING, TypedValue
 
-_MAX_GUESS_NAMES = 100  # with more names, suggesting a similar one is slow and mostly wrong
+# Maximum number of names to search for a similar one; with more names, suggestions are slow and mostly wrong.
+_MAX_GUESS_NAMES = 100
 _EDGE_FIELDS = ("id", "from", "to")
 
 
@@ -128,7 +129,7 @@ def resolve_field(scope: Scope, field: m.Field) -> TypedValue | None:
 
 def report_hop_edge(scope: Scope, variable_name: str, span: Span) -> None:
     """Report that an edge variable of a multi-hop traversal is read outside the traversal."""
-    message = f"`${variable_name}` stands for every edge on the path and cannot be used here"
+    message = f"`${variable_name}` represents every edge on the path and cannot be used here"
     scope.report.error(span, message, "T23", hint="test the edges with `where`, directly after the traversal")
 
 

@@ -149,7 +149,9 @@ def _report_unknown(rules: ScalarRules, call: m.ScalarCall) -> None:
         rules.report.error(_name_span(call), f"`{call.function}` cannot be used inside an expression", "T25")
         return
     if call.function in PATH_FUNCTIONS:
-        rules.report.error(call.span, f"`{call.function}` needs a path, but this query part binds no path", "T26")
+        rules.report.error(
+            call.span, f"`{call.function}` needs a path, but this part of the query does not bind one", "T26"
+        )
         return
     function_names = sorted([*_FUNCTIONS, *PATH_FUNCTIONS, "coalesce"])
     hint = did_you_mean(call.function, function_names) or f"the functions are {', '.join(function_names)}"

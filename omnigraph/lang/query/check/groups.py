@@ -1,7 +1,7 @@
 """Grouping: whether a read groups its rows, and the `having` condition that filters the groups.
 
-This module defines what a `having` may name: columns by their names, and expressions of group keys,
-aggregates and constants.
+This module defines what a `having` may refer to: columns by name, and expressions of group keys, aggregates and
+constants.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCo
     predicate = conditions.check_condition(rules, read_body.having)
     if predicate is not None and not contains_aggregate(predicate):
         hint = "conditions in `match { .. }` run before rows are grouped"
-        scope.report.warn(read_body.having.span, "this condition tests no aggregate", "L210", hint=hint)
+        scope.report.warn(read_body.having.span, "this condition does not test an aggregate", "L210", hint=hint)
     return predicate
 
 
@@ -78,7 +78,7 @@ def _resolve_column_name(
     if column is not None:
         return TypedValue(column.value, column.type, bare_word.span)
     column_names = [column_name(projection) for projection in read_body.projections]
-    if bare_word.name not in column_names:  # otherwise the mistake in the column was already reported
+    if bare_word.name not in column_names:  # otherwise, the error in the column has already been reported
         hint = did_you_mean(bare_word.name, column_names)
         scope.report.error(bare_word.span, f"no column is named `{bare_word.name}`", hint=hint)
     return None

@@ -1,7 +1,7 @@
 """Constants: their values, and whether a value fits a declared type.
 
-This module does not depend on variables. Fitting a constant returns its stored form, so later layers never have to
-convert a literal again.
+This module does not depend on variables. `fit_constant` returns the stored form of a constant, so later layers never
+have to convert a literal again.
 """
 
 import math

@@ -20,7 +20,7 @@ from .reads import check_whole_match
 from .scope import EdgeVariable, HopEdgeVariable, NodeVariable, PathVariable, Scope
 from .typed_values import STRING
 
-ID_COLUMN = "id"  # no property has this name
+ID_COLUMN = "id"  # a name that no property can have
 _ROW_VALUES = plan.PropertyValue | plan.SystemValue | plan.ScalarValue
 
 
@@ -71,7 +71,7 @@ def _resolve_target(scope: Scope, variable: m.Variable) -> NodeVariable | EdgeVa
         message = f"the `match` does not bind `${variable.name}`"
         scope.report.error(variable.span, message, "T10", hint=did_you_mean(variable.name, scope.variables))
     if isinstance(target, PathVariable | HopEdgeVariable):
-        message = f"`${variable.name}` stands for several entities, so it cannot be changed"
+        message = f"`${variable.name}` represents several entities, so it cannot be changed"
         scope.report.error(variable.span, message, "T10", hint="change a node, or an edge of a single hop")
     return target if isinstance(target, NodeVariable | EdgeVariable) else None
 

@@ -1,7 +1,7 @@
 """Order, limit and offset of a read.
 
-This module checks sort keys, the choice of a ranking, and the requirements of a ranking (T17, T18, T21). A ranking
-must be the first key and determines the order; the keys after it only break ties.
+This module checks sort keys, the choice of a ranking, and the requirements of a ranking (T17, T18, T21). A ranking must
+be the first key and determines the order; later keys only break ties.
 """
 
 from omnigraph.lang.query import model as m

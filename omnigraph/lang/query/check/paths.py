@@ -1,7 +1,7 @@
 """Paths and edge tests of traversals, as in `$p = any shortest $a $e:road{1,9} $b where $e.open = true by $e.km`.
 
 This module checks the parts that refer to every edge of a path: the condition after `where`, the cost after `by` and
-the path variable. The edge variable of a path is visible only in these parts, because it stands for many edges.
+the path variable. The edge variable of a path is visible only in these parts, because it represents many edges.
 """
 
 from typing import cast
@@ -23,7 +23,7 @@ _FUNCTION_TYPES = {"length": I64, "nodes": _ID_LIST, "edges": _ID_LIST, "cost": 
 
 
 def spans_many_edges(traversal: m.Traversal) -> bool:
-    """Return whether an edge variable of this traversal stands for every edge of a path."""
+    """Return whether an edge variable of this traversal represents every edge of a path."""
     has_many_hops = traversal.hops is not None and (traversal.hops.low, traversal.hops.high) != (1, 1)
     return has_many_hops or traversal.path is not None
 
@@ -107,7 +107,7 @@ def check_cost(scope: Scope, traversal: m.Traversal) -> plan.PropertyValue | Non
         return None
     is_number = resolved.type is not None and resolved.type.is_numeric
     if not isinstance(resolved.value, plan.PropertyValue) or resolved.value.variable != edge_variable.name:
-        scope.report.error(cost.span, "`by` needs a property of the edge of this path", "T26")
+        scope.report.error(cost.span, "`by` requires a property of the edges on this path", "T26")
     elif not is_number:
         scope.report.error(cost.span, f"`by` needs numbers, not {resolved.describe_type()}", "T26")
     else:
@@ -127,7 +127,7 @@ def _named_edge_variable(scope: Scope, traversal: m.Traversal, span: Span, keywo
 
 
 def hide_edge_variable(scope: Scope, traversal: m.Traversal) -> None:
-    """Make an edge variable that stands for many edges unusable outside its traversal."""
+    """Make an edge variable that represents many edges unusable outside its traversal."""
     variable = traversal.edge_variable
     bound_variable = scope.variables.get(variable.name) if variable is not None else None
     if variable is not None and isinstance(bound_variable, EdgeVariable) and spans_many_edges(traversal):

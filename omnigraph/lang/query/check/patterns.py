@@ -23,7 +23,7 @@ _KNOWN_ESCAPES = frozenset("aftnrvxpPCQEdDsSwWbBAz01234567")
 
 
 def find_pattern_error(pattern: str) -> str | None:
-    r"""Return what is wrong with a pattern, or None if no mistake was found.
+    r"""Return a description of the mistake in a pattern, or None if no mistake was found.
 
     >>> find_pattern_error(r"^A.*\d{2,3}$"), find_pattern_error("a(b")
     (None, 'missing `)`')
@@ -93,7 +93,7 @@ def _skip_group_opening(pattern: str, offset: int) -> tuple[str | None, int]:
     options = re.compile(r"\(\?(?:P?<[A-Za-z0-9_]+>|[imsU]*-?[imsU]*[:)])").match(pattern, offset)
     if options is None:
         return "invalid group after `(?`", offset
-    # `(?i)` has no content; its `)` closes the group, as the caller expects.
+    # `(?i)` has no content; the caller handles its `)` as the end of the group.
     return None, options.end() - 1 if options.group().endswith(")") else options.end()
 
 

@@ -37,7 +37,7 @@ class EdgeVariable:
 
 @record
 class HopEdgeVariable:
-    """An edge variable that stands for every edge of a multi-hop traversal and cannot be read outside of it."""
+    """An edge variable that represents every edge of a multi-hop traversal and cannot be read outside of it."""
 
     name: str
     optional: bool = False

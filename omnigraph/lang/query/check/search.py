@@ -57,7 +57,7 @@ def _build_text_search(scope: Scope, call: m.Call, function: TextFunction) -> pl
 
 
 def check_ranking(scope: Scope, call: m.Call) -> plan.Ranking | None:
-    """Return a ranking, which assigns each row a number by which rows can be sorted."""
+    """Return a ranking, which assigns a sort value to each row."""
     if not _check_argument_count(scope, call):
         return None
     match call.function:
@@ -163,7 +163,7 @@ def _resolve_text_property(scope: Scope, call: m.Call) -> plan.PropertyValue | N
 
 
 def _resolve_property(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
-    """Return the declared node property to which a function is applied."""
+    """Return the declared node property that a function is applied to."""
     property_argument = call.arguments[0]
     if not isinstance(property_argument, m.Field):
         message = f"the first argument of `{call.function}` must be a property such as `$x.title`"

@@ -27,7 +27,7 @@ MAX_HOPS = 1000
 
 @record
 class _EndpointTypes:
-    """The endpoint types, in the order in which the endpoints are written."""
+    """The endpoint types, in textual order."""
 
     source: str
     target: str
@@ -46,7 +46,7 @@ def check_traversal(scope: Scope, traversal: m.Traversal) -> list[CheckedClause]
     if endpoint_types is None or edges is None or hop_bounds is None or not (edge_variable_ok and path_ok):
         _mark_variables_broken(scope, traversal)
         return []
-    # Variables are bound in the order in which they appear.
+    # Variables are bound in order of appearance.
     clauses = _narrow_endpoint(scope, traversal.source, endpoint_types.source)
     edge_plan_name = _bind_edge_variable(scope, traversal, edges)
     clauses += _narrow_endpoint(scope, traversal.target, endpoint_types.target)

@@ -1,7 +1,7 @@
-"""Typed values, and the rules for which types are compatible.
+"""Typed values, and the rules that determine which types are compatible.
 
-This module defines the record for a resolved expression, and functions that test and compare types. The module depends
-on neither variables nor clauses, and reports no errors.
+This module defines the record for a resolved expression, and functions that test and compare types. It does not depend
+on variables or clauses, and reports no errors.
 """
 
 from omnigraph.errors.diagnostics import Span

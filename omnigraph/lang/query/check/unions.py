@@ -1,7 +1,7 @@
 """Unions: several reads whose rows form one result.
 
-This module defines which columns are compatible (T30). The parts must return the same names in the same order, and the
-types of each column must have a common type that represents all values exactly.
+This module defines which columns are compatible (T30). The parts must return the same column names in the same order,
+and each column must have a common type that represents all values exactly.
 """
 
 from omnigraph.lang.query import model as m
@@ -62,7 +62,7 @@ def _common_columns(
         projections = {column_name(projection): projection for projection in part.projections}
         for column in checked_part.columns:
             earlier_column = columns.get(column.name)
-            if earlier_column is not None:  # otherwise the mistake in that column was already reported
+            if earlier_column is not None:  # otherwise, the error in that column has already been reported
                 columns[column.name] = _merge_columns(scope, earlier_column, column, projections[column.name])
     return tuple(columns.values())
 

@@ -1,7 +1,7 @@
 """Read the annotations of declarations and properties.
 
-This module defines where each annotation is allowed, how often, and with which arguments. Unknown annotations are
-stored verbatim. `constraints` checks columns, and `embeds` checks the sources of `@embed`.
+This module defines where and how often each annotation is allowed, and which arguments it takes. Unknown annotations
+are stored verbatim. `constraints` checks columns, and `embeds` checks the sources of `@embed`.
 """
 
 from omnigraph.errors.diagnostics import Span

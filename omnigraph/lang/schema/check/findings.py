@@ -38,7 +38,7 @@ class SchemaFindings:
         self._diagnostics.setdefault((stage, span, message), diagnostic)
 
     def line_number(self, span: Span) -> int:
-        """Return the number of the line on which a span begins."""
+        """Return the number of the first line of a span."""
         return self.source.locate(span.start)[0]
 
     def sorted_diagnostics(self) -> tuple[Diagnostic, ...]:

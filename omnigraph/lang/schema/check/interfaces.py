@@ -1,7 +1,7 @@
 """Expand the interfaces that a node implements.
 
-This module owns the expansion of `implements`. The order of the interfaces never affects the result: if two interfaces
-declare the same property, the declarations must be identical.
+The order of the interfaces never affects the result: if two interfaces declare the same property, the declarations must
+be identical.
 """
 
 from collections.abc import Mapping

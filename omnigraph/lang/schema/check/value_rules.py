@@ -73,7 +73,7 @@ def _check_column_kind(
 ) -> bool:
     """Return whether the column has the required type, `numeric` or `String`.
 
-    If the declared type is invalid, the column passes, because that error has already been reported.
+    A column with an invalid type is accepted, because that error has already been reported.
     """
     if column.type is None:
         return True

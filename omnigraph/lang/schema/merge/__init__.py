@@ -1,7 +1,8 @@
 """Three-way schema merges, which combine the changes of two branches since their common base.
 
-Changes are compared slot by slot and matched by id, never by name; changes that cannot be combined become conflicts.
-The package is pure: it reads no data and changes nothing. Start with `merge`; `slots` defines what is compared.
+Declarations are matched by id, never by name, and compared slot by slot. Changes that cannot be combined become
+conflicts. The package is pure: it reads no data and changes nothing. Start with `merge`; `slots` defines what is
+compared.
 """
 
 from .conflicts import Decide, DroppedEdit, SchemaConflict, SchemaMerge, SchemaVersion, Side, SourcedSchema

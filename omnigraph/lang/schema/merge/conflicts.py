@@ -1,7 +1,7 @@
 """The outcome of a schema merge: the merged schema, its conflicts, and how they were decided.
 
-This module owns the records that `merge_schemas` returns and the log that collects conflicts during a merge. Conflicts
-are resolved by the caller's `decide` function, never by this module.
+This module defines the records that `merge_schemas` returns, and the log that collects conflicts during a merge.
+Conflicts are resolved by the caller's `decide` function, never by this module.
 """
 
 from collections.abc import Callable
@@ -137,11 +137,11 @@ class ConflictLog:
         return any(self._decisions[conflict] is None for conflict in renames)
 
     def add_unresolvable(self, conflict: SchemaConflict) -> None:
-        """Record a conflict that neither side can win."""
+        """Record a conflict that cannot be resolved in favour of either side."""
         self._unresolvable.append(conflict)
 
     def open_conflicts(self) -> tuple[SchemaConflict, ...]:
-        """Return the conflicts that have no decision.
+        """Return the undecided conflicts.
 
         Errors from the checker are returned only if all conflicts are decided, because a provisional decision may cause
         them.

@@ -2,7 +2,7 @@
 
 A merged schema can contain a property that neither side has, if one side adds a property to an interface and the other
 side adds a node that implements the interface. Only such a property gets a new id. This module also reports required
-values that existing entities would lack, and different inherited properties that would share a name.
+properties that would have no value in existing entities, and different inherited properties that would share a name.
 """
 
 from collections.abc import Iterator
@@ -89,10 +89,10 @@ class MergedIdentity:
         self.conflicts.append(SchemaConflict("unresolvable", f"{slots.label}.{definition.name}", reason=reason))
 
     def _check_value_exists(self, slots: TypeSlots, definition: PropertyDefinition, property_id: int) -> None:
-        """Report a required property for which the entities of one side have no value."""
+        """Report a required property that has no value in the entities of one side."""
         base_type = self.sides.base.get(slots.type_id)
         is_old = base_type is not None and property_id in base_type.property_ids.values()
-        is_decided = property_id in slots.properties  # only one side adds it to a type that both add
+        is_decided = property_id in slots.properties  # only one side adds the property to a type that both sides add
         if (
             is_old
             or is_decided

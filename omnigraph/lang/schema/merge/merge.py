@@ -1,7 +1,8 @@
 """Merge two schemas that derive from the same base.
 
-This module is the entry point of the package. It reads the slots of the three schemas, settles conflicts, prints the
-merged schema, checks it like any other schema, and assigns ids. The merge reads no data and changes nothing.
+This module is the entry point of the package. It reads the slots of the three schemas, settles conflicts, and generates
+the text of the merged schema. It then checks that text like any other schema and assigns ids. The merge reads no data
+and changes nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence

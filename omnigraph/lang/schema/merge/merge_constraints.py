@@ -58,7 +58,7 @@ def _contradict(kind: str, base: _Details, ours: _Details, theirs: _Details, *, 
     if base in (ours, theirs) or our_additions == their_additions:
         return False
     if (base - ours) & (base - theirs):
-        return True  # both replaced the same constraint, or one side dropped what the other replaced
+        return True  # both sides replaced the same constraint, or one side dropped a constraint that the other replaced
     if kind in _SINGLE_CONTENT_KINDS:
         return bool(our_additions and their_additions)
     if kind == "index":

@@ -21,7 +21,7 @@ from .slots import PropertySlots, SchemaSlots, TypeSlots
 from .three_way import merge_sets, merge_slot
 
 _NO_PROPERTIES: Mapping[int, PropertySlots] = {}
-_UNDECLARED: tuple[int, int | None] = (-1, None)  # the cardinality of an edge type that the base lacks
+_UNDECLARED: tuple[int, int | None] = (-1, None)  # the base cardinality of an edge type that is not in the base
 
 
 def merge_types(log: ConflictLog, base: SchemaSlots, ours: SchemaSlots, theirs: SchemaSlots) -> SchemaSlots:

@@ -32,7 +32,7 @@ _ESCAPES = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 @record
 class PrintedDeclaration:
-    """The text of a declaration: its header, and its members keyed by what they declare."""
+    """The text of a declaration: its header, and its members, keyed by the property or constraint that they declare."""
 
     header: str
     members: Mapping[MemberKey, str]
@@ -135,7 +135,7 @@ def _print_allowed(allowed_findings: Iterable[AllowedFinding]) -> list[str]:
 
 
 def print_constraint(group: ConstraintGroup, detail: ConstraintDetail, column_names: ColumnNames) -> str:
-    """Return a constraint in the form in which it is written in a body."""
+    """Return a constraint as written in a body."""
     kind, references = group
     if kind == "key":
         references = tuple(column for column in detail if isinstance(column, int | str))

@@ -66,7 +66,7 @@ def declared_body_constraints(declarations: Iterable[model.Declaration]) -> Body
 
 
 def implied_body_constraints(catalog: Catalog) -> BodyConstraints:
-    """Return the constraints that no inline annotation implies; used if a catalog has no source text."""
+    """Return the constraints that are not implied by an inline annotation; used if a catalog has no source text."""
     table_types: tuple[NodeType | EdgeType, ...] = (*catalog.nodes, *catalog.edges)
     return {
         (declared_type.kind, declared_type.name): tuple(

@@ -47,9 +47,9 @@ class TypeSlots:
     """The declared parts of a type.
 
     A constraint group consists of a kind and its columns (no columns for `@key`, because a type has only one key). The
-    content of a group maps each detail, such as the bounds of a range, to where it is written: inline, in the body or
-    both. `property_ids` also lists inherited properties, and `satisfied_ids` lists the interface properties that each
-    property satisfies.
+    content of a group maps each detail, such as the bounds of a range, to its location in the text: inline, in the
+    body, or both. `property_ids` also lists inherited properties, and `satisfied_ids` lists the interface properties
+    that each property satisfies.
     """
 
     kind: TypeKind

@@ -6,7 +6,7 @@ from omnigraph.lang.schema.catalog import StoredAnnotation
 
 from .steps import MigrationStep, make_unsupported_change
 
-# These annotations are only for people; any other annotation may have a meaning for programs.
+# These annotations are read only by people; any other annotation may affect programs.
 READER_ANNOTATIONS = frozenset({"description", "instruction"})
 
 
@@ -28,7 +28,7 @@ def refuse_annotation_changes(
             f"@{annotation_name}"
             for annotation_name in sorted({annotation.name for annotation in old_opaque ^ new_opaque})
         )
-        reason = f"annotations without a known meaning ({changed_names}) cannot be changed"
+        reason = f"unknown annotations ({changed_names}) cannot be changed"
         yield make_unsupported_change("OG-BC-105", entity_label, reason)
 
 

@@ -187,7 +187,7 @@ def _add_step(type_pair: TypePair, constraint: Constraint) -> AddConstraint:
 
 
 def _holds_for_existing_data(type_pair: TypePair, constraint: Constraint) -> bool:
-    """Return whether existing data is certain to satisfy the constraint.
+    """Return whether existing data is guaranteed to satisfy the constraint.
 
     This is the case if there are no rows, if a column contains only nulls, or if an old constraint implies the new one.
     """

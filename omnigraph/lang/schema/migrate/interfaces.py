@@ -1,7 +1,7 @@
 """Compare the interfaces of nodes before and after a migration.
 
-The interfaces that a node implements and the origin of its properties cannot change yet; an
-interface that no remaining node implements may be dropped.
+The interfaces that a node implements and the origin of its properties cannot change yet; an interface may be dropped if
+it is not implemented by any remaining node.
 """
 
 from collections.abc import Iterator

@@ -13,7 +13,7 @@ from .plan_table import plan_table
 from .steps import DropMode, MigrationStep, UnsupportedChange, make_unsupported_change
 from .types import all_steps
 
-PLACEHOLDER_DOMAIN = "0" * 26  # for comparing two schemas outside any graph
+PLACEHOLDER_DOMAIN = "0" * 26  # a placeholder for comparing two schemas that do not belong to a graph
 
 
 @record
@@ -93,8 +93,8 @@ def plan_migration(
 
 
 def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[MigrationStep, ...]:
-    """Refuse a difference that no comparison detected, because it must not be treated as "nothing to do"."""
+    """Refuse a difference that was missed by all comparisons, because it must not be treated as "nothing to do"."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
-    reason = "the schemas differ in a way that no migration step covers"
+    reason = "the schemas differ in a way that is not covered by any migration step"
     return (make_unsupported_change("OG-BC-106", "schema", reason),)

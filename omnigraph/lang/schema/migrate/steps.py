@@ -296,7 +296,7 @@ class ChangeEndpoints(MigrationStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedChange(MigrationStep):
-    """A change that no plan supports; the entire plan is refused."""
+    """A change that is not supported; the entire plan is refused."""
 
     kind: ClassVar[str] = "unsupported_change"
     entity: str
