@@ -97,7 +97,7 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
 
 
 def _suggest_json(params_text: str) -> str:
-    """Return a hint with the JSON form of parameters that were written as NAME=VALUE, or the accepted form for other text.
+    """Return a hint: the JSON form of parameters that were written as NAME=VALUE, or else the accepted form.
 
     >>> print(_suggest_json("limit=3"))
     use --params '{"limit": 3}'
