@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omnigraph.ingest.fast_ndjson import take_block
@@ -237,6 +237,7 @@ def pieces(text: bytes, size: int) -> Iterator[bytes]:
 @given(st.binary(max_size=40).map(lambda b: b.replace(b"\x01", b"\n")), st.integers(1, 9))
 def test_blocks_end_at_line_boundaries(text: bytes, size: int) -> None:
     text = text.replace(b"a", b"\n").replace(b"\x00", b"\n")
+    assume(not text.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")))  # would be decompressed
     lines = text.split(b"\n")
     expected = lines[:-1] if not lines[-1] else lines
     found = [x for b in cut_blocks(pieces(text, size), 100, 5) for x in b.split(b"\n")]

@@ -16,6 +16,7 @@ import pytest
 
 import omnigraph
 from omnigraph.engine.writes import matched_writes, statements
+from omnigraph.engine.writes.overlay import Overlay
 from omnigraph.engine.writes.overlay_snapshot import overlay_snapshot
 from omnigraph.errors import OmnigraphError
 from omnigraph.values import clock_and_ids
@@ -96,10 +97,10 @@ def _earlier_statements_unseen(patch: pytest.MonkeyPatch) -> None:
 
 
 def _edges_stay(patch: pytest.MonkeyPatch) -> None:
-    def count_only(overlay: Any, statement: Any, deleted_ids: Any, stats: Any) -> None:
-        stats.add(statement.kind, statement.type_name, len(deleted_ids))
+    def delete_none(overlay: Any, edge_type: Any, node_type: str, deleted_ids: Any) -> Any:
+        return deleted_ids.slice(0, 0)
 
-    patch.setattr(statements, "_delete_edges", count_only)
+    patch.setattr(Overlay, "delete_edges_of", delete_none)
 
 
 def _missing_targets_kept(patch: pytest.MonkeyPatch) -> None:
