@@ -35,6 +35,7 @@ from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.schema.type_names import resolve_type
+from omnigraph.values.naive_times import naive_times_as_utc
 from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class QueryCall:
     name: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     timeout: float | None = None
+    assume_utc: bool = False
 
     @property
     def limits(self) -> QueryLimits | None:
@@ -80,13 +82,15 @@ def stream(  # noqa: PLR0913 - all but the first are keywords
     branch: str | None = None,
     at: Revision | None = None,
     timeout: float | None = None,
+    assume_utc: bool = False,
     **values: Any,
 ) -> ResultStream:
     """Run a query on one snapshot and read its rows batch by batch, in bounded memory.
 
-    Without `order`, the rows are returned in storage order.
+    Without `order`, the rows are returned in storage order. With `assume_utc`, parameter values without a time zone are
+    in UTC.
     """
-    call = QueryCall(source, name, combine_arguments(params, values), timeout)
+    call = QueryCall(source, name, combine_arguments(params, values), timeout, assume_utc)
     return stream_query(handle.for_read(branch, at), call)
 
 
@@ -148,7 +152,7 @@ def run_query(handle: Handle, call: QueryCall) -> Result:
 
     with log_operation("query", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
-        with explain_missing_files(snapshot):
+        with explain_missing_files(snapshot), naive_times_as_utc(call.assume_utc):
             answer = run_read(snapshot, query, call.arguments, limits=call.limits, mode="python")
         event.rows = answer.table.num_rows
         handle.record_read(snapshot, query)
@@ -170,7 +174,7 @@ def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
 
     with log_operation("stream", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
-        with explain_missing_files(snapshot):
+        with explain_missing_files(snapshot), naive_times_as_utc(call.assume_utc):
             schema, batches = stream_read(snapshot, query, call.arguments, limits=call.limits, mode="python")
         handle.record_read(snapshot, query)
     return ResultStream(

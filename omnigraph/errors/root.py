@@ -88,7 +88,7 @@ class OmnigraphError(Exception):
         attributes |= {
             fact_name: fact_value
             for fact_name, fact_value in safe_facts.items()
-            if _declares_fact(type(self), fact_name)
+            if _declares_fact(type(self), fact_name)  # type: ignore[arg-type]
         }
         self.__dict__.update(
             {fact_name: fact_value for fact_name, fact_value in attributes.items() if fact_value is not None}

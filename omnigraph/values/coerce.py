@@ -44,7 +44,9 @@ def coerce_parameter(
     try:
         return converter_for(property_type, _RULES_BY_MODE[mode])(value)
     except ConversionMismatch as mismatch:
-        raise ParameterError(parameter=parameter_name, expected=mismatch.expected, actual=mismatch.actual) from None
+        raise ParameterError(
+            parameter=parameter_name, expected=mismatch.expected, actual=mismatch.actual, hint=mismatch.hint
+        ) from None
 
 
 def coerce_loaded(
@@ -80,4 +82,6 @@ def _coerce_property(property_type: PropertyType, rules: InputRules, value: Any,
     try:
         return converter_for(property_type, rules)(value)
     except ConversionMismatch as mismatch:
-        raise PropertyValueError(expected=mismatch.expected, actual=mismatch.actual, **error_fields) from None
+        raise PropertyValueError(
+            expected=mismatch.expected, actual=mismatch.actual, hint=mismatch.hint, **error_fields
+        ) from None
