@@ -175,6 +175,7 @@ class AsyncGraph(AsyncFacet[Graph]):
         branch: str | None = None,
         at: Revision | None = None,
         timeout: float | None = None,
+        assume_utc: bool = False,
         lazy: Literal[False] = False,
         **values: Any,
     ) -> Result: ...
@@ -188,17 +189,19 @@ class AsyncGraph(AsyncFacet[Graph]):
         branch: str | None = None,
         at: Revision | None = None,
         timeout: float | None = None,
+        assume_utc: bool = False,
         lazy: bool = False,
         **values: Any,
     ) -> Result | AsyncResultStream:
         """Run a query; see `Graph.query`. With `lazy`, return a stream that is already open."""
         options: dict[str, Any] = {"name": name, "branch": branch, "at": at, "timeout": timeout}
+        options["assume_utc"] = assume_utc
         arguments = combine_arguments(params, values)
         if lazy:
             return await self.stream(source, params=arguments, **options)
         return await run(self.sync.query, source, params=arguments, **options)
 
-    def stream(
+    def stream(  # noqa: PLR0913 - all but the first are keywords
         self,
         source: QuerySource,
         /,
@@ -208,10 +211,12 @@ class AsyncGraph(AsyncFacet[Graph]):
         branch: str | None = None,
         at: Revision | None = None,
         timeout: float | None = None,
+        assume_utc: bool = False,
         **values: Any,
     ) -> AsyncResultStream:
         """Run a query and yield its batches, as in `async for batch in graph.stream(…)`."""
         options: dict[str, Any] = {"name": name, "branch": branch, "at": at, "timeout": timeout}
+        options["assume_utc"] = assume_utc
         arguments = combine_arguments(params, values)
         return AsyncResultStream(lambda: self.sync.stream(source, params=arguments, **options))
 

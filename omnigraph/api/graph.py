@@ -235,6 +235,7 @@ class Graph(Guarded):
         branch: str | None = None,
         at: Revision | None = None,
         timeout: float | None = None,
+        assume_utc: bool = False,
         lazy: Literal[False] = False,
         **values: Any,
     ) -> "Result": ...
@@ -248,6 +249,7 @@ class Graph(Guarded):
         branch: str | None = None,
         at: Revision | None = None,
         timeout: float | None = None,
+        assume_utc: bool = False,
         lazy: bool = False,
         **values: Any,
     ) -> "Result | ResultStream":
@@ -255,12 +257,13 @@ class Graph(Guarded):
 
         `source` is query text, a path, or a bare `match { … } return { … }`; `name` selects one of
         several queries. Pass parameters as keyword arguments, or in `params` if a name is already
-        taken by an option. With `lazy`, returns the same stream as `stream`.
+        taken by an option. With `assume_utc`, parameter values without a time zone are in UTC;
+        otherwise, such a `datetime` is an error. With `lazy`, returns the same stream as `stream`.
 
         Raises the language errors (`ParseError`, `TypeCheckError`, `ParameterError`),
         `QueryTimeout`, `ResourceLimitExceeded`, and `NotFound` for an unknown branch or revision.
         """
-        call = queries.QueryCall(source, name, queries.combine_arguments(params, values), timeout)
+        call = queries.QueryCall(source, name, queries.combine_arguments(params, values), timeout, assume_utc)
         run = queries.stream_query if lazy else queries.run_query
         return run(self._handle.for_read(branch, at), call)
 

@@ -26,6 +26,7 @@ from omnigraph.ingest.load import LoadMode, OnError
 from omnigraph.publish.branch_lifecycle import delete_branch
 from omnigraph.publish.read_set import ReadSet, UnchangedReads
 from omnigraph.publish.unread_changes import RowFilter
+from omnigraph.values.naive_times import naive_times_as_utc
 from omnigraph.values.name_rules import strip_name
 from omnigraph.values.table_key import TableKey
 
@@ -80,6 +81,7 @@ def load(  # noqa: PLR0913 - all but the first are keywords
     message: str | None = None,
     actor: str | None = None,
     idempotency_key: str | None = None,
+    assume_utc: bool = False,
 ) -> Receipt | LoadReport:
     """Load NDJSON (paths, a file, bytes), records, or tables by type, as one commit.
 
@@ -101,13 +103,22 @@ def load(  # noqa: PLR0913 - all but the first are keywords
 
     Paths may be folders, glob patterns or `s3://` URIs. `engine` is "local" (this process),
     "spark" (the session `spark`, or a new one) or "auto", which uses Spark for inputs of 512 MiB or
-    more and for Spark DataFrames by type.
+    more and for Spark DataFrames by type. With `assume_utc`, a `datetime` and a timestamp column
+    (also in Parquet files) without a time zone are in UTC; such a load always runs in this process.
     """
     on_error = check_on_error(on_error)
+    engine = _require_local(engine) if assume_utc else engine
     load_options = EngineOptions(engine, spark, rejects=rejects, dry_run=dry_run, on_error=on_error)
     options = WriteOptions(if_commit, message, actor, idempotency_key)
     source = LoadInput(data, mode, format, mapping or {}, check_csv_options(csv), progress, max_errors)
-    return load_data(handle, source, load_options, options, branch=branch, from_=from_)
+    with naive_times_as_utc(assume_utc):
+        return load_data(handle, source, load_options, options, branch=branch, from_=from_)
+
+
+def _require_local(engine: Engine) -> Engine:
+    if engine == "spark":
+        raise UsageError(reason="assume_utc requires engine 'local' or 'auto'")
+    return "local" if engine == "auto" else engine
 
 
 def load_data(

@@ -31,6 +31,7 @@ from omnigraph.history.missing_files import explain_missing_batches, explain_mis
 from omnigraph.history.revisions import Revision
 from omnigraph.history.snapshot import Snapshot
 from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.values.naive_times import naive_times_as_utc
 from omnigraph.values.table_key import TableKey
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class QueryCall:
     name: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     timeout: float | None = None
+    assume_utc: bool = False
 
     @property
     def limits(self) -> QueryLimits | None:
@@ -79,13 +81,15 @@ def stream(  # noqa: PLR0913 - all but the first are keywords
     branch: str | None = None,
     at: Revision | None = None,
     timeout: float | None = None,
+    assume_utc: bool = False,
     **values: Any,
 ) -> ResultStream:
     """Run a query on one snapshot and read its rows batch by batch, in bounded memory.
 
-    Without `order`, the rows are returned in storage order.
+    Without `order`, the rows are returned in storage order. With `assume_utc`, parameter values without a time zone are
+    in UTC.
     """
-    call = QueryCall(source, name, combine_arguments(params, values), timeout)
+    call = QueryCall(source, name, combine_arguments(params, values), timeout, assume_utc)
     return stream_query(handle.for_read(branch, at), call)
 
 
@@ -165,8 +169,9 @@ def run_query(handle: Handle, call: QueryCall) -> Result:
         event.start_phase("compile")
         prepared = PREPARED_READS.get_or_prepare(snapshot, call.source, call.name, call.arguments)
         event.start_phase("run")
+        run = naive_times_as_utc(True)(run_prepared) if call.assume_utc else run_prepared
         try:
-            answer = run_prepared(snapshot, prepared, call.arguments, call.limits)
+            answer = run(snapshot, prepared, call.arguments, call.limits)
         except BaseException:
             with explain_missing_files(snapshot):
                 raise
@@ -190,7 +195,7 @@ def stream_query(handle: Handle, call: QueryCall) -> ResultStream:
 
     with log_operation("stream", handle.branch_name) as event:
         snapshot, query = _compile_read(handle, call, event)
-        with explain_missing_files(snapshot):
+        with explain_missing_files(snapshot), naive_times_as_utc(call.assume_utc):
             schema, batches = stream_read(snapshot, query, call.arguments, limits=call.limits, mode="python")
         handle.record_read(snapshot, tables_read(query))
     return ResultStream(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from omnigraph.api.results.subgraph import Subgraph
     from omnigraph.api.schema_surface import GraphSchemaSurface
     from omnigraph.api.transactions import Transaction
-    from omnigraph.api.writes import WriteKeywords
+    from omnigraph.api.writes import RecordKeywords, WriteKeywords
     from omnigraph.history.commit import Commit
     from omnigraph.history.revisions import Revision
     from omnigraph.history.tags import Tag
@@ -126,6 +126,7 @@ class GraphSurface(Protocol):
         branch: str | None = None,
         at: Revision | None = None,
         timeout: float | None = None,
+        assume_utc: bool = False,
         lazy: Literal[False] = False,
         **values: Any,
     ) -> Result: ...
@@ -140,6 +141,7 @@ class GraphSurface(Protocol):
         branch: str | None = None,
         at: Revision | None = None,
         timeout: float | None = None,
+        assume_utc: bool = False,
         **values: Any,
     ) -> ResultStream: ...
 
@@ -226,17 +228,18 @@ class GraphSurface(Protocol):
         message: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
+        assume_utc: bool = False,
         **values: Any,
     ) -> Receipt: ...
 
-    def insert(self, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt: ...
+    def insert(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt: ...
 
-    def upsert(self, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt: ...
+    def upsert(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt: ...
 
-    def patch(self, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt: ...
+    def patch(self, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt: ...
 
     def connect_nodes(
-        self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[WriteKeywords]
+        self, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[RecordKeywords]
     ) -> Receipt: ...
 
     def update(
@@ -252,6 +255,7 @@ class GraphSurface(Protocol):
         message: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
+        assume_utc: bool = False,
         **values: Any,
     ) -> Receipt: ...
 
@@ -267,6 +271,7 @@ class GraphSurface(Protocol):
         message: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
+        assume_utc: bool = False,
         **values: Any,
     ) -> Receipt: ...
 
@@ -305,6 +310,7 @@ class GraphSurface(Protocol):
         message: str | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
+        assume_utc: bool = False,
     ) -> Receipt | LoadReport: ...
 
     def retry(self, fn: Callable[[Self], Answer], *, attempts: int = 12) -> Answer: ...

@@ -33,6 +33,7 @@ from omnigraph.errors import OmnigraphError, UsageError
 from omnigraph.ingest.load import LoadMode
 from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.schema.ir import SchemaIR
+from omnigraph.values.naive_times import naive_times_as_utc
 from omnigraph.values.name_rules import require_text
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ class WriteKeywords(TypedDict, total=False):
     idempotency_key: str | None
 
 
+class RecordKeywords(WriteKeywords, total=False):
+    """The options of a write of records; with `assume_utc`, times without a time zone are in UTC."""
+
+    assume_utc: bool
+
+
 def mutate(  # noqa: PLR0913 - all but the first are keywords
     handle: Handle,
     source: QuerySource,
@@ -67,32 +74,34 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
     message: str | None = None,
     actor: str | None = None,
     idempotency_key: str | None = None,
+    assume_utc: bool = False,
     **values: Any,
 ) -> Receipt:
     """Run a mutation as one commit, or without a commit if nothing matches.
 
     Every write accepts `branch`, `if_commit` (write only if the branch is at this commit), `message`, `actor`, and
-    `idempotency_key` (a repeated write returns the first commit again). An update, upsert, patch or delete is strict:
-    it fails with a conflict if a value that it reads or writes has changed since this graph last showed the entity, or
-    if its predicate no longer matches the same entities. All other conflicts are retried internally.
+    `idempotency_key` (a repeated write returns the first commit again). With `assume_utc`, values without a time zone
+    are in UTC. An update, upsert, patch or delete is strict: it fails with a conflict if a value that it reads or
+    writes has changed since this graph last showed the entity, or if its predicate no longer matches the same entities.
+    All other conflicts are retried internally.
 
     Raises a language error if the query is invalid, and `ConstraintViolation`, `UniqueViolation`, `KeyConflict`,
     `EntityNotFound`, `StatementConflict`, `VersionConflict`, `PreconditionFailed`, `ConcurrentCommit` or
     `ReadOnlyError`.
     """
-    call = QueryCall(source, name, {**(params or {}), **values})
+    call = QueryCall(source, name, {**(params or {}), **values}, assume_utc=assume_utc)
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     return run_mutation(handle.for_branch(branch), call, write_options)
 
 
-def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
+def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
     """Add entities from dicts, dataclasses, or one table or frame; an existing key is an error."""
     with suggest_upsert():
         rows = {require_text(type_name, "type"): normalize_records(records)}
         return write_records(handle, rows, "append", options)
 
 
-def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
+def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
     """Add entities, or change those with the same key or `id`.
 
     An existing entity keeps the properties that its record omits; a property whose value is None becomes null. To
@@ -102,10 +111,13 @@ def upsert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[W
     edges ids.
     """
     target = handle.for_branch(options.get("branch"))
-    return write_partial_records(target, type_name, normalize_records(records), "upsert", _write_options_of(options))
+    with naive_times_as_utc(options.get("assume_utc", False)):
+        return write_partial_records(
+            target, type_name, normalize_records(records), "upsert", _write_options_of(options)
+        )
 
 
-def patch(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[WriteKeywords]) -> Receipt:
+def patch(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
     """Change existing entities, as in `patch("Person", {"name": "ann", "age": 31})`.
 
     Each record identifies its entity by its complete key or by `id`, and contains the properties to change. The records
@@ -113,11 +125,12 @@ def patch(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[Wr
     value that the patch sets has changed since this graph last showed it.
     """
     target = handle.for_branch(options.get("branch"))
-    return write_partial_records(target, type_name, normalize_records(records), "patch", _write_options_of(options))
+    with naive_times_as_utc(options.get("assume_utc", False)):
+        return write_partial_records(target, type_name, normalize_records(records), "patch", _write_options_of(options))
 
 
 def connect_nodes(
-    handle: Handle, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[WriteKeywords]
+    handle: Handle, edge_type: str, ends: Iterable[tuple[Any, ...]], /, **options: Unpack[RecordKeywords]
 ) -> Receipt:
     """Add edges, given as tuples such as `("ada", "bob", {"since": "2020-01-01"})`.
 
@@ -125,9 +138,9 @@ def connect_nodes(
     or dict for a composite key. A node whose type has no key is identified by its id.
     """
     target = handle.for_branch(options.get("branch"))
-    return write_records(
-        target, build_edge_load(target.latest_snapshot().schema.ir, edge_type, ends), "append", options
-    )
+    with naive_times_as_utc(options.get("assume_utc", False)):  # a key may be a time
+        edges = build_edge_load(target.latest_snapshot().schema.ir, edge_type, ends)
+    return write_records(target, edges, "append", options)
 
 
 def update(  # noqa: PLR0913 - all but the first are keywords
@@ -143,6 +156,7 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     message: str | None = None,
     actor: str | None = None,
     idempotency_key: str | None = None,
+    assume_utc: bool = False,
     **values: Any,
 ) -> Receipt:
     """Set properties of nodes or edges, as in `update("Person", where="name = $n", set=…, n=…)`.
@@ -153,7 +167,7 @@ def update(  # noqa: PLR0913 - all but the first are keywords
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
     text, parameters = build_update(catalog, type_name, where, set, arguments)
-    return run_mutation(target, QueryCall(text, None, parameters), write_options)
+    return run_mutation(target, QueryCall(text, None, parameters, assume_utc=assume_utc), write_options)
 
 
 def delete(  # noqa: PLR0913 - all but the first are keywords
@@ -168,6 +182,7 @@ def delete(  # noqa: PLR0913 - all but the first are keywords
     message: str | None = None,
     actor: str | None = None,
     idempotency_key: str | None = None,
+    assume_utc: bool = False,
     **values: Any,
 ) -> Receipt:
     """Delete edges, or nodes together with their edges, as in `delete("Person", where="age > 120")`."""
@@ -175,7 +190,7 @@ def delete(  # noqa: PLR0913 - all but the first are keywords
     write_options = WriteOptions(if_commit, message, actor, idempotency_key)
     catalog, arguments = target.latest_snapshot().schema.ir.catalog, {**(params or {}), **values}
     text, parameters = build_delete(catalog, type_name, where, arguments)
-    return run_mutation(target, QueryCall(text, None, parameters), write_options)
+    return run_mutation(target, QueryCall(text, None, parameters, assume_utc=assume_utc), write_options)
 
 
 def transaction(
@@ -218,7 +233,8 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
     ):
         event.start_phase("compile")
         query, ir = _compile_mutation(handle, call)
-        mutation = bind_mutation(query, call.arguments, "python")
+        with naive_times_as_utc(call.assume_utc):
+            mutation = bind_mutation(query, call.arguments, "python")
         requirement, attempts = handle.require_unchanged(mutation.row_filters(ir)), AttemptCounter()
         write_options = handle.with_actor(write_options)
         event.start_phase("write")
@@ -235,10 +251,11 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
     return replace(build_receipt(outcome, branch, event.elapsed_seconds(), query.name), commit=commit)
 
 
-def write_records(handle: Handle, records: Any, mode: LoadMode, options: WriteKeywords) -> Receipt:
+def write_records(handle: Handle, records: Any, mode: LoadMode, options: RecordKeywords) -> Receipt:
     """Write the given records of each type, or records with an envelope, with the caller's options."""
     target, write_options = handle.for_branch(options.get("branch")), _write_options_of(options)
-    receipt = load_source(target, records, mode, EngineOptions(), write_options, records=True)
+    with naive_times_as_utc(options.get("assume_utc", False)):
+        receipt = load_source(target, records, mode, EngineOptions(), write_options, records=True)
     assert isinstance(receipt, Receipt)  # noqa: S101 - problems are raised
     return receipt
 
@@ -261,12 +278,13 @@ def pause_before_retry(handle: Handle, attempt: int) -> None:
     handle.refresh()
 
 
-def _write_options_of(options: WriteKeywords) -> WriteOptions:
-    remaining: dict[str, Any] = {name: value for name, value in options.items() if name != "branch"}
+def _write_options_of(options: RecordKeywords) -> WriteOptions:
+    other_names = ("branch", "assume_utc")
+    remaining: dict[str, Any] = {name: value for name, value in options.items() if name not in other_names}
     try:
         return WriteOptions(**remaining)
     except TypeError:
-        names = "branch, if_commit, message, actor, idempotency_key"
+        names = "branch, if_commit, message, actor, idempotency_key, assume_utc"
         raise UsageError(reason=f"unknown option; expected one of {names}") from None
 
 

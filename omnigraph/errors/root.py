@@ -83,12 +83,13 @@ class OmnigraphError(Exception):
             for fact_name, fact_value in facts.items()
             if fact_value is not None
         }
+        error_class: Any = type(self)
         attributes = {"hint": hint, "effect": effect, "retryable": retryable, "status": status}
         attributes |= {"request_id": request_id}
         attributes |= {
             fact_name: fact_value
             for fact_name, fact_value in safe_facts.items()
-            if _declares_fact(type(self), fact_name)
+            if _declares_fact(error_class, fact_name)
         }
         self.__dict__.update(
             {fact_name: fact_value for fact_name, fact_value in attributes.items() if fact_value is not None}

@@ -13,6 +13,7 @@ import pyarrow.types as kinds
 from omnigraph.lang.schema.catalog import PropertyDefinition
 from omnigraph.storage.arrow import arrow_type
 from omnigraph.values import ScalarType
+from omnigraph.values.naive_times import assumes_utc
 
 from .columns import FaultCallback, build_column
 from .load_limits import LoadLimits
@@ -67,7 +68,7 @@ def _is_castable(source_type: pa.DataType, target_type: pa.DataType) -> bool:
             (_is_bytes, kinds.is_large_binary),
             (_is_number, _is_number),
             (kinds.is_date, kinds.is_date32),
-            (_is_zoned_timestamp, kinds.is_timestamp),
+            (_is_instant, kinds.is_timestamp),
         )
     )
 
@@ -88,6 +89,9 @@ def _is_number(data_type: pa.DataType) -> bool:
     return bool(kinds.is_integer(data_type) or kinds.is_floating(data_type))
 
 
-def _is_zoned_timestamp(data_type: pa.DataType) -> bool:
-    """Return whether this is a timestamp with a time zone; without a time zone, the instant is ambiguous."""
-    return bool(kinds.is_timestamp(data_type) and data_type.tz is not None)
+def _is_instant(data_type: pa.DataType) -> bool:
+    """Return whether this is a timestamp with a time zone; without one, the instant is ambiguous unless UTC is assumed.
+
+    Arrow casts a timestamp without a time zone as a time in UTC.
+    """
+    return bool(kinds.is_timestamp(data_type) and (data_type.tz is not None or assumes_utc()))

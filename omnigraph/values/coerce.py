@@ -45,7 +45,9 @@ def coerce_parameter(
     try:
         return parameter_converter(property_type, mode)(value)
     except ConversionMismatch as mismatch:
-        raise ParameterError(parameter=parameter_name, expected=mismatch.expected, actual=mismatch.actual) from None
+        raise ParameterError(
+            parameter=parameter_name, expected=mismatch.expected, actual=mismatch.actual, hint=mismatch.hint
+        ) from None
 
 
 def parameter_converter(property_type: PropertyType, mode: ParameterMode = "standard") -> Converter:
@@ -86,4 +88,6 @@ def _coerce_property(property_type: PropertyType, rules: InputRules, value: Any,
     try:
         return converter_for(property_type, rules)(value)
     except ConversionMismatch as mismatch:
-        raise PropertyValueError(expected=mismatch.expected, actual=mismatch.actual, **error_fields) from None
+        raise PropertyValueError(
+            expected=mismatch.expected, actual=mismatch.actual, hint=mismatch.hint, **error_fields
+        ) from None

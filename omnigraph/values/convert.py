@@ -27,6 +27,7 @@ from omnigraph.values.dates import (
     parse_datetime,
 )
 from omnigraph.values.describe_value import describe
+from omnigraph.values.naive_times import hint_for
 from omnigraph.values.types import PropertyType, ScalarType
 
 _INTEGER_TEXT = re.compile(r"-?[0-9]{1,40}")
@@ -64,10 +65,11 @@ ASSIGNMENT_RULES = InputRules(integral_float=True, epoch_number=True)
 class ConversionMismatch(Exception):  # noqa: N818 - never leaves this package
     """Raised if a value does not fit its type. The exception states what was expected and what was found."""
 
-    def __init__(self, expected: str, actual: str) -> None:
+    def __init__(self, expected: str, actual: str, hint: str | None = None) -> None:
         super().__init__(expected, actual)
         self.expected = expected
         self.actual = actual
+        self.hint = hint
 
 
 Converter = Callable[[Any], Any]
@@ -116,7 +118,7 @@ def _convert_element(type_text: str, convert_scalar: Converter, position: int, i
     try:
         return convert_scalar(_unwrap_value(item))
     except ConversionMismatch as mismatch:
-        raise ConversionMismatch(type_text, f"{mismatch.actual} at position {position}") from None
+        raise ConversionMismatch(type_text, f"{mismatch.actual} at position {position}", mismatch.hint) from None
 
 
 def _unwrap_value(value: Any) -> Any:
@@ -220,7 +222,8 @@ def _convert_time(
     elif rules.epoch_number and isinstance(value, int) and not isinstance(value, bool):
         stored_number = int(value) if allowed_range[0] <= value <= allowed_range[1] else None
     if stored_number is None:
-        raise ConversionMismatch(f"{scalar_type.value} ({_TIME_FORMS[scalar_type]})", describe(value))
+        time_form = f"{scalar_type.value} ({_TIME_FORMS[scalar_type]})"
+        raise ConversionMismatch(time_form, describe(value), hint_for(value))
     return stored_number
 
 

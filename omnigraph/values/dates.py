@@ -7,6 +7,8 @@ types support the years 0001 to 9999. Time zones are never guessed: an instant w
 import re
 from datetime import date, datetime, timedelta
 
+from omnigraph.values.naive_times import assumes_utc
+
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY_MILLIS = 86_400_000
 FIRST_DAY = date.min.toordinal() - _EPOCH_DAY
@@ -82,6 +84,8 @@ def date_to_days(date_value: date) -> int | None:
 def date_to_millis(date_value: date) -> int | None:
     """Return the stored form of a datetime or date, or None for a datetime that has no time zone or is out of range.
 
+    Inside `naive_times_as_utc(True)`, a datetime without a time zone is in UTC.
+
     >>> date_to_millis(date(1970, 1, 2)), date_to_millis(datetime(1970, 1, 1))
     (86400000, None)
     """
@@ -89,7 +93,9 @@ def date_to_millis(date_value: date) -> int | None:
         return (date_value.toordinal() - _EPOCH_DAY) * _DAY_MILLIS
     utc_offset = date_value.utcoffset()
     if utc_offset is None:
-        return None
+        if not assumes_utc():
+            return None
+        utc_offset = timedelta(0)
     # Subtract without time zones, because converting to UTC could overflow on the first and last supported day.
     since_epoch = date_value.replace(tzinfo=None) - datetime(1970, 1, 1) - utc_offset
     return _check_range(since_epoch // timedelta(milliseconds=1))

@@ -5,10 +5,12 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
@@ -20,6 +22,7 @@ from omnigraph.errors import (
     InputError,
     KeyConflict,
     OmnigraphError,
+    ParameterError,
     PreconditionFailed,
     PropertyValueError,
     ReadOnlyError,
@@ -294,7 +297,12 @@ def test_many_bad_cells_cost_only_the_messages_that_are_shown(
 ) -> None:
     filled: list[str] = []
     fill_template = root.fill_template
-    monkeypatch.setattr(root, "fill_template", lambda text, facts: filled.append(text) or fill_template(text, facts))
+
+    def count_filled(template: str, facts: dict[str, Any]) -> str | None:
+        filled.append(template)
+        return fill_template(template, facts)
+
+    monkeypatch.setattr(root, "fill_template", count_filled)
     path, bad_cells = tmp_path / "people.csv", 200
     path.write_text("\n".join(["name,age", *(f"p{number},x{number}" for number in range(bad_cells))]))
     with pytest.raises(
@@ -522,3 +530,36 @@ def test_connect_nodes_writes_edges_even_if_a_node_type_has_the_same_name(tmp_pa
         tx.connect_nodes("Knows", [("bob", "ann", {"since": 2, "id": "k"})])
     found = graph.query("match { $a: Person  $a $k:knows $b } return { $a.name, $k.since } order { $k.since }")
     assert [tuple(row) for row in found.to_records()] == [("ann", 1), ("bob", 2)]
+
+
+def test_times_without_a_zone_are_errors_or_utc(tmp_path: Path) -> None:
+    schema = "node Event { name: String @key  at: DateTime? }"
+    graph = omnigraph.init(tmp_path / "g", schema, durability="os")
+    noon, early = datetime(2024, 5, 1, 12), datetime(1960, 1, 1, 0, 0, 0, 1500)
+    with pytest.raises(PropertyValueError) as refused:
+        graph.insert("Event", {"name": "a", "at": noon})
+    assert "assume_utc=True" in str(refused.value)
+    graph.insert("Event", {"name": "a", "at": noon}, assume_utc=True)
+    table = pa.table({"name": ["b", "c"], "at": pa.array([noon, early], pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "events.parquet")
+    for data in (table, str(tmp_path / "events.parquet")):
+        with pytest.raises(PropertyValueError, match="assume_utc=True"):
+            graph.load({"Event": data}, mode="append")
+        graph.load({"Event": data}, mode="merge", assume_utc=True)
+    graph.upsert("Event", {"name": "d", "at": noon}, assume_utc=True)
+    graph.patch("Event", {"name": "d", "at": noon}, assume_utc=True)
+    graph.mutate('query m($t: DateTime) { insert Event { name: "e", at: $t } }', t=noon, assume_utc=True)
+    graph.update("Event", where="name = 'e'", set={"at": noon}, assume_utc=True)
+    stored = graph.query("match { $e: Event } return { $e.name, $e.at } order { $e.name }").to_records()
+    zoned = noon.replace(tzinfo=UTC)
+    early_utc = datetime(1960, 1, 1, 0, 0, 0, 1000, tzinfo=UTC)
+    assert [row[1] for row in stored] == [zoned, zoned, early_utc, zoned, zoned]
+    text = "query q($t: DateTime) { match { $e: Event  $e.at = $t } return { $e.name } }"
+    with pytest.raises(ParameterError) as unclear:
+        graph.query(text, t=noon)
+    assert "assume_utc=True" in str(unclear.value.hint)
+    assert graph.query(text, t=noon, assume_utc=True).num_rows == 4
+    with graph.stream(text, t=noon, assume_utc=True) as stream:
+        assert len(list(stream.iter_rows())) == 4
+    with pytest.raises(UsageError, match="assume_utc"):
+        graph.load({"Event": table}, mode="merge", engine="spark", assume_utc=True)

@@ -126,7 +126,7 @@ def test_blame_credits_an_added_property_to_the_schema_change(graph: Graph) -> N
 
     def credited(type_name: str, entity_id: str) -> dict[str, str | None]:
         blamed = graph.revisions.blame(type_name, entity_id)
-        return {name: one.commit and one.commit.message for name, one in blamed.items()}
+        return {name: None if one.commit is None else one.commit.message for name, one in blamed.items()}
 
     others = dict.fromkeys(("name", "age", "city", "note"), "people")
     assert credited("Person", "Ada") == others | {"level": "levels", "rank": "levels"}

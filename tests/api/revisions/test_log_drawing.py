@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -27,7 +28,7 @@ def braided(tmp_path: Path) -> Iterator[Graph]:
     with clock_and_ids.deterministic_ids(START, seed=7) as clock:
         graph = omnigraph.init(tmp_path / "g", SCHEMA, durability="os", actor="ann")
 
-        def add(there: Graph, name: str, **how: str) -> None:
+        def add(there: Graph, name: str, **how: Any) -> None:
             clock.advance(hours=1)
             there.insert("Person", {"name": name}, **how)
 
