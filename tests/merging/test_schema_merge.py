@@ -520,7 +520,7 @@ def test_a_property_added_with_different_types_takes_the_type_of_the_chosen_side
     assert (conflict.kind, conflict.type_name) == ("schema_conflict", "Person.level")
     assert "added differently; on 'main': String?, on 'dev': I32?" in conflict.message
     merged = graph.merge("dev", strategy=strategy)
-    expected: list[tuple[Any, ...]] = {
+    results: dict[str, list[tuple[Any, ...]]] = {
         "ours": [
             ("Ada", 36, "high"),
             ("Bob", 26, None),
@@ -529,7 +529,8 @@ def test_a_property_added_with_different_types_takes_the_type_of_the_chosen_side
             ("Eve", None, None),
         ],
         "theirs": [("Ada", 36, 3), ("Bob", 26, 4), ("Cyd", None, None), ("Dee", None, None), ("Eve", None, 5)],
-    }[strategy]
+    }
+    expected = results[strategy]
     losses: dict[str, list[tuple[Any, ...]]] = {
         "ours": [("Ada", "theirs", 3), ("Bob", "theirs", 4), ("Eve", "theirs", 5)],
         "theirs": [("Ada", "ours", "high"), ("Dee", "ours", "low")],
