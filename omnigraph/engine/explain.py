@@ -59,7 +59,7 @@ class ExplainedStep:
         return members
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ExplainedPlan:
     """The plan of a query as it is executed."""
 
@@ -76,6 +76,21 @@ class ExplainedPlan:
             members["row_count"] = self.rows
             members["milliseconds"] = round(self.milliseconds, 3)
         return members
+
+    @property
+    def headline(self) -> str:
+        """The name of the query and, with `analyze`, its row count and time."""
+        if self.rows is None or self.milliseconds is None:
+            return f"plan of {self.name}, not executed"
+        return f"plan of {self.name}: {self.rows} row{'s' * (self.rows != 1)} in {self.milliseconds:.1f} ms"
+
+    def __repr__(self) -> str:
+        return f"<{self.headline}>\n{self}"
+
+    def _repr_html_(self) -> str:
+        from .explain_card import explain_card
+
+        return explain_card(self)
 
     def __str__(self) -> str:
         """Return the plan as a text table."""
