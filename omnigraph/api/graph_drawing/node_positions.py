@@ -118,8 +118,7 @@ def _separate(positions: Array, boxes: Array) -> Array:
     for _ in range(_SEPARATION_ROUNDS):
         offsets = positions[:, None, :] - positions[None, :, :]
         overlaps = needed - np.abs(offsets)
-        colliding = (overlaps > 0.01).all(axis=2)
-        np.fill_diagonal(colliding, False)
+        colliding = (overlaps > 0.01).all(axis=2) & (order != 0)
         if not colliding.any():
             break
         directions = np.where(np.abs(offsets) > 1e-6, np.sign(offsets), order[:, :, None])

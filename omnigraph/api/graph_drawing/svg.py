@@ -50,10 +50,10 @@ def graph_svg(graph: DrawnGraph) -> str:
     legend_height = legend.row_count * LEGEND_ROW_HEIGHT
     height = bottom - top + legend_height + 3 * _MARGIN
     shift_x, shift_y = _MARGIN - left, _MARGIN - top
-    counts = f"{len(graph.nodes)} nodes and {len(graph.edges)} edges"
+    counts = f"nodes: {len(graph.nodes)}, edges: {len(graph.edges)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="og-g" width="{width:.0f}" height="{height:.0f}"'
-        f' viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Drawing of {counts}">{_STYLE}'
+        f' viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="Graph ({counts})">{_STYLE}'
         f'<g transform="translate({shift_x:.1f},{shift_y:.1f})">'
         f"{''.join(_draw_edges(graph, curves))}{''.join(_draw_nodes(graph, centres))}{''.join(names)}</g>"
         f'<g transform="translate({_MARGIN:.1f},{height - legend_height - _MARGIN / 2:.1f})">{legend.svg}</g></svg>'
