@@ -77,6 +77,21 @@ class ExplainedPlan:
             members["milliseconds"] = round(self.milliseconds, 3)
         return members
 
+    @property
+    def headline(self) -> str:
+        """The name of the query and, with `analyze`, its row count and time."""
+        if self.rows is None or self.milliseconds is None:
+            return f"plan of {self.name}, not executed"
+        return f"plan of {self.name}: {self.rows} row{'s' * (self.rows != 1)} in {self.milliseconds:.1f} ms"
+
+    def __repr__(self) -> str:
+        return f"<{self.headline}>\n{self}"
+
+    def _repr_html_(self) -> str:
+        from .explain_card import explain_card
+
+        return explain_card(self)
+
     def __str__(self) -> str:
         """Return the plan as a text table."""
         header = ["operator", "estimated rows"]

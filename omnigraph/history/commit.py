@@ -97,6 +97,11 @@ class Commit:
         description = ", ".join([f"{self.published:%Y-%m-%d %H:%M:%S} UTC", *labelled_values])
         return f"<Commit {self.id}: {self.operation}, {description}>"
 
+    def _repr_html_(self) -> str:
+        from .commit_card import commit_card
+
+        return commit_card(self)
+
     @property
     def parent(self) -> str | None:
         """The first parent, or None for the graph's first commit."""

@@ -132,7 +132,7 @@ class Diff(Guarded):
     def _repr_html_(self) -> str:
         from omnigraph.api.results.notebook_cards import diff_card
 
-        return diff_card(self, repr(self)[1:-1])
+        return diff_card(self, repr(self)[1:-1], self.summary())
 
 
 def sum_change_counts(counts: Mapping[TableKey, Mapping[Op, int]]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _CARD_STYLE = (
 
 _DIFF_STYLE = (
     "<style>.og .i{background:#3ba55d33}.og .d{background:#d8403b33;text-decoration:line-through}"
-    ".og .u{background:#c7a01f33}</style>"
+    ".og .u{background:#c7a01f33}.og .c{text-decoration:none;padding:0 5px;border-radius:3px}</style>"
 )
 _OP_SIGNS = {"insert": ("+", "i"), "update": ("~", "u"), "delete": ("−", "d")}
 
@@ -71,13 +71,32 @@ def facts_card(title: str, facts: Mapping[str, Any]) -> str:
     return f'<div class="og">{_CARD_STYLE}{title_html}<table>{rows_html}</table></div>'
 
 
-def diff_card(changes: Iterable[EntityChange], caption: str) -> str:
-    """Return a card that shows the first changes, with the old and new values side by side."""
+def diff_card(changes: Iterable[EntityChange], caption: str, counts: Mapping[str, Any] | None = None) -> str:
+    """Return a card with the counts by type and the first changes, with the old and new values side by side.
+
+    `counts` is the summary of a diff.
+    """
     rows_html = "".join(_change_row(change) for change in islice(changes, MAX_ROWS))
     header_html = "<tr><th></th><th>type</th><th>id</th><th>what changed</th></tr>"
     table_html = f"<table><thead>{header_html}</thead><tbody>{rows_html}</tbody></table>"
-    caption_html = f"<small>{_escape_caption(caption)}</small>"
-    return f'<div class="og">{_CARD_STYLE}{_DIFF_STYLE}{table_html}{caption_html}</div>'
+    hidden_count = 0 if counts is None else counts["inserts"] + counts["updates"] + counts["deletes"] - MAX_ROWS
+    hidden_note = f"; {hidden_count} more changes not shown" if hidden_count > 0 else ""
+    caption_html = f"<small>{_escape_caption(caption)}{hidden_note}</small>"
+    counts_html = "" if counts is None else _counts_html(counts["types"])
+    return f'<div class="og">{_CARD_STYLE}{_DIFF_STYLE}{counts_html}{table_html}{caption_html}</div>'
+
+
+def _counts_html(counts_by_type: Mapping[str, Mapping[str, int]]) -> str:
+    """Return one line per type with the coloured numbers of inserts, updates and deletes."""
+    lines = []
+    for type_name, type_counts in list(counts_by_type.items())[:MAX_ROWS]:
+        numbers = "".join(
+            f' <span class="c {css_class}">{sign}{type_counts[op]}</span>'
+            for op, (sign, css_class) in _OP_SIGNS.items()
+            if type_counts.get(op)
+        )
+        lines.append(f"<div><b>{escape_short(type_name)}</b>{numbers}</div>")
+    return "".join(lines)
 
 
 def _change_row(change: EntityChange) -> str:

@@ -226,10 +226,14 @@ class Result:
         return "\n".join([f"<Result: {self._to_printable().headline()}>", *grid_lines, *footer])
 
     def _repr_html_(self) -> str:
+        from omnigraph.api.graph_drawing.card import graph_card
+        from omnigraph.api.graph_drawing.drawn_graph import draw_table
         from omnigraph.api.results.notebook_cards import table_card
 
         caption_parts = [self._to_printable().headline(), f"commit {self.commit_id}", f"{self.elapsed * 1000:.1f} ms"]
-        return table_card(self.table, " · ".join(caption_parts if self.commit_id else caption_parts[:1]))
+        drawn_graph = draw_table(self.table)
+        drawing = "" if drawn_graph is None else graph_card(drawn_graph)
+        return table_card(self.table, " · ".join(caption_parts if self.commit_id else caption_parts[:1])) + drawing
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -47,6 +47,12 @@ class Subgraph:
         node_count, edge_count = len(self.nodes), len(self.edges)
         return f"<Subgraph: {node_count} node{'s' * (node_count != 1)}, {edge_count} edge{'s' * (edge_count != 1)}>"
 
+    def _repr_html_(self) -> str:
+        from omnigraph.api.graph_drawing.card import graph_card
+        from omnigraph.api.graph_drawing.drawn_graph import draw_subgraph
+
+        return f'<div class="og">{graph_card(draw_subgraph(self))}<small>{repr(self)[1:-1]}</small></div>'
+
     def to_networkx(self) -> Any:
         """Return a `networkx.MultiDiGraph`.
 

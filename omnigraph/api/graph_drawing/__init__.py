@@ -1,0 +1,1 @@
+"""Drawings of small graphs as SVG images: what is drawn, where the nodes are placed, and the image itself."""

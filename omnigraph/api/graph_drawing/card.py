@@ -1,0 +1,12 @@
+"""The notebook card of a drawn graph: the image, and below it a sentence that states what is not drawn."""
+
+from html import escape
+
+from .drawn_graph import DrawnGraph
+from .svg import graph_svg
+
+
+def graph_card(graph: DrawnGraph) -> str:
+    """Return the drawing as HTML."""
+    note = f"<small>{escape(graph.omission_note)}</small>" if graph.omission_note else ""
+    return f'<div style="overflow:auto;max-height:900px">{graph_svg(graph)}</div>{note}'
