@@ -123,12 +123,15 @@ def _separate(positions: Array, boxes: Array) -> Array:
     """Move nodes apart until their boxes no longer overlap."""
     needed = (boxes[:, None, :] + boxes[None, :, :]) / 2
     order = np.sign(np.arange(len(boxes))[:, None] - np.arange(len(boxes))[None, :]).astype(np.float64)
-    for _ in range(_SEPARATION_ROUNDS):
+    for round_number in range(1, _SEPARATION_ROUNDS + 1):
         offsets = positions[:, None, :] - positions[None, :, :]
         overlaps = needed - np.abs(offsets)
         colliding = (overlaps > 0.01).all(axis=2) & (order != 0)
         if not colliding.any():
             break
+        if round_number % 20 == 0:  # crowded, as in a long chain with wide labels
+            positions = positions * 1.1
+            continue
         directions = np.where(np.abs(offsets) > 1e-6, np.sign(offsets), order[:, :, None])
         horizontal = overlaps[:, :, 0] < overlaps[:, :, 1]
         chosen = np.stack((colliding & horizontal, colliding & ~horizontal), axis=2)
