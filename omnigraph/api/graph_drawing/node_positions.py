@@ -13,6 +13,7 @@ Edge = tuple[int, int]
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _EDGE_LENGTH = 92.0
 _ITERATIONS = 60
+_POWER_ROUNDS = 30
 _SEPARATION_ROUNDS = 120
 _PART_GAP = 26.0
 _MIN_ROW_WIDTH = 620.0
@@ -92,19 +93,26 @@ def _minimise_stress(distances: Array) -> Array:
 def _first_positions(distances: Array) -> Array:
     """Return a first guess: classical scaling, plus a spiral that parts nodes with equal distances to all others."""
     node_count = len(distances)
-    centring = np.eye(node_count) - 1.0 / node_count
-    _, vectors = np.linalg.eigh(-0.5 * centring @ distances**2 @ centring)
+    squared = distances**2
+    scalar_products = -0.5 * (squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean())
     angles = np.arange(node_count) * 2.399963  # the golden angle
     spiral = np.column_stack((np.cos(angles), np.sin(angles))) * np.sqrt(np.arange(node_count) + 1.0)[:, None]
-    guess: Array = vectors[:, -2:][:, ::-1] * distances.max() * node_count**0.5 / 2 + spiral * 6.0
+    vectors = spiral
+    for _ in range(_POWER_ROUNDS):  # the two largest eigenvectors
+        vectors = scalar_products @ vectors
+        vectors[:, 0] /= np.sqrt((vectors[:, 0] ** 2).sum()) or 1.0
+        vectors[:, 1] -= vectors[:, 0] * (vectors[:, 0] * vectors[:, 1]).sum()
+        vectors[:, 1] /= np.sqrt((vectors[:, 1] ** 2).sum()) or 1.0
+    guess: Array = vectors * distances.max() * node_count**0.5 / 2 + spiral * 6.0
     return guess
 
 
 def _turn(positions: Array, links: Sequence[Edge]) -> Array:
     """Turn a part so that its longest side is horizontal, most edges point right, and its first node is at the top."""
     centred = positions - positions.mean(axis=0)
-    _, axes = np.linalg.eigh(centred.T @ centred)
-    turned: Array = centred @ axes[:, ::-1]
+    x, y = centred[:, 0], centred[:, 1]
+    angle = 0.5 * np.arctan2(2 * (x * y).sum(), (x * x).sum() - (y * y).sum())
+    turned: Array = np.column_stack((x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)))
     rightward = sum(np.sign(round(turned[target, 0] - turned[source, 0], 3)) for source, target in links)
     turned[:, 0] *= -1.0 if rightward < 0 or (rightward == 0 and turned[0, 0] > 0) else 1.0
     turned[:, 1] *= -1.0 if turned[0, 1] > 0 else 1.0
@@ -115,12 +123,15 @@ def _separate(positions: Array, boxes: Array) -> Array:
     """Move nodes apart until their boxes no longer overlap."""
     needed = (boxes[:, None, :] + boxes[None, :, :]) / 2
     order = np.sign(np.arange(len(boxes))[:, None] - np.arange(len(boxes))[None, :]).astype(np.float64)
-    for _ in range(_SEPARATION_ROUNDS):
+    for round_number in range(1, _SEPARATION_ROUNDS + 1):
         offsets = positions[:, None, :] - positions[None, :, :]
         overlaps = needed - np.abs(offsets)
         colliding = (overlaps > 0.01).all(axis=2) & (order != 0)
         if not colliding.any():
             break
+        if round_number % 20 == 0:  # crowded, as in a long chain with wide labels
+            positions = positions * 1.1
+            continue
         directions = np.where(np.abs(offsets) > 1e-6, np.sign(offsets), order[:, :, None])
         horizontal = overlaps[:, :, 0] < overlaps[:, :, 1]
         chosen = np.stack((colliding & horizontal, colliding & ~horizontal), axis=2)
