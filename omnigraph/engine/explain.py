@@ -102,9 +102,6 @@ class ExplainedPlan:
         ]
         return "\n".join(_align_cells(table_row, widths) for table_row in table_rows)
 
-    def __repr__(self) -> str:
-        return str(self)
-
 
 def explain(
     snapshot: Snapshot,
