@@ -55,7 +55,7 @@ def branches(proxy: Proxy, uri: str, tables: int, live: int) -> None:
     proxy.latency_ms = LATENCY
     title = f"{tables} tables, {live} branches"
     told(proxy, f"create a branch, {title}", lambda: graph.branches.create("new"))
-    told(proxy, f"delete a branch, {title}", lambda: graph.branches.delete("new"))
+    told(proxy, f"delete a branch, {title}", lambda: graph.branches.delete("new", force=True))
     proxy.latency_ms = 0
 
 

@@ -31,7 +31,7 @@ def test_branches_and_tags(graph: Graph) -> None:
         assert (await there.branches["side"]).parent == "main"
         assert await there.branches.get("nobody") is None
         assert (await there.branches.rename("side", "review")).branch_name == "review"
-        await there.branches.delete("review")
+        await there.branches.delete("review", force=True)
         with pytest.raises(BranchNotFound):
             await there.checkout("review")
         await there.tag("v1", message="first")

@@ -144,7 +144,7 @@ def test_receipt_counts_are_consistent(graph: Graph) -> None:
 
 def test_write_to_a_deleted_branch_raises_branch_not_found(graph: Graph) -> None:
     gone = graph.branches.create("dev")
-    graph.branches.delete("dev")
+    graph.branches.delete("dev", force=True)
     writes: list[Callable[[], object]] = [
         lambda: gone.insert("Person", {"name": "z"}),
         lambda: gone.load(b'{"type":"Note","data":{"text":"x"}}', mode="merge"),
@@ -389,7 +389,7 @@ WRITES = [
     lambda g: g.transaction(),
     lambda g: g.maintenance.ensure_indices(),
     lambda g: g.branches.create("x"),
-    lambda g: g.branches.delete("x"),
+    lambda g: g.branches.delete("x", force=True),
 ]
 
 

@@ -61,7 +61,7 @@ def make(root: Path) -> None:
         graph.branches.create("old", commit=graph.refresh().log()[-4].id)
         again = graph.branches.create("again")
         write(again._handle.branch_state, overwrite({"only": 1}))
-        graph.branches.delete("again")
+        graph.branches.delete("again", force=True)
         write(graph.branches.create("again")._handle.branch_state, append({"new": 1}))
 
 

@@ -53,7 +53,7 @@ def test_graph_accepts_new_writes(root: Path) -> None:
     review = graph.checkout("review/a")
     write(review._handle.branch_state, append({"fresh": 2}))
     graph.branches.create("review/b", from_="review/a", commit=review.log()[-3].id)
-    graph.branches.delete("old")
+    graph.branches.delete("old", force=True)
     check_invariants(str(root))
 
 

@@ -43,7 +43,7 @@ def verbs_of(graph: Graph) -> dict[str, object]:
         "overwrite a table": lambda: write(line, overwrite({"a": 1})),
         "append under an intent": lambda: write_long(line, append({"g": 1})),
         "create a branch": lambda: graph.branches.create("b"),
-        "delete a branch": lambda: graph.branches.delete("b"),
+        "delete a branch": lambda: graph.branches.delete("b", force=True),
         "open read-only": lambda: omnigraph.open(graph.uri, read_only=True),
     }
 

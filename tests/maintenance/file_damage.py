@@ -98,7 +98,7 @@ def _change_graph(graph: Graph) -> None:
     graph.branches.create("side").load({"Doc": [row(200)]}, mode="append")
     graph.branches.create("other")
     graph.branches.create("spare")
-    graph.branches.delete("spare")
+    graph.branches.delete("spare", force=True)
     graph.schema.apply(SCHEMA.replace("age: I32? @index", "age: I32? @index  extra: String?"))
     for number in range(5):
         graph.update("Doc", where=f'name = "n{number:03}"', set={"age": 70 + number})

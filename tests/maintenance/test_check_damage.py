@@ -152,7 +152,7 @@ def test_files_removed_by_cleanup_are_not_damage(graph: Graph) -> None:
     for number in range(3):
         graph.load({"Person": [{"name": "ada", "age": number}]}, mode="merge")
     graph.tags.delete("v1")
-    graph.branches.delete("side")
+    graph.branches.delete("side", force=True)
     assert graph.maintenance.cleanup(keep=1, grace=timedelta(0), confirm=True).old_versions_removed > 3
     assert look(graph).findings == ()
 

@@ -34,7 +34,7 @@ def test_check_during_writes_and_cleanup_finds_nothing(graph: Graph, monkeypatch
 def test_check_during_a_branch_deletion_finds_nothing(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     def late(store: Any, head: Any) -> BranchLog:
         if head.label == "side" and "side" in graph.branches:
-            graph.branches.delete("side")
+            graph.branches.delete("side", force=True)
             graph.maintenance.cleanup(keep=1, grace=0, confirm=True)
         return read_branch_log(store, head)
 

@@ -162,7 +162,7 @@ def test_reused_branch_name_is_not_a_lost_version(graph: Graph) -> None:
     first = graph.head.id
     add(graph.branches.create("side"), "s")
     graph.merge("side")
-    graph.branches.delete("side")
+    graph.branches.delete("side", force=True)
     graph.branches.create("side", commit=first)
     assert not findings(graph)
     graph.branches.rename("side", "other")

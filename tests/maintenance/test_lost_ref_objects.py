@@ -43,7 +43,7 @@ def fill(graph: Graph) -> None:
     graph.branches.rename("still", "moved")
     for _ in range(2):
         graph.branches.create("again")
-        graph.branches.delete("again")
+        graph.branches.delete("again", force=True)
     graph.branches.create("again")
     graph.tag(TAG, message="first")
 
@@ -99,7 +99,7 @@ def use_for_everything(root: Path, name: str) -> None:
     else:
         add(open_again(root, name), "more")
         graph.merge(name)
-        graph.branches.delete(name)
+        graph.branches.delete(name, force=True)
         assert name not in graph.branches
         add(graph.branches.create(name), "even more")
     assert not check(root).findings
@@ -271,7 +271,7 @@ def keys_of_branch(root: Path) -> list[str]:
 def test_deleted_branch_without_a_closing_version_is_reported(root: Path) -> None:
     graph = open_again(root)
     ulid = graph.branches["used"].ulid
-    graph.branches.delete("used")
+    graph.branches.delete("used", force=True)
     min((root / "__branches" / ulid / "_versions").iterdir()).unlink()
     (finding,) = check(root).findings
     assert "was deleted, and the manifest version that marks it as deleted is missing" in finding.reason

@@ -152,7 +152,7 @@ def test_write_warns_of_unreferenced_bytes(graph: Graph, monkeypatch: pytest.Mon
     graph.branches.create("also", commit=graph.log()[1].id)
     graph.insert("City", {"name": "x"})
     assert graph.warnings == [], "a branch shows them"
-    graph.branches.delete("also")
+    graph.branches.delete("also", force=True)
     graph.insert("City", {"name": "y"})
     (told,) = graph.warnings
     assert (told.what, told.type_key) == ("bytes that no branch references", "node:City")

@@ -64,7 +64,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     review = graph.branches.create("review")
     review.connect_nodes("Knows", [("ada", "bob")])
     graph.branches.create("gone")
-    graph.branches.delete("gone")
+    graph.branches.delete("gone", force=True)
     graph.update("Person", where="name = 'ada'", set={"age": 2}, message="older")
     for place in manifests(root):
         make_older(place)

@@ -86,7 +86,7 @@ def test_deleting_a_merged_branch_and_cleanup_keep_merges_working(both: Both, di
     if diverged:
         both.put("main", {"node:Person": {"b": person("b", 5)}})
     both.merge("dev")
-    both.graph.branches.delete("dev")
+    both.graph.branches.delete("dev", force=True)
     both.graph.maintenance.cleanup(keep=1, older_than=0, grace=0, confirm=True)
     both.check("main")
     fresh = omnigraph.open(both.graph.uri, durability="os")

@@ -69,7 +69,7 @@ def test_a_base_on_a_third_branch_is_found(both: Both) -> None:
     both.merge("three", "two")
     _people(both, "one", a=2)
     assert both.merge("one", "two") == "merged"
-    both.graph.branches.delete("three")
+    both.graph.branches.delete("three", force=True)
     _people(both, "two", a=3)
     assert both.merge("two", "one") == "fast_forward"
     assert both.merge("one", "main") == "fast_forward"
@@ -80,11 +80,11 @@ def test_a_branch_of_a_deleted_branch_still_merges(both: Both) -> None:
     both.fork("one")
     _people(both, "one", b=1)
     both.fork("two", "one")
-    both.graph.branches.delete("one")
+    both.graph.branches.delete("one", force=True)
     _people(both, "main", c=1)
     _people(both, "two", b=2)
     assert both.merge("two") == "merged"
-    both.graph.branches.delete("two")
+    both.graph.branches.delete("two", force=True)
     both.check("main")
 
 

@@ -182,7 +182,7 @@ def test_recreated_source_is_a_different_branch(tmp_path: Path) -> None:
     graph = apart(tmp_path / "g")
     session = graph.branches.merge_session("m0", "m1")
     assert session.conflicts == ()
-    graph.branches.delete("m0")
+    graph.branches.delete("m0", force=True)
     graph.branches.create("m0", from_="m2")
     with pytest.raises(ReadSetConflict) as caught:
         session.commit()

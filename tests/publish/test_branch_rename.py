@@ -57,7 +57,7 @@ def test_branch_can_be_renamed_below_its_old_name_and_back(graph: Graph) -> None
     graph.branches.rename("review", "other")
     graph.branches.rename("other", "review")
     assert list(graph.branches) == ["main", "review"]
-    graph.branches.delete("review")
+    graph.branches.delete("review", force=True)
     assert list(graph.branches) == ["main"]
 
 
@@ -118,7 +118,7 @@ def test_branch_deleted_during_an_interrupted_rename_stays_deleted(graph: Graph)
     store = open_store(graph.uri, durability="os")
     with store.effects.failing(Fault(4, "before")), pytest.raises(omnigraph.errors.StorageError):
         rename_branch(store, "a", "b")
-    graph.branches.delete("b")
+    graph.branches.delete("b", force=True)
     with overdue():
         opened = omnigraph.open(graph.uri, durability="os")
         for name in ("a", "b"):

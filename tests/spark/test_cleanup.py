@@ -35,7 +35,7 @@ def aged(place: Path) -> Graph:
                 graph.checkout(name).insert("P", {"k": name})
     graph.delete("P", where="n = 3")
     graph.update("P", where="n = 4", set={"n": 40})
-    graph.branches.delete("gone")
+    graph.branches.delete("gone", force=True)
     return graph
 
 

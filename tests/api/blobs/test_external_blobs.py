@@ -91,7 +91,7 @@ def test_unreadable_and_oversized_sources_are_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("base", ["file:///", "data", "file://{}/data/..", "s3://", "https://example.com"])
 def test_malformed_base_is_refused(folder: Path, base: str) -> None:
-    with pytest.raises(errors.InputError, match="cannot be allowed"):
+    with pytest.raises(errors.InputError, match="cannot be used as an allowed location"):
         open_graph(folder, base.format(folder))
     with pytest.raises(errors.InputError, match="must be a list"):
         omnigraph.open(folder / "g", external_blobs="file:///data")

@@ -34,7 +34,7 @@ def aged(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Graph:
         write(graph._handle.branch_state, append({f"p{n}": n}))
     graph.branches.create("then", commit=graph.log()[-2].id)
     graph.branches.create("gone")
-    graph.branches.delete("gone")
+    graph.branches.delete("gone", force=True)
     assert list(Path(graph.uri, layout.COMMITS).iterdir())
     return graph.refresh()
 
@@ -66,7 +66,7 @@ def goes_on(uri: Path | str) -> None:
     review = graph.checkout("review/a")
     write(review._handle.branch_state, append({"later": 2}))
     graph.branches.create("gone")
-    graph.branches.delete("then")
+    graph.branches.delete("then", force=True)
     assert people(omnigraph.open(uri)) == {**before, "later": 1}
     if not str(uri).startswith("s3:"):
         check_invariants(str(uri))

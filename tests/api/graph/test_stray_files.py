@@ -29,7 +29,7 @@ def test_stray_file_is_ignored(graph: Graph, tmp_path: Path, name: str) -> None:
     assert again.branches.names() == ["main", "review/a", "side"]
     assert again.maintenance.operations.recoveries() == []
     again.branches.create("next")
-    again.branches.delete("next")
+    again.branches.delete("next", force=True)
     assert again.maintenance.copy_to(tmp_path / "copy").branches == ("main", "review/a", "side")
     assert stray.read_text() == "?"
 

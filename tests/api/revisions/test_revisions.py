@@ -155,7 +155,7 @@ def test_abbreviated_id_is_found_on_any_branch_and_tag(graph: Graph) -> None:
     prefix = side.head.id[:-1]
     assert graph.at(prefix).head.id == side.head.id
     side.tag("kept")
-    graph.branches.delete("side")
+    graph.branches.delete("side", force=True)
     assert graph.at(prefix).head.id == side.head.id
 
 

@@ -165,7 +165,7 @@ def test_manifest_versions_are_bounded_and_retained_commits_readable(graph: Grap
     with pytest.raises(HistoryReclaimed):
         list(fresh.at(log[11]).export())
     fresh.branches.create("later", commit=log[9])
-    fresh.branches.delete("side")
+    fresh.branches.delete("side", force=True)
 
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(20, marks=pytest.mark.full)])

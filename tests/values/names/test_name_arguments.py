@@ -29,7 +29,7 @@ def _insert(graph: Graph, type_name: Any) -> None:
 REVISIONS: dict[str, Door] = {
     "branches.create from_": lambda g, v: g.branches.create("q", from_=v),
     "branches.create commit": lambda g, v: g.branches.create("q", commit=v),
-    "branches.delete": lambda g, v: g.branches.delete(v),
+    "branches.delete": lambda g, v: g.branches.delete(v, force=True),
     "branches.reset": lambda g, v: g.branches.reset(v, to="HEAD"),
     "branches.reset to": lambda g, v: g.branches.reset("base-branch", to=v),
     "branches.rename": lambda g, v: g.branches.rename(v, "q"),
