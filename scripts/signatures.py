@@ -107,10 +107,20 @@ def _keyword_parameters(argument: ast.arg, function: Callable[..., Any]) -> Iter
     if name is None:
         yield f"**{_parameter(argument)}"
         return
-    (node,) = ast.parse(dedent(inspect.getsource(function.__globals__[name]))).body
-    for member in node.body if isinstance(node, ast.ClassDef) else ():
+    yield from _typed_dict_members(name, function.__globals__)
+
+
+def _typed_dict_members(name: str, namespace: dict[str, Any]) -> Iterator[str]:
+    """The members of a typed dict with their defaults; those of its bases come first."""
+    (node,) = ast.parse(dedent(inspect.getsource(namespace[name]))).body
+    if not isinstance(node, ast.ClassDef):
+        return
+    for base in map(ast.unparse, node.bases):
+        if base != "TypedDict":
+            yield from _typed_dict_members(base, namespace)
+    for member in node.body:
         if isinstance(member, ast.AnnAssign):
-            yield f"{ast.unparse(member)} = None"
+            yield f"{ast.unparse(member)} = {'False' if ast.unparse(member.annotation) == 'bool' else 'None'}"
 
 
 def _unpacked(argument: ast.arg | None) -> str | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 REVISION_HINT = (
     "use a commit id or its beginning, a tag, a branch, a version number, a time such as 2024-01-31T12:00:00Z,"
-    " 2024-01-31 or '2 hours ago', HEAD, or an ancestor such as HEAD~3 or main^"
+    " 2024-01-31 or '2 hours ago', HEAD, or an ancestor such as HEAD~3, main~3 or HEAD^"
 )
 
 

@@ -344,11 +344,11 @@ def test_ctrl_c_ends_a_query_with_130(omnigraph: Program, graph: str) -> None:
     library.open("g").insert("Person", [{"name": f"p{n}", "age": 1} for n in range(50)])
     code = (
         "import sys, threading, os, signal, omnigraph.cli.main as m, omnigraph.engine.run_query as r\n"
-        "real = r.execute_plan\n"
+        "real = r.run_operators\n"
         "def execute(*a):\n"
         "    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "    while True: real(*a)\n"
-        "r.execute_plan = execute\n"
+        "r.run_operators = execute\n"
         "sys.exit(m.run(sys.argv[1:]))"
     )
     text = "match { $a: Person $b: Person $c: Person $a.age > $c.age } return { count($a) as n }"

@@ -67,6 +67,7 @@ def test_command_list_matches_the_expected_one() -> None:
         "schema",
         "schema check",
         "schema diff",
+        "schema infer",
         "schema show",
         "fmt",
         "describe",

@@ -235,5 +235,5 @@ def test_init_prints_schema_warnings(omnigraph: Program) -> None:
 
 def test_init_prints_warnings_but_no_remarks(omnigraph: Program) -> None:
     Path("ties.pg").write_text("node Person { name: String @key  bigName: String? }\nedge Knows: Person -> Person\n")
-    ended = omnigraph("--quiet", "init", "--schema", "ties.pg", "ties")
+    ended = omnigraph("init", "--schema", "ties.pg", "ties")
     assert (ended.code, "OG-NM-102" in ended.err, "OG-ED-201" in ended.err) == (0, True, False)

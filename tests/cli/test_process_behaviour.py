@@ -153,7 +153,7 @@ def completed(line: str) -> list[str]:
     ("line", "offered"),
     [
         ("omnigraph sch", ["schema"]),
-        ("omnigraph schema ", ["apply", "check", "diff", "plan", "show"]),
+        ("omnigraph schema ", ["apply", "check", "diff", "infer", "plan", "show"]),
         ("omnigraph --json lint --sc", ["--schema"]),
         ("omnigraph completion f", ["fish"]),
         ("omnigraph --color a", ["auto", "always"]),

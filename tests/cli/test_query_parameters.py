@@ -8,7 +8,7 @@ from tests.rig.writes import SCHEMA
 def test_parameters_as_name_and_value_are_explained(omnigraph: Program) -> None:
     ended = omnigraph("query", "g", "-e", "match { $p: Person } return { $p.id }", "--params", "q=merge")
     assert ended.code == 1
-    assert """hint: pass a JSON object: --params '{"q": "merge"}'""" in ended.err
+    assert """hint: use --params '{"q": "merge"}'""" in ended.err
     ended = omnigraph("query", "g", "-e", "match { $p: Person } return { $p.id }", "--params", "[1]")
     assert "or --params-file FILE" in ended.err
 

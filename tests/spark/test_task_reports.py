@@ -98,7 +98,8 @@ def arrived(*reports: TaskReport) -> list[TaskReport]:
 def shown(value: Any) -> Any:
     """A value that can be compared: errors and arrays have no equality of their own."""
     if isinstance(value, ClientError):
-        return type(value), value.message, value.__dict__
+        facts = {name: fact for name, fact in vars(value).items() if name not in ("message", "has_given_message")}
+        return type(value), value.message, facts
     if isinstance(value, LoadProblem | TaskReport):
         return {one.name: shown(getattr(value, one.name)) for one in fields(cast(Any, value))}
     return (value.dtype, value.tolist()) if isinstance(value, np.ndarray) else value

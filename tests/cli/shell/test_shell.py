@@ -38,7 +38,7 @@ def test_queries_mutations_and_commands_share_a_branch(shell: Shell) -> None:
         NAMES,
     )
     assert ended.code == 0, ended.err
-    assert "changed review via anonymous: 1 node, 0 edges" in ended.out
+    assert "changed review: 1 node, 0 edges" in ended.out
     assert "p.name\nada\nbob\n" in ended.out
     assert ended.out.endswith("}\np.name\nada\n")
     assert ended.err == ""
