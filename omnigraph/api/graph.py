@@ -51,16 +51,8 @@ else:
     defer_imports(
         globals(),
         "omnigraph.api",
-        "blob_writes",
-        "blobs",
-        "comparisons",
-        "duckdb_views",
-        "loads",
-        "merges",
-        "polars_scan",
-        "queries",
-        "subgraphs",
-        "writes",
+        *("blob_writes", "blobs", "comparisons", "duckdb_views", "loads", "merges"),
+        *("polars_scan", "queries", "subgraphs", "writes"),
     )
 
 Answer = TypeVar("Answer")

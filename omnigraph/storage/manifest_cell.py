@@ -8,18 +8,18 @@ recreated with the same numbers, and a cleanup frees the numbers of old versions
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.errors import InternalError, StorageError
 from omnigraph.values import clock_and_ids
 
-from .dataset_cache import load_lance, move_to_session
+from .dataset_cache import load_lance
 from .failures import AbsentError, DamagedError, to_storage_error
 from .layout import STAMP, STAMP_KEY
 from .object_backend import ListedObject
 from .plain_version import PlainVersion
+from .session_limit import limit_session
 from .store import Store
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _LANCE_FILE_VERSION: Literal["2.2"] = "2.2"
 _MAX_VERSION = (1 << 64) - 1  # Lance names a version file by this minus the version, so the newest sorts first
-_MAX_SESSION_BYTES = 1 << 20
 _LISTED_VERSIONS = 16  # versions listed per check, newest first
 
 
@@ -178,7 +177,7 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
     from lance.commit import CommitConflictError
     from lance.dataset import Transaction
 
-    _limit_session(store, cell)
+    cell.dataset = limit_session(store, cell.dataset)
     # 1. Write and sync the data file. No version references the file yet, so a crash at this point changes nothing. If
     #    the version were created first, a power loss could leave a visible version without its data.
     rows = rows if stamp is None else rows.replace_schema_metadata({STAMP_KEY: str(stamp)})
@@ -212,16 +211,6 @@ def swap(store: Store, cell: ManifestCell, rows: "pa.Table", stamp: int | None =
     # 5. Make the new version durable before any caller can acknowledge it.
     _sync_swapped_version(swapped_cell)
     return swapped_cell
-
-
-def _limit_session(store: Store, cell: ManifestCell) -> None:
-    """Move a cell to a small session once its own has grown, because Lance creates a cell in a session without a limit.
-
-    On an object store, this takes one request, once in hundreds of swaps. If the request fails, the session stays.
-    """
-    if cell.dataset.session().size_bytes() > _MAX_SESSION_BYTES:
-        with suppress(OSError, ValueError):
-            cell.dataset = move_to_session(cell.dataset, store.new_manifest_session(), store.options)
 
 
 def sync_version(cell: ManifestCell) -> None:

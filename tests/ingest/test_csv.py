@@ -428,7 +428,7 @@ def test_hint_for_an_unknown_column_names_the_columns_and_the_mapping() -> None:
     with pytest.raises(InputError, match="has no property 'full name'") as refused:
         read("k,full name\na,b\n")
     assert "--mapping" in (refused.value.hint or "")
-    with pytest.raises(InputError, match="names no column of A") as refused:
+    with pytest.raises(InputError, match="does not contain any column of A") as refused:
         read("k:s\na:b\n")
     assert "--csv-delimiter" in (refused.value.hint or "")
 

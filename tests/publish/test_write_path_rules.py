@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 from lance import LanceOperation
@@ -94,7 +95,7 @@ def test_publish_raises_if_the_format_stamp_was_lost(root: Path, monkeypatch: py
         write(line, people(1, n))
     assert read_stamp(root) == str(layout.STAMP)
     with monkeypatch.context() as faulty:
-        faulty.setattr(cells, "LanceOperation", SimpleNamespace(Overwrite=_plain_schema))
+        faulty.setattr(lance, "LanceOperation", SimpleNamespace(Overwrite=_plain_schema))
         with pytest.raises(InternalError, match="stamp"):
             write(line, people(1, 3))
 
@@ -104,7 +105,7 @@ def test_unchecked_loss_of_the_stamp_would_make_the_graph_unopenable(
 ) -> None:
     line = apart(root)
     with monkeypatch.context() as faulty:
-        faulty.setattr(cells, "LanceOperation", SimpleNamespace(Overwrite=_plain_schema))
+        faulty.setattr(lance, "LanceOperation", SimpleNamespace(Overwrite=_plain_schema))
         faulty.setattr(cells.ManifestCell, "stamp", str(layout.STAMP))
         assert write(line, people(1)) is not None
     assert read_stamp(root) is None

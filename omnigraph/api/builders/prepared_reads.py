@@ -37,7 +37,7 @@ class PreparedReadCache:
         self, snapshot: Snapshot, source: QuerySource, name: str | None, arguments: Mapping[str, Any]
     ) -> "PreparedRead":
         """Return the read for a snapshot's schema; raise an error if the source is invalid or is a mutation."""
-        if not isinstance(source, str | SourceText):
+        if not isinstance(source, str | SourceText) or not (name is None or isinstance(name, str)):
             return _prepare(snapshot, source, name, arguments)[0]
         source_key = (snapshot.schema_row.hash, source, name)
         prepared = self._entries.get(source_key)

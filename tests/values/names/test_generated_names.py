@@ -43,6 +43,7 @@ def test_a_refused_name_leaves_the_root_as_it_was(tmp_path: Path, names: list[st
     name_lifecycle.check_at_rest(graph)
 
 
+@pytest.mark.filterwarnings("ignore::omnigraph.errors.AmbiguousRevision")  # some names look like dates
 def test_some_accepted_names_work_on_a_disk(tmp_path: Path) -> None:
     accepted = list(filter(name_lifecycle.is_accepted, SOME))
     _check_lives(str(tmp_path / "g"), accepted[::2], accepted[1::2])

@@ -1,0 +1,23 @@
+"""Move a branch manifest to a small Lance session once its own session has grown.
+
+Lance creates a dataset in a session without a limit, and a session keeps what it has cached about every version.
+"""
+
+from contextlib import suppress
+from typing import Any
+
+from .dataset_cache import move_to_session
+from .store import Store
+
+_MAX_SESSION_BYTES = 1 << 20
+
+
+def limit_session(store: Store, dataset: Any) -> Any:
+    """Return the dataset in a small session if its own session has grown, or the dataset itself otherwise.
+
+    On an object store, the move takes one request, once in hundreds of swaps. If the request fails, the session stays.
+    """
+    if dataset.session().size_bytes() > _MAX_SESSION_BYTES:
+        with suppress(OSError, ValueError):
+            return move_to_session(dataset, store.new_manifest_session(), store.options)
+    return dataset
