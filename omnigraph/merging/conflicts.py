@@ -79,7 +79,7 @@ def conflict_of_violation(
     their_branch: str,
 ) -> DetectedConflict:
     """Return the conflict for a rule that the merged graph would break although neither side breaks it."""
-    involved_entities = _involved_entities(violation, entity_type, sides_of)
+    involved_entities = involved_entities_of(violation, entity_type, sides_of)
     table_sides = sides_of(violation.type_key)
     entity_id = violation.entity_id or ""
     is_count_rule = violation.rule == "@card"  # the violation involves several edges, so there is no single row to show
@@ -116,9 +116,10 @@ def property_values(row: pa.Table | None) -> dict[str, Any] | None:
     return {column: value for column, value in row_values.items() if column != "id"}
 
 
-def _involved_entities(
+def involved_entities_of(
     violation: Violation, entity_type: NodeType | EdgeType, sides_of: Callable[[TableKey], TableSides]
 ) -> tuple[EntityKey, ...]:
+    """Return the entities that take the chosen side's state when a rule violation is resolved."""
     entity_key = (violation.type_key, violation.entity_id or "")
     if violation.rule == "endpoint" and isinstance(entity_type, EdgeType):
         return entity_key, (TableKey.node(_endpoint_type(entity_type, violation)), str(violation.value))

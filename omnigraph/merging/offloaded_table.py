@@ -5,7 +5,7 @@ of conflicting entities. Single entities are looked up in the captured snapshots
 they are written.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
@@ -24,11 +24,11 @@ from omnigraph.storage.find_rows import find, take_with_blobs
 from omnigraph.storage.fragments import stage_appended_fragments, stage_changed_fragments, write_fragment
 from omnigraph.storage.store import Store
 from omnigraph.storage.table import StagedChange, Table
-from omnigraph.storage.value_equality import same_rows
 from omnigraph.values.table_key import TableKey
 
+from .lookup_sides import LookupSides, VersionRows
 from .recursive_base import find_rows
-from .table_merge import Choice, Granularity, TableSides, find_row
+from .table_merge import Choice, Granularity
 
 SOURCE_ROW_ID = "#row"  # the other side's row id of a row whose values are not in this process
 
@@ -49,7 +49,7 @@ class OffloadEngine(Protocol):
 
 
 @dataclass(frozen=True)
-class OffloadedSides(TableSides):
+class OffloadedSides(LookupSides):
     """The changes that both sides made to a table; `ours` and `theirs` contain only conflicting entities.
 
     `inserted_rows` and `updated_rows` are the rows taken from the other side, limited to the
@@ -64,7 +64,6 @@ class OffloadedSides(TableSides):
     deleted_ids: pa.Array = field(kw_only=True)
     parallel_candidates: tuple[pa.Table, pa.Table] = field(kw_only=True)
     invalid_rows: pa.Table = field(kw_only=True)
-    entity_states: dict[str, "_EntityStates"] = field(kw_only=True, default_factory=dict, compare=False)
 
     def changes_to_take(self) -> tuple[pa.Table, pa.Table, pa.Array]:
         """Return the changes to take from the other side: rows to add, rows to replace and ids to remove."""
@@ -84,51 +83,6 @@ class OffloadedSides(TableSides):
         """Return each side's added edges that the other side may have added as well."""
         return self.parallel_candidates
 
-    def load_entities(self, entity_ids: Iterable[str]) -> None:
-        """Load entities in a single lookup, before they are requested one by one."""
-        missing_ids = sorted({*entity_ids} - {*self.entity_states})
-        if missing_ids:
-            version_rows = [
-                self._find_rows({"id": pa.array(missing_ids, pa.string())}, snapshot) for snapshot in self._snapshots
-            ]
-            for entity_id in missing_ids:
-                self.entity_states[entity_id] = _EntityStates(*(find_row(rows, entity_id) for rows in version_rows))
-
-    def row_on(self, side: Choice, entity_id: str) -> pa.Table | None:
-        """Return an entity's row on one side.
-
-        The result is None if that side does not have the entity, or if neither side changed it.
-        """
-        if super().is_changed(entity_id):
-            return super().row_on(side, entity_id)
-        states = self._states_of(entity_id)
-        if not states.is_changed:
-            return None
-        return states.ours if side == "ours" else states.theirs
-
-    def is_changed(self, entity_id: str) -> bool:
-        """Return whether either side changed an entity."""
-        return super().is_changed(entity_id) or self._states_of(entity_id).is_changed
-
-    def base_row(self, entity_id: str) -> pa.Table | None:
-        """Return an entity's base row if either side changed the entity, otherwise None."""
-        if super().is_changed(entity_id):
-            return super().base_row(entity_id)
-        states = self._states_of(entity_id)
-        return states.base if states.is_changed else None
-
-    def changed_edges_from(self, source_id: str) -> list[str]:
-        """Return the ids of a source node's edges that either side added, changed or removed."""
-        condition = {"src": pa.array([source_id], pa.string())}
-        base_rows, *side_row_sets = (self._find_rows(condition, item) for item in self._snapshots)
-        edge_ids: set[str] = set()
-        for item in (
-            match_rows_by_id(self.table_key, base_rows, side_rows, base_rows.schema) for side_rows in side_row_sets
-        ):
-            for changed_rows in (item.inserted, item.updated_after, item.deleted):
-                edge_ids |= set(changed_rows["id"].to_pylist())
-        return sorted(edge_ids)
-
     def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
         """Return the edges at the given nodes that one side deleted and the other side left unchanged."""
         nonempty_endpoints = {endpoint: node_ids for endpoint, node_ids in nodes_by_endpoint.items() if len(node_ids)}
@@ -143,40 +97,14 @@ class OffloadedSides(TableSides):
         full_schema = row_schema(self.merge_inputs.target_snapshot.table(self.table_key).schema)
         return pa.concat_tables([full_schema.empty_table(), *deleted_rows])
 
-    @property
-    def _snapshots(self) -> tuple[Any, Any, Any]:
-        return (self.merge_inputs.base_snapshot, self.merge_inputs.target_snapshot, self.merge_inputs.source_snapshot)
+    def find_versions(self, condition: Mapping[str, pa.Array]) -> VersionRows:
+        """Return the rows of the captured base, target and source that meet a condition."""
+        base, target = self.merge_inputs.base_snapshot, self.merge_inputs.target_snapshot
+        base_rows, our_rows = self._find_rows(condition, base), self._find_rows(condition, target)
+        return base_rows, our_rows, self._find_rows(condition, self.merge_inputs.source_snapshot)
 
     def _find_rows(self, condition: Mapping[str, pa.Array], snapshot: Any) -> pa.Table:
         return find_rows(snapshot, self.merge_inputs.target_snapshot.schema.ir, self.table_key, condition).sort_by("id")
-
-    def _states_of(self, entity_id: str) -> "_EntityStates":
-        self.load_entities([entity_id])
-        return self.entity_states[entity_id]
-
-
-@dataclass(frozen=True, slots=True)
-class _EntityStates:
-    """An entity's rows in all three versions."""
-
-    base: pa.Table | None
-    ours: pa.Table | None
-    theirs: pa.Table | None
-
-    @property
-    def is_changed(self) -> bool:
-        return not (_same_row(self.base, self.ours) and _same_row(self.base, self.theirs))
-
-    def is_deleted_only_on(self, side: Choice) -> bool:
-        """Return whether one side deleted the entity and the other side left it unchanged."""
-        side_row, opposite_row = (self.ours, self.theirs) if side == "ours" else (self.theirs, self.ours)
-        return self.base is not None and side_row is None and _same_row(self.base, opposite_row)
-
-
-def _same_row(row: pa.Table | None, other_row: pa.Table | None) -> bool:
-    if row is None or other_row is None:
-        return row is other_row
-    return bool(same_rows(row, other_row).all())
 
 
 @dataclass(frozen=True)

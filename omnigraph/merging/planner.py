@@ -23,13 +23,14 @@ from omnigraph.rules.violation import Violation
 from omnigraph.storage.version_difference import compare_versions
 from omnigraph.values.table_key import TableKey
 
-from .conflicts import DetectedConflict, EntityKey, conflict_of_entity, conflict_of_violation
+from .conflicts import DetectedConflict, EntityKey, conflict_of_entity, conflict_of_violation, involved_entities_of
 from .decisions import DecidedEntity, Decisions, decide_entities, decisions_by_table, is_resolved
 from .discarded_changes import DiscardedChange, find_discarded_changes
+from .lookup_sides import LookupSides
 from .lost_edges import LostEdge, find_lost_edges
 from .merge_limits import MergeLimits, check_delta_size
 from .merged_schema import MergedSchema
-from .offloaded_table import OffloadedDelta, OffloadedSides, OffloadEngine, unchanged_sides
+from .offloaded_table import OffloadedDelta, OffloadEngine, unchanged_sides
 from .parallel_edges import ParallelEdgePair, find_parallel_edges
 from .recursive_base import sides_from_recursive_base
 from .schema_alignment import AlignedTables
@@ -320,13 +321,22 @@ class MergePlanner:
     def _rule_conflicts(self, violations: Iterable[Violation]) -> Iterable[DetectedConflict]:
         branch_names = (self.merge_inputs.target_snapshot.branch, self.merge_inputs.source_snapshot.branch)
         violations = list(violations)
-        for table_key in {violation.type_key for violation in violations}:
-            table_sides = self.table_sides(table_key)
-            if isinstance(table_sides, OffloadedSides):
-                table_sides.load_entities(
-                    violation.entity_id or "" for violation in violations if violation.type_key == table_key
-                )
+        self._load_entities(violations)
         for violation in violations:
             yield conflict_of_violation(
                 violation, type_for_key(self.catalog, violation.type_key), self.table_sides, *branch_names
             )
+
+    def _load_entities(self, violations: Iterable[Violation]) -> None:
+        """Load the entities of violations with one lookup per table, where entities are looked up at all."""
+        ids_by_table: dict[TableKey, set[str]] = {}
+        for violation in violations:
+            ids_by_table.setdefault(violation.type_key, set()).add(violation.entity_id or "")
+            if violation.rule != "@card":  # its edges are found by their source
+                entity_type = type_for_key(self.catalog, violation.type_key)
+                for table_key, entity_id in involved_entities_of(violation, entity_type, self.table_sides):
+                    ids_by_table.setdefault(table_key, set()).add(entity_id)
+        for table_key, entity_ids in ids_by_table.items():
+            table_sides = self.table_sides(table_key)
+            if isinstance(table_sides, LookupSides):
+                table_sides.load_entities(entity_ids)

@@ -24,10 +24,10 @@ from omnigraph.storage.find_rows import read_rows
 from omnigraph.values.table_key import TableKey
 
 from .merged_schema import MergedSchema
+from .replayed_sides import OptionalState, ReplayedSides
 from .schema_alignment import AlignedTables, compare_in_schema, convert_rows, merged_row_schema
 from .table_merge import Granularity, TableSides
 
-_OptionalState = tuple[Snapshot, TypeTransition | None]  # None if the state does not have the type
 _Transitions = Mapping[TableKey, TypeTransition]
 _REFUSAL_HINT = (
     "list the changes with `omnigraph diff`, and apply or undo them with a mutation; or create a branch from a"
@@ -87,10 +87,10 @@ class ReplayedTables(AlignedTables):
         their_changes = self._compare(table_key, base, source)
         # Entities that are not replayed may have values in the base that do not fit the target's schema.
         our_changes = self._compare(table_key, base, target, only_ids=their_changes.ids)
-        return TableSides(table_key, our_changes, their_changes, granularity)
+        return ReplayedSides(table_key, our_changes, their_changes, granularity, versions=(base, target, source))
 
     def _compare(
-        self, table_key: TableKey, old: _OptionalState, new: _OptionalState, only_ids: pa.Array | None = None
+        self, table_key: TableKey, old: OptionalState, new: OptionalState, only_ids: pa.Array | None = None
     ) -> TableChanges:
         (old_snapshot, old_transition), (new_snapshot, new_transition) = old, new
         if old_transition is not None and new_transition is not None:

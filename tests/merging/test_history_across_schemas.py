@@ -248,3 +248,70 @@ def test_values_that_are_required_by_now_must_be_given(tmp_path: Path) -> None:
     assert [(item.kind, item.entity_id) for item in caught.value.conflicts] == [("value_constraint_violation", "a")]
     assert graph.revisions.revert(deleted, strategy=lambda _: {"size": 1}).outcome == "merged"
     assert graph.refresh()["Item", "a"].properties == {"name": "a", "tag": None, "size": 1}
+
+
+RULES = """
+node Person { name: String @key  mail: String?  size: I64?  @unique(mail) }
+edge Knows: Person -> Person
+edge Boss: Person -> Person @card(0..1)
+"""
+
+
+@pytest.fixture(params=[(), (("mail: String?", "mail: String?  age: I32?"),)], ids=["same schema", "other schema"])
+def branches(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Graph, Graph]:
+    """Main and a branch, whose schema may differ."""
+    graph = omnigraph.init(tmp_path / "graph", RULES, durability="os")
+    graph.insert("Person", *({"name": name} for name in "abc"))
+    graph.connect_nodes("Knows", [("c", "b", {"id": "old"})])
+    dev = graph.branches.create("dev")
+    if request.param:
+        change(dev, *request.param)
+    return graph, dev
+
+
+def test_cherry_pick_with_theirs_restores_a_deleted_endpoint(branches: tuple[Graph, Graph]) -> None:
+    graph, dev = branches
+    dev.connect_nodes("Knows", [("a", "b", {"id": "new"})])
+    graph.delete("Person", where="name = 'b'")
+    with pytest.raises(MergeConflict, match="refers to Person 'b', which was deleted on 'main'") as caught:
+        graph.revisions.cherry_pick(dev.head.id)
+    assert [(item.kind, item.entity_id) for item in caught.value.conflicts] == [("orphan_edge", "new")]
+    assert graph.revisions.cherry_pick(dev.head.id, strategy="ours").outcome == "already_up_to_date"
+    picked = graph.revisions.cherry_pick(dev.head.id, strategy="theirs")
+    assert [str(item) for item in picked.discarded] == ["Person 'b': its deletion"]
+    assert [(item.id, item.node) for item in picked.lost_edges] == [("old", "b")]
+    assert sorted(graph.refresh().nodes("Person").ids()) == ["a", "b", "c"]
+    assert sorted(graph.edges("Knows").ids()) == ["new"]
+
+
+def test_cherry_pick_with_theirs_takes_a_unique_value(branches: tuple[Graph, Graph]) -> None:
+    graph, dev = branches
+    update(dev, "a", "dev", mail="x")
+    update(graph, "b", "main", mail="x", size=3)
+    picked = graph.revisions.cherry_pick(dev.head.id, strategy="theirs")
+    assert [str(item) for item in picked.discarded] == ["Person 'b': mail 'x'"]
+    assert graph.refresh()["Person", "a"].properties["mail"] == "x"
+    assert (graph["Person", "b"].properties["mail"], graph["Person", "b"].properties["size"]) == (None, 3)
+
+
+def test_cherry_pick_with_theirs_replaces_edges_above_the_maximum(branches: tuple[Graph, Graph]) -> None:
+    graph, dev = branches
+    dev.connect_nodes("Boss", [("a", "b", {"id": "theirs"})])
+    graph.connect_nodes("Boss", [("a", "c", {"id": "ours"})])
+    graph.revisions.cherry_pick(dev.head.id, strategy="theirs")
+    assert list(graph.refresh().edges("Boss").ids()) == ["theirs"]
+
+
+def test_an_endpoint_that_does_not_fit_the_schema_stays_a_conflict(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "graph", RULES.replace("I64", "I32"), durability="os")
+    graph.insert("Person", {"name": "a"}, {"name": "b"})
+    dev = graph.branches.create("dev")
+    change(dev, ("I32", "I64"))
+    update(dev, "b", "large", size=1 << 40)
+    dev.connect_nodes("Knows", [("a", "b", {"id": "new"})])
+    graph.delete("Person", where="name = 'b'")
+    for strategy in (None, "theirs"):
+        with pytest.raises(MergeConflict) as caught:
+            graph.revisions.cherry_pick(dev.head.id, strategy=strategy)
+        assert [(item.kind, item.entity_id) for item in caught.value.conflicts] == [("orphan_edge", "new")]
+    assert graph.revisions.cherry_pick(dev.head.id, strategy="ours").outcome == "already_up_to_date"

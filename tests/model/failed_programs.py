@@ -29,4 +29,13 @@ FOUND: dict[str, Program] = {
         ("cut", "p", ("node:Person", "a")),
         ("merge", "main", "p", "rows"),
     ),
+    # A pick across a schema change took an edge, but did not restore the nodes that the branch had deleted.
+    "a_pick_that_restores_nodes_across_schemas": (
+        ("fork", "main", "p", None),
+        ("schema", "main", "add"),
+        ("put", "main", ((("node:Team", "t"), (("title", "x"),)),)),
+        ("put", "main", ((("edge:Likes", "i2"), (("src", "c"), ("dst", "b"))),)),
+        ("replay", "revert", 1, "p", "none"),
+        ("replay", "pick", 4, "p", "theirs"),
+    ),
 }
