@@ -18,7 +18,7 @@ from bench.memory import heap_bytes
 from omnigraph.api.graph import Graph
 from omnigraph.engine import query_caches
 from omnigraph.history import commit_log, state
-from omnigraph.storage import effects, manifest_cell
+from omnigraph.storage import effects, session_limit
 from omnigraph.storage.plain_version import PlainVersion
 
 SCHEMA = "node Person { name: String @key  age: I64? }"
@@ -32,7 +32,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_log, "MAX_CHUNK_COMMITS", 4)
     monkeypatch.setattr(state, "_COMMIT_ROW_CACHE_SIZE", 8)
     monkeypatch.setattr(state, "_commit_row_cache", OrderedDict())
-    monkeypatch.setattr(manifest_cell, "_MAX_SESSION_BYTES", 100_000)
+    monkeypatch.setattr(session_limit, "_MAX_SESSION_BYTES", 100_000)
     monkeypatch.setattr(query_caches, "VERSIONS_PER_FAMILY", 2)
     monkeypatch.setattr(effects, "_RECENT_LIMIT", 16)
 
