@@ -154,6 +154,8 @@ class CompiledQueryCache:
 
         If one query is selected by name, only that query may be returned, and errors in the others are ignored.
         """
+        if query_name is not None:
+            require_text(query_name, "query")
         cache_key = (schema_hash, query_text.text, query_name)
         with self._lock:
             cached_queries = self._entries.get(cache_key)
