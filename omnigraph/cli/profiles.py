@@ -17,7 +17,7 @@ ScopeKind = Literal["server", "cluster", "store"]
 
 
 @record
-class Scope:
+class ProfileScope:
     """A server, a cluster or a store, and where the configuration names it.
 
     `origin` is the profile or the key that names the scope; `binding` is the value as written, and `target` is the
@@ -39,20 +39,20 @@ def active_profile(explicit_profile: str | None = None) -> tuple[str, str] | Non
     return (ambient_profile, PROFILE_VARIABLE) if ambient_profile else None
 
 
-def resolve_scope(config: OperatorConfig, explicit_profile: str | None = None) -> Scope | None:
+def resolve_scope(config: OperatorConfig, explicit_profile: str | None = None) -> ProfileScope | None:
     """Return the scope of the active profile or of the defaults, or None if neither names one."""
     selected = active_profile(explicit_profile)
     if selected is not None:
         return profile_scope(config, *selected)
     if config.default_store is not None:
-        return Scope("defaults.store", "store", config.default_store, config.default_store)
+        return ProfileScope("defaults.store", "store", config.default_store, config.default_store)
     if config.default_server is not None:
         server = config.default_server
-        return Scope("defaults.server", "server", server, _server_url(config, server), config.default_graph)
+        return ProfileScope("defaults.server", "server", server, _server_url(config, server), config.default_graph)
     return None
 
 
-def profile_scope(config: OperatorConfig, name: str, selector: str = "--profile") -> Scope:
+def profile_scope(config: OperatorConfig, name: str, selector: str = "--profile") -> ProfileScope:
     """Return the scope of a profile; raise `ConfigError` if its binding is invalid."""
     profile = config.profiles.get(name)
     if profile is None:
@@ -69,7 +69,7 @@ def profile_scope(config: OperatorConfig, name: str, selector: str = "--profile"
     if kind == "store" and default_graph is not None:
         raise _invalid_profile(config, name, "'default_graph' needs a server or a cluster; a store is one graph")
     binding = profile[kind]
-    return Scope(f"profile '{name}'", kind, binding, _locate_binding(config, kind, binding), default_graph)
+    return ProfileScope(f"profile '{name}'", kind, binding, _locate_binding(config, kind, binding), default_graph)
 
 
 def describe_profile(config: OperatorConfig, name: str) -> dict[str, Any]:
