@@ -249,9 +249,14 @@ class Versions:
             return commit
         value = value_in(self.row_of(commit, one, shape), name)
         for parent in parents:
-            if value_in(self.row_of(parent, one, shape), name) == value:
+            if self._has_column(parent, one, name, shape) and value_in(self.row_of(parent, one, shape), name) == value:
                 return self.credited(parent, one, name, shape)
         return commit
+
+    def _has_column(self, commit: str, one: Entity, name: str, shape: Shape) -> bool:
+        """Whether a column of a shape was there at a commit; the commit that adds one gives it its first value."""
+        added = [identity for identity, own in shape.columns if own == name and one[0] == shape.key]
+        return self.commits[commit].shape.numbers.issuperset(added)
 
     def _decided(self, commit: str, one: Entity, name: str, shape: Shape) -> bool:
         parents = self.commits[commit].parents
