@@ -8,6 +8,16 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+from tests.model.declared_slots import (
+    FIRST,
+    SlotConflictError,
+    Slots,
+    converted,
+    has_misfit,
+    has_type,
+    merged_slots,
+)
+
 Entity = tuple[str, str]  # the key of a type, as `node:Person`, and an id
 Row = Mapping[str, Any]
 Graph = Mapping[Entity, Row]
@@ -20,13 +30,22 @@ class Shape:
 
     An identity is the name under which a column was added, and how often that had been used before;
     branches that add the same column agree on it. `retired` are the identities of dropped columns. `fills` are the
-    values that required columns have in rows from before.
+    values that required columns have in rows from before. `declared` are the slots of everything else that a schema
+    says and that differs from the first schema.
     """
 
     key: str = ""
     columns: tuple[tuple[Identity, str], ...] = ()
     retired: frozenset[Identity] = frozenset()
     fills: tuple[tuple[Identity, str], ...] = ()
+    declared: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def slots(self) -> Slots:
+        return {**FIRST, **dict(self.declared)}
+
+    def with_slots(self, slots: Slots) -> "Shape":
+        return replace(self, declared=tuple(item for item in slots.items() if FIRST[item[0]] != item[1]))
 
     def added(self, name: str, fill: str | None = None) -> "Shape":
         taken = self.numbers | self.retired
@@ -57,13 +76,21 @@ class Shape:
 
     def agrees(self, other: "Shape") -> bool:
         """Whether every column means the same in both."""
-        return set(self.columns) == set(other.columns) and set(self.fills) == set(other.fills)
+        same_columns = set(self.columns) == set(other.columns) and set(self.fills) == set(other.fills)
+        return same_columns and set(self.declared) == set(other.declared)
 
     def fit(self, graph: Graph, to: "Shape") -> Graph:
         """A graph of this shape in another one: what was not there is null, or has the value of its column."""
-        return {one: self.fit_row(one, row, to) for one, row in graph.items()}
+        slots = to.slots
+        return {one: self.fit_row(one, row, to) for one, row in graph.items() if has_type(one[0], slots)}
+
+    def misfits(self, graph: Graph, to: "Shape") -> list[Entity]:
+        """The entities with a value that cannot be told in another shape."""
+        return [one for one, row in self.fit(graph, to).items() if has_misfit(row)]
 
     def fit_row(self, one: Entity, row: Row, to: "Shape") -> Row:
+        if self.declared != to.declared:
+            row = converted(one[0], row, self.slots, to.slots)
         if one[0] != self.key or self.columns == to.columns:
             return row
         old = dict(self.columns)
@@ -98,7 +125,12 @@ def merged_shape(
         raise ShapeConflictError("name taken")
     dropped = {*mine, *other} - names.keys()
     fills = {at: fill for at, fill in _merged_fills(ours, theirs, decide).items() if at in names}
-    return Shape(ours.key, tuple(names.items()), ours.retired | theirs.retired | dropped, tuple(fills.items()))
+    try:
+        slots = merged_slots(base.slots, ours.slots, theirs.slots, decide)
+    except SlotConflictError:
+        raise ShapeConflictError("open") from None
+    retired = ours.retired | theirs.retired | dropped
+    return Shape(ours.key, tuple(names.items()), retired, tuple(fills.items())).with_slots(slots)
 
 
 def _merged_fills(ours: Shape, theirs: Shape, decide: Callable[[], str | None]) -> dict[Identity, str]:

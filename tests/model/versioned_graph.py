@@ -4,11 +4,13 @@ An oracle for merges, so it knows nothing of the product: neither its code nor h
 finds or compares anything. Every question is answered by looking at all entities.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+from tests.model.declared_slots import Misfit, has_misfit, has_type
 from tests.model.row_shapes import Entity, Graph, Identity, Row, Shape, ShapeConflictError, merged_shape
 
 Side = Literal["ours", "theirs"]
@@ -17,12 +19,15 @@ Answer = Side | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class Rules:
-    """What a valid graph is: unique columns, ends and numbers of edges, bounds of numbers."""
+    """What a valid graph is: unique columns, ends and numbers of edges, and what values may be, by type and column."""
 
     unique: Mapping[str, tuple[tuple[str, ...], ...]]
     ends: Mapping[str, tuple[str, str]]
     card: Mapping[str, tuple[int, int]]
     bounds: Mapping[tuple[str, str], tuple[int, int]]
+    required: frozenset[tuple[str, str]] = frozenset()
+    choices: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    checks: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
 
 class Broken(NamedTuple):
@@ -129,17 +134,29 @@ def ends_of(rules: Rules, one: Entity, row: Row) -> tuple[Entity, ...]:
 def broken(rules: Rules, old: Graph, new: Graph) -> Iterator[Broken]:
     """Every rule that a graph breaks that was made from another, valid one."""
     touched = difference(old, new)
-    for one, (_, row) in touched.items():
-        for (key, name), (low, high) in rules.bounds.items():
-            value = row.get(name) if row is not None and one[0] == key else None
-            if value is not None and not low <= value <= high:
-                yield Broken("value_constraint_violation", one, frozenset({one}), (name,))
+    for one, row in new.items():
+        for name in sorted(_wrong_values(rules, one[0], row)):
+            yield Broken("value_constraint_violation", one, frozenset({one}), (name,))
     yield from _not_unique(rules, new)
     for one, row in new.items():
         for name, end in zip(("src", "dst"), ends_of(rules, one, row), strict=False):
             if end not in new:
                 yield Broken("orphan_edge", one, frozenset({one, end}), (name,))
     yield from _miscounted(rules, old, new, touched)
+
+
+def _wrong_values(rules: Rules, own: str, row: Row) -> list[str]:
+    """The columns of a row whose values break a rule, once for each rule."""
+    wrong = [name for key, name in rules.required if key == own and row[name] is None]
+    given = {name: value for name, value in row.items() if value is not None}
+    for (key, name), (low, high) in rules.bounds.items():
+        wrong += [name] if key == own and name in given and not low <= given[name] <= high else []
+    for (key, name), values in rules.choices.items():
+        wrong += [name] if key == own and name in given and given[name] not in values else []
+    for (key, name), patterns in rules.checks.items():
+        missed = [pattern for pattern in patterns if key == own and not re.search(pattern, given.get(name, ""))]
+        wrong += [name] * len(missed) if name in given else []
+    return wrong
 
 
 def _not_unique(rules: Rules, graph: Graph) -> Iterator[Broken]:
@@ -155,14 +172,14 @@ def _not_unique(rules: Rules, graph: Graph) -> Iterator[Broken]:
 
 
 def _miscounted(rules: Rules, old: Graph, new: Graph, touched: Iterable[Entity]) -> Iterator[Broken]:
-    """Sources whose edges changed, unless they went in the same step."""
+    """Sources with edges, and those whose edges changed, unless they went in the same step."""
     for key, (low, high) in rules.card.items():
         kind = rules.ends[key][0]
         rows = [old.get(one) or {} for one in touched if one[0] == key]
         rows += [new.get(one) or {} for one in touched if one[0] == key]
         sources = {row["src"] for row in rows if row}
         counts = Counter(row["src"] for one, row in new.items() if one[0] == key)
-        for source in sorted(sources):
+        for source in sorted(sources | counts.keys()):
             if (kind, source) in old and (kind, source) not in new:
                 continue
             if not low <= counts[source] <= high:
@@ -172,8 +189,8 @@ def _miscounted(rules: Rules, old: Graph, new: Graph, touched: Iterable[Entity])
 class Versions:
     """Branches and commits; ids of commits are given by whoever made them."""
 
-    def __init__(self, rules: Rules, first: str, graph: Graph, extended: str = "") -> None:
-        self.rules = rules
+    def __init__(self, rules: Callable[[Shape], Rules], first: str, graph: Graph, extended: str = "") -> None:
+        self.rules_of = rules
         self.commits = {first: Commit(first, (), graph, Shape(extended))}
         self.heads = {"main": first}
 
@@ -184,6 +201,10 @@ class Versions:
     def shape(self, branch: str) -> Shape:
         """The shape of the rows of a branch."""
         return self.commits[self.heads[branch]].shape
+
+    def rules(self, branch: str) -> Rules:
+        """What a valid graph is on a branch."""
+        return self.rules_of(self.shape(branch))
 
     def commit(
         self, branch: str, made: str, graph: Graph, merged: str | None = None, shape: Shape | None = None
@@ -203,7 +224,7 @@ class Versions:
         """An entity as a commit has it, in some shape."""
         known = self.commits[commit]
         row = known.graph.get(one)
-        return None if row is None else known.shape.fit_row(one, row, shape)
+        return None if row is None or not has_type(one[0], shape.slots) else known.shape.fit_row(one, row, shape)
 
     def ancestors(self, commit: str) -> set[str]:
         """A commit and all it stands on."""
@@ -223,13 +244,15 @@ class Versions:
         return sorted(shared - below)
 
     def base_of(self, bases: list[str], one: Entity, shape: Shape, granularity: str) -> tuple[Row | None, bool]:
-        """An entity in the merge of some commits, and whether they contradict each other."""
-        value, doubt = self.row_of(bases[0], one, shape), False
+        """An entity in the merge of some commits, and whether they contradict each other, or cannot be told."""
+        value = self.row_of(bases[0], one, shape)
+        doubt = has_misfit(value)
         below = self.ancestors(bases[0])
         for name in bases[1:]:
             own = self.ancestors(name)
             base, unsure = self.base_of(self.bases(below, own), one, shape, granularity)
             other = self.row_of(name, one, shape)
+            doubt |= has_misfit(other)
             if not same(value, other):
                 changed = not same(base, value), not same(base, other)
                 mixed = mixed_row(base, value, other) if granularity == "property" and not unsure else None
@@ -248,6 +271,8 @@ class Versions:
         if len(parents) > 1 and self._decided(commit, one, name, shape):
             return commit
         value = value_in(self.row_of(commit, one, shape), name)
+        if any(has_misfit(self.row_of(parent, one, shape)) for parent in parents):
+            return commit
         for parent in parents:
             if self._has_column(parent, one, name, shape) and value_in(self.row_of(parent, one, shape), name) == value:
                 return self.credited(parent, one, name, shape)
@@ -261,6 +286,8 @@ class Versions:
     def _decided(self, commit: str, one: Entity, name: str, shape: Shape) -> bool:
         parents = self.commits[commit].parents
         bases = self.bases(*(self.ancestors(parent) for parent in parents))
+        if any(has_misfit(self.row_of(state, one, shape)) for state in (*bases, *parents)):
+            return False
         was = [value_in(self.row_of(base, one, shape), name) for base in bases]
         now = value_in(self.row_of(commit, one, shape), name)
         ours, theirs = (value_in(self.row_of(parent, one, shape), name) for parent in parents)
@@ -302,6 +329,13 @@ class Versions:
                 for at, kept_on, entity, name, value in edits
                 if kept_on == branch and at not in shape.numbers
             )
+            unfit = [
+                Conflict("value_constraint_violation", entity)
+                for branch, _ in sides
+                for entity in self.shape(branch).misfits(self.graph(branch), shape)
+            ]
+            if unfit:
+                return Merge("misfit", self.graph(target), tuple(unfit))
             ours, theirs = (self._fitted(name, bases, base, shape, granularity) for name, _ in sides)
         work = _Work(self, bases, ours, theirs, shape, granularity, collapse)
         found = work.settled(strategy)
@@ -315,11 +349,27 @@ class Versions:
         if self.commits[commit].schema_only:
             return None
         base, changed = (commit, parent) if kind == "revert" else (parent, commit)
+        if self._untold(base, changed, shape):
+            return Merge("mismatch", self.graph(branch))
         theirs = self.commits[changed].shape.fit(self.commits[changed].graph, shape)
         found = _Work(self, [base], self.graph(branch), theirs, shape, "property", False).settled(strategy)
         if found.outcome == "merged" and not difference(self.graph(branch), found.graph):
             return replace(found, outcome="already_up_to_date")
         return found
+
+    def _untold(self, base: str, changed: str, shape: Shape) -> bool:
+        """Whether two commits differ in an entity that a shape cannot tell."""
+        old, new = self.commits[base].graph, self.commits[changed].graph
+        for one in {*old, *new}:
+            if not has_type(one[0], shape.slots):
+                differs = not same(old.get(one), new.get(one))
+                rows: list[Row | None] = [{"": Misfit(one)}]
+            else:
+                rows = [self.row_of(state, one, shape) for state in (base, changed)]
+                differs = not same(rows[0], rows[-1])
+            if differs and any(map(has_misfit, rows)):
+                return True
+        return False
 
     def base_shape(self, bases: list[str]) -> Shape:
         """The shape of the merge of some commits; raises if their shapes contradict each other."""
@@ -423,6 +473,7 @@ class _Work:
     chosen: dict[Entity, dict[str, Side]] = field(default_factory=dict)  # sides by value
 
     def __post_init__(self) -> None:
+        self.rules = self.versions.rules_of(self.shape)
         every = {*self.ours, *self.theirs}
         every |= {one for base in self.bases for one in self.versions.commits[base].graph}
         found = {one: self.versions.base_of(self.bases, one, self.shape, self.granularity) for one in sorted(every)}
@@ -476,7 +527,7 @@ class _Work:
     def _lost(self, graph: Graph) -> Iterator[Entity]:
         """Edges that one side removed with a node, and nobody else, when both nodes are there."""
         for one, row in self.base.items():
-            ends = ends_of(self.versions.rules, one, row)
+            ends = ends_of(self.rules, one, row)
             without_it = [side for side in (self.ours, self.theirs) if one not in side]
             if not ends or len(without_it) != 1 or one in graph or one in self.decided:
                 continue
@@ -513,7 +564,7 @@ class _Work:
         found = {one: self._result(one) for one in self.every if one not in dropped}
         graph = {one: row for one, row in found.items() if row is not None}
         open_ = [one for one in self.contested.values() if self._open(one)]
-        rules = self.versions.rules
+        rules = self.rules
         return graph, (*open_, *(self._rule(one) for one in broken(rules, self.ours, graph)))
 
     def _open(self, one: Conflict) -> bool:
@@ -579,7 +630,7 @@ class _Work:
 
     def _parallel(self) -> Iterator[tuple[str, str, str]]:
         """Equal edges with other ids that both sides added, the first ids first."""
-        added = [one for one in self.every if one not in self.base and one[0] in self.versions.rules.ends]
+        added = [one for one in self.every if one not in self.base and one[0] in self.rules.ends]
         mine = [one for one in added if one in self.ours and one not in self.theirs]
         other = [one for one in added if one in self.theirs and one not in self.ours]
         taken: set[Entity] = set()
