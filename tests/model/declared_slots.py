@@ -73,10 +73,33 @@ def changed_slots(slots: Slots, verb: tuple[str, str, Any]) -> Slots | None:
 
 def merged_slots(base: Slots, ours: Slots, theirs: Slots, decide: Decide) -> Slots:
     """Put the slots of two schemas together; raises if a slot is contested and nobody decides."""
-    return {slot: _merged(slot, base[slot], ours[slot], theirs[slot], decide) for slot in base}
+
+    def choose(slot: str) -> Any:
+        side = decide()
+        if side is None:
+            raise SlotConflictError(slot)
+        return (ours if side == "ours" else theirs)[slot]
+
+    return {slot: _merged(slot, base[slot], ours[slot], theirs[slot], choose) for slot in base}
 
 
-def _merged(slot: str, base: Any, ours: Any, theirs: Any, decide: Decide) -> Any:
+def base_slots(base: Slots, first: Slots, second: Slots, sides: tuple[Slots, Slots]) -> Slots:
+    """Put the slots of two bases together; what they contest is as neither side has it, if the sides differ."""
+
+    def choose(slot: str) -> Any:
+        values = base[slot], first[slot], second[slot]
+        return next((one for one in values if _is_contested(slot, one, *(side[slot] for side in sides))), values[0])
+
+    return {slot: _merged(slot, base[slot], first[slot], second[slot], choose) for slot in base}
+
+
+def _is_contested(slot: str, base: Any, ours: Any, theirs: Any) -> bool:
+    asked: list[str] = []
+    _merged(slot, base, ours, theirs, asked.append)
+    return bool(asked)
+
+
+def _merged(slot: str, base: Any, ours: Any, theirs: Any, choose: Callable[[str], Any]) -> Any:
     if theirs in (ours, base):
         return ours
     if ours == base:
@@ -85,10 +108,13 @@ def _merged(slot: str, base: Any, ours: Any, theirs: Any, decide: Decide) -> Any
         united = (base & ours & theirs) | (ours - base) | (theirs - base)
         if united or slot != "level.values":
             return united
-    side = decide()
-    if side is None:
-        raise SlotConflictError(slot)
-    return ours if side == "ours" else theirs
+    return choose(slot)
+
+
+def narrows(old: Slots, new: Slots) -> bool:
+    """Whether a number has a type that cannot hold all values that it could have before."""
+    types = [(old[slot], new[slot]) for slot in old if slot.endswith(".type")]
+    return any(was != now and now not in _WIDER.get(was, ()) for was, now in types)
 
 
 def _replaced_twice(slot: str, base: frozenset[str], ours: frozenset[str], theirs: frozenset[str]) -> bool:

@@ -123,6 +123,10 @@ _RULED_CROSSED = (
     *("cross_fork", "slot_main", "slot_p", "put_main", "put_p", "cross_keep", "cross_one", "cross_two"),
     *("slot_main", "put_p", "cross_merge"),
 )
+_WIDENED = (  # to different types, with values that do not fit the other one
+    *("cross_fork", "wide_main", "wide_p", "patch_main", "patch_p", "patch_main", "cross_keep", "cross_one"),
+    *("cross_two", "patch_p", "patch_main", "cross_merge", "cross_back"),
+)
 _FILLED = ("cross_fork", "shape_main_filla", "shape_p_fillb")
 _CLEANED = ("cross_fork", "cross_main", "cross_other", "cleanup", "cross_merge")
 _CLASHED = ("cross_fork", "nick_main", "nick_p", "cross_merge")
@@ -150,7 +154,7 @@ class Author:
 
     def schema_program(self, size: int) -> Program:
         """So many steps; with the first ones the schemas of two branches go apart and are merged."""
-        begin = (_SHAPED, _EVOLVED, _DROPPED, _WOVEN, _WOVEN, *(_RULED,) * 5, *(_RULED_CROSSED,) * 2)
+        begin = (_SHAPED, _EVOLVED, _DROPPED, _WOVEN, _WOVEN, *(_RULED,) * 5, *(_RULED_CROSSED,) * 2, _WIDENED, _WIDENED)
         return self._program(self.dice.choice(begin), size)
 
     def filled_program(self, size: int) -> Program:
@@ -175,7 +179,7 @@ class Author:
             return self._cross(kind)
         word, _, branch = kind.partition("_")
         edits = {"nick": self._named, "edit": self._edited, "value": self._valued, "rate": self._rated}
-        edits |= {"slot": self._slot, "put": self._put, "patch": self._patch}
+        edits |= {"slot": self._slot, "wide": self._wide, "put": self._put, "patch": self._patch}
         if word in edits and branch:
             return edits[word](branch)
         if kind.startswith("shape"):
@@ -195,6 +199,7 @@ class Author:
             "cross_one": ("merge", "p", "main", how),
             "cross_two": ("merge", "q", "p", how),
             "cross_merge": ("merge", "p", "main", self.dice.choice(STRATEGIES)),
+            "cross_back": ("merge", "main", "p", self.dice.choice(STRATEGIES)),
             "cross_look": ("merge", "p", "main", self.dice.choice(("none", "entity none"))),
         }
         if kind in steps:
@@ -283,6 +288,10 @@ class Author:
                 break
         self.slot = verb[1]
         return "schema", branch, verb
+
+    def _wide(self, branch: str) -> Step:
+        """A wider type of a number, of which another branch has another one."""
+        return "schema", branch, ("set", "size.type", "F64" if branch == "main" else "I64")
 
     def _patch(self, branch: str | None = None) -> Step:
         """Some values of one, some or all entities of a type; seldom of one that is not there."""

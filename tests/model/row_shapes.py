@@ -12,6 +12,7 @@ from tests.model.declared_slots import (
     FIRST,
     SlotConflictError,
     Slots,
+    base_slots,
     converted,
     has_misfit,
     has_type,
@@ -131,6 +132,29 @@ def merged_shape(
         raise ShapeConflictError("open") from None
     retired = ours.retired | theirs.retired | dropped
     return Shape(ours.key, tuple(names.items()), retired, tuple(fills.items())).with_slots(slots)
+
+
+def base_shape_of(base: Shape, first: Shape, second: Shape, sides: tuple[Shape, Shape]) -> Shape:
+    """Put the shapes of two bases together; what they contest is as neither side has it, if the sides differ."""
+    names: dict[Identity, str] = {}
+    before, one, two = dict(base.columns), dict(first.columns), dict(second.columns)
+    for identity in dict.fromkeys([*one, *two]):
+        states = before.get(identity), one.get(identity), two.get(identity)
+        fills = {dict(shape.fills).get(identity) for shape in (first, second) if identity in shape.numbers}
+        if identity not in before and len(fills) > 1:
+            continue
+        name = _merged_name(*states, lambda: "theirs")
+        if name != _merged_name(*states, lambda: "ours"):
+            ours, theirs = (dict(side.columns).get(identity) for side in sides)
+            name = states[0] if ours == theirs else next(state for state in states if state not in (ours, theirs))
+        if name is not None:
+            names[identity] = name
+    if len(set(names.values())) < len(names):
+        raise ShapeConflictError("name taken")
+    retired = first.retired | second.retired | ({*one, *two} - names.keys())
+    kept = {at: fill for at, fill in (*second.fills, *first.fills) if at in names}
+    slots = base_slots(base.slots, first.slots, second.slots, (sides[0].slots, sides[1].slots))
+    return Shape(first.key, tuple(names.items()), retired, tuple(kept.items())).with_slots(slots)
 
 
 def _merged_fills(ours: Shape, theirs: Shape, decide: Callable[[], str | None]) -> dict[Identity, str]:

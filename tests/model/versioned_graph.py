@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from tests.model.declared_slots import Misfit, has_misfit, has_type
-from tests.model.row_shapes import Entity, Graph, Identity, Row, Shape, ShapeConflictError, merged_shape
+from tests.model.declared_slots import Misfit, has_misfit, has_type, narrows
+from tests.model.row_shapes import Entity, Graph, Identity, Row, Shape, ShapeConflictError, base_shape_of, merged_shape
 
 Side = Literal["ours", "theirs"]
 Answer = Side | Mapping[str, Any] | None
@@ -243,16 +243,24 @@ class Versions:
         below = {b for a in shared for b in self.ancestors(a) - {a}}
         return sorted(shared - below)
 
-    def base_of(self, bases: list[str], one: Entity, shape: Shape, granularity: str) -> tuple[Row | None, bool]:
-        """An entity in the merge of some commits, and whether they contradict each other, or cannot be told."""
+    def base_of(
+        self, bases: list[str], one: Entity, shape: Shape, granularity: str, known: Shape | None = None
+    ) -> tuple[Row | None, bool]:
+        """An entity in the merge of some commits, and whether they contradict each other, or cannot be told.
+
+        `known` is the shape of the merge of the bases: a base that dropped one of its columns did not change values.
+        """
         value = self.row_of(bases[0], one, shape)
         doubt = has_misfit(value)
         below = self.ancestors(bases[0])
         for name in bases[1:]:
             own = self.ancestors(name)
-            base, unsure = self.base_of(self.bases(below, own), one, shape, granularity)
+            base, unsure = self.base_of(self.bases(below, own), one, shape, granularity, known)
             other = self.row_of(name, one, shape)
             doubt |= has_misfit(other)
+            if name == bases[1]:
+                value = self._with_dropped(bases[0], value, base, shape, known)
+            other = self._with_dropped(name, other, base, shape, known)
             if not same(value, other):
                 changed = not same(base, value), not same(base, other)
                 mixed = mixed_row(base, value, other) if granularity == "property" and not unsure else None
@@ -260,6 +268,15 @@ class Versions:
                 value = mixed or (other if changed == (False, True) else value)
             below |= own
         return value, doubt
+
+    def _with_dropped(
+        self, commit: str, row: Row | None, base: Row | None, shape: Shape, known: Shape | None
+    ) -> Row | None:
+        """A row of a commit with the values of the base in columns that the commit no longer has."""
+        if row is None or base is None or known is None:
+            return row
+        gone = known.numbers - self.commits[commit].shape.numbers
+        return {**row, **{name: base[name] for at, name in shape.columns if at in gone and name in row}}
 
     def credited(self, commit: str, one: Entity, name: str, shape: Shape | None = None) -> str:
         """The commit that gave an entity the value that it has at another one.
@@ -312,11 +329,12 @@ class Versions:
             return Merge("fast_forward", self.graph(source), shape=self.shape(source))
         ours, theirs, shape = self.graph(target), self.graph(source), self.shape(target)
         lost: tuple[Discarded, ...] = ()
-        if not self.shape(source).agrees(shape):
+        base: Shape | None = None
+        if not self.shape(source).agrees(shape) or self._narrowed(bases, shape):
             try:
-                base = self.base_shape(bases)
+                base = self.base_shape(bases, (shape, self.shape(source)))
             except ShapeConflictError:
-                return Merge("mismatch", self.graph(target))
+                return Merge("unclear", self.graph(target))
             edits = [*self._edits(bases[0], base, target, source), *self._edits(bases[0], base, source, target)]
             try:
                 shape = self._merged_shape(base, source, target, strategy, {edit[0] for edit in edits})
@@ -337,7 +355,7 @@ class Versions:
             if unfit:
                 return Merge("misfit", self.graph(target), tuple(unfit))
             ours, theirs = (self._fitted(name, bases, base, shape, granularity) for name, _ in sides)
-        work = _Work(self, bases, ours, theirs, shape, granularity, collapse)
+        work = _Work(self, bases, ours, theirs, shape, granularity, collapse, base)
         found = work.settled(strategy)
         return replace(found, shape=shape, discarded=(*lost, *found.discarded))
 
@@ -371,13 +389,16 @@ class Versions:
                 return True
         return False
 
-    def base_shape(self, bases: list[str]) -> Shape:
-        """The shape of the merge of some commits; raises if their shapes contradict each other."""
+    def _narrowed(self, bases: list[str], shape: Shape) -> bool:
+        return any(narrows(self.commits[base].shape.slots, shape.slots) for base in bases)
+
+    def base_shape(self, bases: list[str], sides: tuple[Shape, Shape]) -> Shape:
+        """The shape of the merge of some commits; raises if this model does not know it."""
         shape, below = self.commits[bases[0]].shape, self.ancestors(bases[0])
         for name in bases[1:]:
             own, other = self.ancestors(name), self.commits[name].shape
             if not shape.agrees(other):
-                shape = merged_shape(self.base_shape(self.bases(below, own)), shape, other, lambda: None)
+                shape = base_shape_of(self.base_shape(self.bases(below, own), sides), shape, other, sides)
             below |= own
         return shape
 
@@ -402,24 +423,26 @@ class Versions:
         Where the branch wrote nothing into a new column of rows from before, the merged shape says what is there.
         """
         own = self.shape(branch)
-        graph = self._refilled(own.fit(self.graph(branch), shape), bases, own, shape, granularity)
+        graph = self._refilled(own.fit(self.graph(branch), shape), bases, base, own, shape, granularity)
         dropped = [name for at, name in shape.columns if at in base.numbers and at not in own.numbers]
         if not dropped:
             return graph
         fitted = dict(graph)
         for one, row in graph.items():
             if one[0] == shape.key:
-                was, doubt = self.base_of(bases, one, shape, granularity)
+                was, doubt = self.base_of(bases, one, shape, granularity, base)
                 fitted[one] = {**row, **{name: None if was is None or doubt else was[name] for name in dropped}}
         return fitted
 
-    def _refilled(self, graph: Graph, bases: list[str], own: Shape, shape: Shape, granularity: str) -> Graph:
+    def _refilled(
+        self, graph: Graph, bases: list[str], base: Shape, own: Shape, shape: Shape, granularity: str
+    ) -> Graph:
         before = {at for name in bases for at in self.commits[name].shape.numbers}
         changed = {name: own.fill_of(name) for at, name in shape.columns if at in own.numbers and at not in before}
         changed = {name: fill for name, fill in changed.items() if fill != shape.fill_of(name)}
         refilled = dict(graph)
         for one, row in graph.items() if changed else ():
-            was, doubt = self.base_of(bases, one, shape, granularity)
+            was, doubt = self.base_of(bases, one, shape, granularity, base)
             if one[0] == shape.key and was is not None and not doubt:
                 names = [name for name, fill in changed.items() if row[name] == fill]
                 refilled[one] = {**row, **{name: shape.fill_of(name) for name in names}}
@@ -469,6 +492,7 @@ class _Work:
     shape: Shape
     granularity: str
     collapse: bool
+    virtual: Shape | None = None  # the shape of the merged bases
     decided: dict[Entity, Answer] = field(default_factory=dict)
     chosen: dict[Entity, dict[str, Side]] = field(default_factory=dict)  # sides by value
 
@@ -476,7 +500,8 @@ class _Work:
         self.rules = self.versions.rules_of(self.shape)
         every = {*self.ours, *self.theirs}
         every |= {one for base in self.bases for one in self.versions.commits[base].graph}
-        found = {one: self.versions.base_of(self.bases, one, self.shape, self.granularity) for one in sorted(every)}
+        how = (self.shape, self.granularity, self.virtual)
+        found = {one: self.versions.base_of(self.bases, one, *how) for one in sorted(every)}
         self.doubtful = {one for one, (_, doubt) in found.items() if doubt}
         self.base = {one: row for one, (row, doubt) in found.items() if row is not None and not doubt}
         self.every = sorted(every)
