@@ -23,7 +23,7 @@ from omnigraph.lang.schema.migrate.types import all_steps
 from omnigraph.values.table_key import TableKey
 
 from .discarded_changes import DiscardedChange
-from .edited_drops import EditedDrop, find_edited_drops
+from .edited_drops import EditedDrop, find_dropped_additions, find_edited_drops
 from .filled_values import FillChanges, find_fill_changes
 from .misfits import find_misfits
 from .recursive_schema import recursive_base_schema
@@ -140,6 +140,12 @@ def combine_schemas(merge_inputs: MergeInputs, decide: DecideSchema) -> MergedSc
         raise _renumbered_error(merge_inputs)
     conflicts = tuple(describe_conflict(conflict, merge_inputs) for conflict in combined.conflicts)
     target_row = merge_inputs.target_snapshot.schema_row
+    if not conflicts:
+        found_keys = {(edit.side, edit.type_id, edit.property_id) for edit in edited_drops}
+        additions = find_dropped_additions(merge_inputs, base.ir, combined.ir)
+        edited_drops += tuple(
+            edit for edit in additions if (edit.side, edit.type_id, edit.property_id) not in found_keys
+        )
     merged = MergedSchema(base.ir, target, target_row, combined, conflicts, edited_drops)
     plan = None if conflicts else merged.migration
     refusal = None if plan is None else plan.migration.refusal()

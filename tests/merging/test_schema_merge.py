@@ -567,6 +567,33 @@ def test_edits_of_a_property_that_an_earlier_merge_replaced_are_a_conflict(graph
     assert back.outcome == "fast_forward"
 
 
+@pytest.mark.parametrize("adder", ["ours", "theirs"])
+def test_values_of_an_addition_that_loses_its_name_are_discarded(graph: Graph, adder: Any) -> None:
+    """One branch renames a property and a type; the other adds a property and a type with these names, and values."""
+    dev = graph.branches.create("dev")
+    adding, renaming = (graph, dev) if adder == "ours" else (dev, graph)
+    renamed = renaming.schema.source.replace("city: String?", 'place: String? @rename_from("city")')
+    renamed = renamed.replace("-> Team", "-> Group")
+    renaming.schema.apply(renamed.replace("node Team {", 'node Group @rename_from("Team") {'))
+    change(adding, "city: String?", "city: String?  place: String?  rank: I32 @default(3)")
+    change(adding, "node Team", "node Group { name: String @key }\nnode Team")
+    adding.update("Person", where="name = $n", set={"place": "Rome", "rank": 4}, n="Bob")
+    adding.insert("Person", {"name": "Dee", "place": "Oslo"}, {"name": "Eve"})
+    adding.insert("Group", {"name": "Red"})
+    winner = "theirs" if adder == "ours" else "ours"
+    assert len(graph.merge("dev", dry_run=True).conflicts) == 2
+    lost = [
+        ("Group", "Red", adder, "entity", None, {"name": "Red"}),
+        ("Person", "Bob", adder, "property", "place", "Rome"),
+        ("Person", "Dee", adder, "property", "place", "Oslo"),
+    ]
+    assert discards(graph.merge("dev", dry_run=True, strategy=winner)) == lost
+    merged = graph.merge("dev", strategy=winner)
+    assert (discards(merged), graph.nodes("Group").ids()) == (lost, ["Blue"])
+    assert people(graph, "place", "rank")[1] == ("Bob", None, 4)
+    assert not graph.maintenance.check().findings
+
+
 def contradictory_bases(graph: Graph, ours: str, theirs: str) -> Graph:
     """Two branches that changed `city` differently and merged each other, and each kept its own declaration."""
     graph.update("Person", where="name = $n", set={"city": "Bonn"}, n="Ada")

@@ -115,16 +115,12 @@ def merged_shape(
 
     `edited` are the columns that one side dropped although the other one wrote values into them.
     """
-    names: dict[Identity, str] = {}
     before, mine, other = dict(base.columns), dict(ours.columns), dict(theirs.columns)
-    for identity in dict.fromkeys([*mine, *other]):
-        states = before.get(identity), mine.get(identity), other.get(identity)
-        name = _decided_name(*states[1:], decide) if identity in edited else _merged_name(*states, decide)
-        if name is not None:
-            names[identity] = name
-    if len(set(names.values())) < len(names):
-        raise ShapeConflictError("name taken")
-    dropped = {*mine, *other} - names.keys()
+    names = _merged_names(before, mine, other, decide, edited)
+    while len(set(names.values())) < len(names):
+        _settle_name(before, mine, other, names, decide)
+        names = _merged_names(before, mine, other, decide, edited)
+    dropped = {*dict(ours.columns), *dict(theirs.columns)} - names.keys()
     fills = {at: fill for at, fill in _merged_fills(ours, theirs, decide).items() if at in names}
     try:
         slots = merged_slots(base.slots, ours.slots, theirs.slots, decide)
@@ -132,6 +128,42 @@ def merged_shape(
         raise ShapeConflictError("open") from None
     retired = ours.retired | theirs.retired | dropped
     return Shape(ours.key, tuple(names.items()), retired, tuple(fills.items())).with_slots(slots)
+
+
+_Names = dict[Identity, str]
+
+
+def _merged_names(
+    before: _Names, mine: _Names, other: _Names, decide: Callable[[], str | None], edited: Set[Identity]
+) -> _Names:
+    names: _Names = {}
+    for identity in dict.fromkeys([*mine, *other]):
+        states = before.get(identity), mine.get(identity), other.get(identity)
+        in_one = states[1] is None or states[2] is None
+        decided = identity in edited and in_one
+        name = _decided_name(*states[1:], decide) if decided else _merged_name(*states, decide)
+        if name is not None:
+            names[identity] = name
+    return names
+
+
+def _settle_name(
+    before: _Names, mine: _Names, other: _Names, names: _Names, decide: Callable[[], str | None]
+) -> None:
+    """Of two columns with one name, the side that loses takes its new name back, or the column that it added."""
+    pairs = [(one, two) for one in names for two in names if one != two and names[one] == names[two]]
+    ours, theirs = next(
+        ((one, two) for one, two in pairs if mine.get(one) == names[one] and other.get(two) == names[two]),
+        (None, None),
+    )
+    side = decide()
+    if side is None or ours is None or theirs is None:
+        raise ShapeConflictError("open" if side is None else "name taken")
+    columns, identity = (other, theirs) if side == "ours" else (mine, ours)
+    if before.get(identity) in (None, columns[identity]):
+        del columns[identity]
+    else:
+        columns[identity] = before[identity]
 
 
 def base_shape_of(base: Shape, first: Shape, second: Shape, sides: tuple[Shape, Shape]) -> Shape:

@@ -336,6 +336,7 @@ class Versions:
             except ShapeConflictError:
                 return Merge("unclear", self.graph(target))
             edits = [*self._edits(bases[0], base, target, source), *self._edits(bases[0], base, source, target)]
+            added = [edit for one in (target, source) for edit in self._additions(bases[0], base, one)]
             try:
                 shape = self._merged_shape(base, source, target, strategy, {edit[0] for edit in edits})
             except ShapeConflictError as conflict:
@@ -344,7 +345,7 @@ class Versions:
             lost = tuple(
                 Discarded(entity, side, name, value)
                 for branch, side in sides
-                for at, kept_on, entity, name, value in edits
+                for at, kept_on, entity, name, value in (*edits, *added)
                 if kept_on == branch and at not in shape.numbers
             )
             unfit = [
@@ -408,14 +409,27 @@ class Versions:
         """Values that a branch wrote since the base into columns that the other branch dropped."""
         kept, known = self.shape(keeper), self.commits[first_base].shape.numbers & base.numbers
         for at, name in kept.columns:
-            if at not in known or at in self.shape(dropper).numbers:
+            if at in known and at not in self.shape(dropper).numbers:
+                yield from self._written(first_base, keeper, at, name)
+
+    def _additions(
+        self, first_base: str, base: Shape, keeper: str
+    ) -> Iterator[tuple[Identity, str, Entity, str, Any]]:
+        """Values that a branch wrote into columns that it added."""
+        for at, name in self.shape(keeper).columns:
+            if at not in base.numbers:
+                yield from self._written(first_base, keeper, at, name)
+
+    def _written(
+        self, first_base: str, keeper: str, at: Identity, name: str
+    ) -> Iterator[tuple[Identity, str, Entity, str, Any]]:
+        kept = self.shape(keeper)
+        for one, row in self.graph(keeper).items():
+            if one[0] != kept.key:
                 continue
-            for one, row in self.graph(keeper).items():
-                if one[0] != kept.key:
-                    continue
-                was = self.row_of(first_base, one, kept)
-                if (was is None and row[name] is not None) or (was is not None and name in differing(was, row)):
-                    yield at, keeper, one, name, row[name]
+            was = self.row_of(first_base, one, kept)
+            if (was is None and row[name] is not None) or (was is not None and name in differing(was, row)):
+                yield at, keeper, one, name, row[name]
 
     def _fitted(self, branch: str, bases: list[str], base: Shape, shape: Shape, granularity: str) -> Graph:
         """The graph of a branch in the merged shape: columns that only it dropped have the values of the base.
