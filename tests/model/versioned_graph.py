@@ -373,8 +373,14 @@ class Versions:
         theirs = self.commits[changed].shape.fit(self.commits[changed].graph, shape)
         found = _Work(self, [base], self.graph(branch), theirs, shape, "property", False).settled(strategy)
         if found.outcome == "merged" and not difference(self.graph(branch), found.graph):
-            return replace(found, outcome="already_up_to_date")
+            return None if self._reshapes_only(parent, commit) else replace(found, outcome="already_up_to_date")
         return found
+
+    def _reshapes_only(self, parent: str, commit: str) -> bool:
+        """Whether a commit, a merge perhaps, changed nothing but the shape."""
+        old, new = self.commits[parent], self.commits[commit]
+        same_shape = old.shape.agrees(new.shape)
+        return not same_shape and not difference(old.shape.fit(old.graph, new.shape), new.graph)
 
     def _untold(self, base: str, changed: str, shape: Shape) -> bool:
         """Whether two commits differ in an entity that a shape cannot tell."""
