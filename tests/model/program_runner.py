@@ -27,6 +27,7 @@ from omnigraph.errors import (
     SchemaViolation,
 )
 from omnigraph.history import diff
+from omnigraph.storage import patch_columns
 from omnigraph.storage.effects import Fault
 from tests.crash.verbs import overdue
 from tests.model.declared_slots import has_misfit
@@ -77,10 +78,12 @@ def run(program: Program, *, whole: bool = True, shadow: bool = False) -> None:
     """Run a program; fails where the product and the model part.
 
     `whole` reads everything again at the end, the past too; `shadow` compares the quick way to tell
-    changes with the slow one. Every other program compares even small tables in stretches.
+    changes with the slow one. Every other program compares even small tables in stretches. Patches of most rows write
+    columns, as they do in large tables.
     """
-    place, many = Path(mkdtemp()), diff._MAX_DIRECT_ROWS
+    place, many, few = Path(mkdtemp()), diff._MAX_DIRECT_ROWS, patch_columns.MIN_ROWS
     diff._MAX_DIRECT_ROWS = 0 if len(program) % 2 else many
+    patch_columns.MIN_ROWS = 1
     try:
         Template.copy(place / "g")
         run_at = Run(place / "g", thorough=whole)
@@ -90,7 +93,7 @@ def run(program: Program, *, whole: bool = True, shadow: bool = False) -> None:
             run_at.shadow()
         run_at.finish(whole=whole)
     finally:
-        diff._MAX_DIRECT_ROWS = many
+        diff._MAX_DIRECT_ROWS, patch_columns.MIN_ROWS = many, few
         shutil.rmtree(place, ignore_errors=True)
 
 
