@@ -70,9 +70,7 @@ def sides_from_recursive_base(
     our_rows = _rows_with_ids(our_rows, entity_ids)
     their_rows = _rows_with_ids(their_rows, entity_ids)
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
-    base_table = _BaseTable(
-        merge_inputs, result_type.ir, table_key, entity_ids, granularity, result_type.base_columns
-    )
+    base_table = _BaseTable(merge_inputs, result_type.ir, table_key, entity_ids, granularity, result_type.base_columns)
     base_rows, uncertain_ids = base_table.merged_rows(base_ids)
     base_rows = _without_ids(base_rows, uncertain_ids)
     schema, (dropped_by_us, dropped_by_them) = our_rows.schema, result_type.dropped_columns
@@ -99,9 +97,7 @@ def merged_base_rows(
     Uncertain entities are omitted.
     """
     base_ids = tuple(snapshot.commit_id for snapshot in merge_inputs.base_snapshots)
-    base_table = _BaseTable(
-        merge_inputs, result_type.ir, table_key, entity_ids, "property", result_type.base_columns
-    )
+    base_table = _BaseTable(merge_inputs, result_type.ir, table_key, entity_ids, "property", result_type.base_columns)
     return _without_ids(*base_table.merged_rows(base_ids))
 
 

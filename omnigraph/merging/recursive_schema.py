@@ -58,7 +58,7 @@ def _choose_winner(
 
 @dataclass(slots=True)
 class _BaseSchemaMerge:
-    """A merge of the schemas of bases; `winners` collects its contradictions, which the base of the bases wins first."""
+    """A merge of the schemas of bases; `winners` has the winner of each contradiction, at first the bases' base."""
 
     merge_inputs: MergeInputs
     winners: dict[SchemaConflict, Winner] = field(default_factory=dict)

@@ -36,7 +36,11 @@ class ReplayedSides(LookupSides):
         """Return the rows that meet a condition, without the entities that do not fit the schema of the target."""
         base, target, source = (self._find_fitting(state, condition) for state in self.versions)
         misfit_ids = pa.concat_arrays([base[1], target[1], source[1]])
-        return (exclude_rows(base[0], misfit_ids), exclude_rows(target[0], misfit_ids), exclude_rows(source[0], misfit_ids))
+        return (
+            exclude_rows(base[0], misfit_ids),
+            exclude_rows(target[0], misfit_ids),
+            exclude_rows(source[0], misfit_ids),
+        )
 
     def edges_deleted_only_on(self, side: Choice, nodes_by_endpoint: Mapping[str, pa.Array]) -> pa.Table:
         """Return the edges at the given nodes that one side deleted and the other side left unchanged.

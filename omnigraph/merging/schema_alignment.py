@@ -227,9 +227,7 @@ def compare_in_schema(
     if only_ids is not None:
         old_rows, new_rows = (rows.filter(pc.is_in(rows["id"], value_set=only_ids)) for rows in (old_rows, new_rows))
     new_rows = convert_rows(new, new_rows, refuse)
-    old_rows = (
-        convert_fitting_rows(old_transition, old_rows).rows if from_base else convert_rows(old, old_rows, refuse)
-    )
+    old_rows = convert_fitting_rows(old_transition, old_rows).rows if from_base else convert_rows(old, old_rows, refuse)
     if from_base:
         dropped = old_transition.old_property_names.keys() - new_transition.old_property_names.keys()
         new_rows = copy_columns(new_rows, old_rows, dropped)

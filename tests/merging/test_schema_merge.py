@@ -7,7 +7,7 @@ import pytest
 
 import omnigraph
 from omnigraph.api.graph import Graph
-from omnigraph.errors import InputError, MergeConflict, SchemaMismatch
+from omnigraph.errors import InputError, MergeConflict
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }
@@ -629,10 +629,12 @@ def test_strategies_decide_about_bases_with_contradictory_names(graph: Graph, st
 def test_a_return_to_the_first_name_is_not_lost_over_contradictory_bases(
     graph: Graph, strategy: Any, reverting: str
 ) -> None:
-    """The declaration that one branch went back to equals that of the bases' base, which must not count as unchanged."""
+    """The declaration that one branch went back to is that of the bases' base, but does not count as unchanged."""
     dev = contradictory_bases(graph, 'place: String? @rename_from("city")', 'town: String? @rename_from("city")')
     branch, name = (graph, "place") if reverting == "main" else (dev, "town")
-    branch.schema.apply(branch.schema.source.replace(f'{name}: String? @rename_from("city")', f'city: String? @rename_from("{name}")'))
+    branch.schema.apply(
+        branch.schema.source.replace(f'{name}: String? @rename_from("city")', f'city: String? @rename_from("{name}")')
+    )
     with pytest.raises(MergeConflict) as caught:
         graph.merge("dev")
     assert [conflict.kind for conflict in caught.value.conflicts] == ["schema_conflict"]

@@ -33,7 +33,9 @@ def widened_base_lost(patch: Patch) -> None:
         for name, old_name in transition.old_property_names.items():
             if rows.schema.field(old_name).type != table.schema.field(name).type:
                 at = table.schema.get_field_index(name)
-                table = table.set_column(at, table.schema.field(at), pa.nulls(table.num_rows, table.schema.field(at).type))
+                table = table.set_column(
+                    at, table.schema.field(at), pa.nulls(table.num_rows, table.schema.field(at).type)
+                )
         return FittingRows(table, found.misfit_ids)
 
     patch.setattr(schema_alignment, "convert_fitting_rows", convert)
@@ -107,7 +109,10 @@ def patched_columns_hidden(patch: Patch) -> None:
     def fragments(table: Any) -> dict[tuple[str, str], Any]:
         every = [(one.metadata, one) for one in table.dataset.get_fragments()]
         return {
-            (repr((data.files[0].path, data.physical_rows)), repr(data.deletion_file and data.deletion_file.asdict())): one
+            (
+                repr((data.files[0].path, data.physical_rows)),
+                repr(data.deletion_file and data.deletion_file.asdict()),
+            ): one
             for data, one in every
         }
 

@@ -32,7 +32,16 @@ from omnigraph.storage.effects import Fault
 from tests.crash.verbs import overdue
 from tests.model.declared_slots import has_misfit
 from tests.model.program_comparison import Compared
-from tests.model.program_translation import asked, changes_of, decided, patches, records, remove, same_conflicts, same_discards
+from tests.model.program_translation import (
+    asked,
+    changes_of,
+    decided,
+    patches,
+    records,
+    remove,
+    same_conflicts,
+    same_discards,
+)
 from tests.model.random_programs import (
     PERSON,
     RATES,
@@ -51,7 +60,7 @@ from tests.model.random_programs import (
     strategy_of,
 )
 from tests.model.row_shapes import Entity, Graph, Row
-from tests.model.versioned_graph import Conflict, Merge, Versions, bits, difference, same
+from tests.model.versioned_graph import Merge, Versions, bits, difference, same
 from tests.rig.writes import rewrite, write
 
 hits: Counter[str] = Counter()  # what the programs of this process came across

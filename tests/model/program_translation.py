@@ -108,7 +108,9 @@ def _record(one: Entity, row: Row) -> str:
 def patches(rows: Graph) -> bytes:
     """Values of entities as a patch takes them."""
     return "\n".join(
-        json.dumps({"type" if one[0].startswith("node") else "edge": one[0].partition(":")[2], "data": {"id": one[1], **row}})
+        json.dumps(
+            {"type" if one[0].startswith("node") else "edge": one[0].partition(":")[2], "data": {"id": one[1], **row}}
+        )
         for one, row in rows.items()
     ).encode()
 

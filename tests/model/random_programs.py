@@ -6,7 +6,7 @@ so any part of a program is a program.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -154,7 +154,17 @@ class Author:
 
     def schema_program(self, size: int) -> Program:
         """So many steps; with the first ones the schemas of two branches go apart and are merged."""
-        begin = (_SHAPED, _EVOLVED, _DROPPED, _WOVEN, _WOVEN, *(_RULED,) * 5, *(_RULED_CROSSED,) * 2, _WIDENED, _WIDENED)
+        begin = (
+            _SHAPED,
+            _EVOLVED,
+            _DROPPED,
+            _WOVEN,
+            _WOVEN,
+            *(_RULED,) * 5,
+            *(_RULED_CROSSED,) * 2,
+            _WIDENED,
+            _WIDENED,
+        )
         return self._program(self.dice.choice(begin), size)
 
     def filled_program(self, size: int) -> Program:
@@ -353,7 +363,9 @@ class Author:
         old = self.model.graph(branch)
         for _ in range(6):
             found = dict(self._entity(old, branch) for _ in range(self.dice.choice((1, 1, 2, 3))))
-            if not list(broken(self.model.rules(branch), old, {**old, **shaped(found.items(), self.model.shape(branch))})):
+            if not list(
+                broken(self.model.rules(branch), old, {**old, **shaped(found.items(), self.model.shape(branch))})
+            ):
                 break
         return "put", branch, tuple((one, tuple(row.items())) for one, row in found.items())
 
@@ -506,7 +518,7 @@ def graded(row: Row) -> Entity:
     return GRADES, json.dumps([row["src"], row["kind"]], separators=(",", ":"))
 
 
-def shaped(given: Sequence[Any], shape: Shape) -> dict[Entity, Row]:
+def shaped(given: Iterable[Any], shape: Shape) -> dict[Entity, Row]:
     """Rows as they are written: with the columns that there are by then, and no others."""
     found: dict[Entity, Row] = {}
     for (key, own), row in given:

@@ -147,9 +147,7 @@ def _merged_names(
     return names
 
 
-def _settle_name(
-    before: _Names, mine: _Names, other: _Names, names: _Names, decide: Callable[[], str | None]
-) -> None:
+def _settle_name(before: _Names, mine: _Names, other: _Names, names: _Names, decide: Callable[[], str | None]) -> None:
     """Of two columns with one name, the side that loses takes its new name back, or the column that it added."""
     pairs = [(one, two) for one in names for two in names if one != two and names[one] == names[two]]
     ours, theirs = next(

@@ -418,9 +418,7 @@ class Versions:
             if at in known and at not in self.shape(dropper).numbers:
                 yield from self._written(first_base, keeper, at, name)
 
-    def _additions(
-        self, first_base: str, base: Shape, keeper: str
-    ) -> Iterator[tuple[Identity, str, Entity, str, Any]]:
+    def _additions(self, first_base: str, base: Shape, keeper: str) -> Iterator[tuple[Identity, str, Entity, str, Any]]:
         """Values that a branch wrote into columns that it added."""
         for at, name in self.shape(keeper).columns:
             if at not in base.numbers:

@@ -78,9 +78,10 @@ class _TypeMerger:
 
     def _merge_endpoint(self, attribute: str, preposition: str) -> int | None:
         """Merge one endpoint; each side's endpoint is described with that side's type name."""
-        base_id = None if self._base is None else getattr(self._base, attribute)
-        our_id, their_id = getattr(self._ours, attribute), getattr(self._theirs, attribute)
-        states: tuple[int | None, int | None, int | None] = (base_id, our_id, their_id)
+        base_id: int | None = None if self._base is None else getattr(self._base, attribute)
+        our_id: int | None = getattr(self._ours, attribute)
+        their_id: int | None = getattr(self._theirs, attribute)
+        states = (base_id, our_id, their_id)
         if our_id == their_id or (their_id == base_id and self._base is not None):
             return our_id
         if our_id == base_id and self._base is not None:
