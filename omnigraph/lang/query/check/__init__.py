@@ -1,7 +1,7 @@
 """Check one query against a schema.
 
-Names are resolved in textual order, and one run reports all mistakes in a query. The result contains
-resolved values and is the input of `lower`. Checking never reads data.
+Names are resolved in textual order, and a single run reports every mistake in a query. The result contains resolved
+values and is passed to `lower`. Checking never reads data.
 """
 
 from omnigraph.errors.diagnostics import Diagnostic, SourceText

@@ -1,7 +1,7 @@
-"""The clauses of a `match`, in textual order, with nested `not` and `optional`.
+"""Check the clauses of a `match` in textual order, including nested `not` and `optional` blocks.
 
-This module dispatches clauses to their checks, and controls the visibility of names in nested lists. Lowering later
-decides the order in which clauses run.
+This module passes each clause to the right check, and controls which names are visible in nested lists. Lowering
+decides later in which order the clauses run.
 """
 
 from omnigraph.errors.diagnostics import Span
@@ -57,7 +57,7 @@ def check_condition(scope: Scope, condition: m.Condition) -> plan.Predicate | No
 
 
 def _check_word_pair(scope: Scope, word_pair: m.WordPair) -> list[CheckedClause]:
-    """Check `$a contains $b`; the left operand determines whether the clause is a filter or a traversal."""
+    """Check `$a contains $b`. The left operand determines whether the clause is a filter or a traversal."""
     if word_pair.left.name not in scope.parameters:
         edge_traversal = m.Traversal(word_pair.left, (word_pair.word,), word_pair.right, span=word_pair.span)
         return check_traversal(scope, edge_traversal)
