@@ -1,9 +1,8 @@
 """`graph.maintenance`: operations that keep a graph fast, small and consistent.
 
-These operations include compaction, indexing, cleanup, proofs of absence, checks, repairs and
-copies. Except for a forced repair, none of these operations changes what the newest commit of a
-branch shows. Operations that recovery could not finish have their own facet,
-`graph.maintenance.operations`.
+These operations include compaction, indexing, cleanup, proofs of absence, checks, repairs and copies. Except for a
+forced repair, none of them changes the data at a branch's newest commit. Operations that recovery could not finish have
+their own facet, `graph.maintenance.operations`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
