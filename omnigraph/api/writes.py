@@ -77,7 +77,7 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
     assume_utc: bool = False,
     **values: Any,
 ) -> Receipt:
-    """Run a mutation as one commit, or without a commit if nothing matches.
+    """Run a mutation in one commit. If nothing matches, no commit is made.
 
     Every write accepts `branch`, `if_commit` (write only if the branch is at this commit), `message`, `actor`, and
     `idempotency_key` (a repeated write returns the first commit again). With `assume_utc`, values without a time zone
@@ -220,7 +220,7 @@ def transaction(
 
 
 def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -> Receipt:
-    """Run a mutation as one commit, or without a commit if nothing matches."""
+    """Run a mutation in one commit. If nothing matches, no commit is made."""
     from omnigraph.engine.writes.mutate import bind_mutation, run_operations
 
     handle.require_writable("a mutation")
