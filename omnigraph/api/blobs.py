@@ -88,8 +88,8 @@ class Blob(Guarded):
     def media_type(self) -> str:
         """The recorded media type, or one guessed from the first bytes.
 
-        The media type is recorded if the String property `<property>_media_type` has a value, which `put_blob` can set.
-        Only common formats are recognized by their first bytes.
+        The media type is recorded in the String property `<property>_media_type`, which `put_blob` can set. Only common
+        formats are recognized by their first bytes.
         """
         return self._recorded_type or guess_media_type(self.read(0, LEADING_BYTES) if self.size else b"")
 

@@ -132,7 +132,7 @@ class GraphSchema(Facet):
     def plan(self, new: SchemaText, *, allow_data_loss: bool = False, branch: str | None = None) -> "SchemaPlan":
         """Plan the steps from the branch's schema to a new schema, without reading data.
 
-        `new` is `.pg` text, the path of a `.pg` file, or a `Schema`. If `allow_data_loss` is true, planned drops also
+        `new` is `.pg` text, the path to a `.pg` file, or a `Schema`. If `allow_data_loss` is true, planned drops also
         delete the history of the dropped data. Raises a language error if the schema is invalid, and `IdentityError` if
         a rename hint cannot be applied.
         """

@@ -98,7 +98,7 @@ def _sync_file(path: Path) -> os.stat_result:
 
 
 def _sync_rename(path: Path, written_stat: os.stat_result) -> None:
-    """Make the rename of a file durable, and verify that the path still refers to the written file."""
+    """Make a file's rename durable, and verify that the path still refers to the written file."""
     folder_descriptor = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder_descriptor)

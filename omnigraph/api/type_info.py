@@ -74,12 +74,12 @@ class NodeTypeInfo:
 
     @property
     def properties(self) -> Mapping[str, PropertyInfo]:
-        """The properties by name."""
+        """The properties, keyed by name."""
         return MappingProxyType({declared.name: declared for declared in self.property_items})
 
     @property
     def annotations(self) -> Mapping[str, str | None]:
-        """The annotations of the type by name."""
+        """The type's annotations, keyed by name."""
         return MappingProxyType(dict(self.annotation_items))
 
     def __str__(self) -> str:
@@ -116,12 +116,12 @@ class EdgeTypeInfo:
 
     @property
     def properties(self) -> Mapping[str, PropertyInfo]:
-        """The properties by name."""
+        """The properties, keyed by name."""
         return MappingProxyType({declared.name: declared for declared in self.property_items})
 
     @property
     def annotations(self) -> Mapping[str, str | None]:
-        """The annotations of the type by name."""
+        """The type's annotations, keyed by name."""
         return MappingProxyType(dict(self.annotation_items))
 
     def __str__(self) -> str:

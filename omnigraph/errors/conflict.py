@@ -1,4 +1,4 @@
-"""Errors for requests that conflict with the state or the history of a graph."""
+"""Errors for requests that conflict with a graph's state or history."""
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 from base64 import b64encode
@@ -80,7 +80,7 @@ class VersionConflict(Conflict):
         return f"{self.entity_kind}:{self.type_name}"
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the conflict under both its old and its new name, so that older and newer clients recognise it."""
+        """Return the conflict under both its old and its new name, so that older and newer clients recognize it."""
         return {
             "manifest_conflict": {"table_key": self.type_key, "expected": self.expected, "actual": self.actual},
             "published_dataset_version_conflict": {

@@ -156,7 +156,7 @@ class OmnigraphError(Exception):
         return {member: member_value for member, member_value in body.items() if member_value is not None}
 
     def typed_members(self) -> dict[str, Any]:
-        """Return the members from which programs can recognise this error without parsing the message."""
+        """Return members that let programs recognize this error without parsing the message."""
         if self.wire_member is None:
             return {}
         return {

@@ -73,7 +73,7 @@ class TableDelta:
         return not (self.replaces_table or self.row_versions.num_rows or len(self.removed_ids))
 
     def input_line(self, version_index: int) -> int | None:
-        """Return the line number of a row version in the input."""
+        """Return a row version's line number in the input."""
         return None if self.input_lines is None else int(self.input_lines[version_index])
 
 

@@ -1,4 +1,4 @@
-"""Scalar types, and functions that coerce values, spell them canonically and encode them as JSON.
+"""Scalar types, and functions that coerce values, convert them to canonical text and encode them as JSON.
 
 Stored forms are plain Python values: str, bool, int, float, int for days or milliseconds since 1970, bytes, `BlobUri`
 or `BlobSource`, tuples, and None. To keep start-up fast, this package imports no data library and loads each of its

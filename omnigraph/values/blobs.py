@@ -53,7 +53,7 @@ def parse_blob(blob_text: str) -> bytes | BlobUri | None:
         decoded_bytes = a2b_base64(base64_digits, strict_mode=True)
     except (Error, ValueError):
         return None
-    # Unused bits in the last digit must be zero, so that each value has exactly one spelling.
+    # Unused bits in the last digit must be zero, so that each value has exactly one encoding.
     trailing_count = len(decoded_bytes) % 3
     return (
         decoded_bytes

@@ -1,6 +1,6 @@
 """Detect the encoding of text from its byte order mark.
 
-This module only recognises byte order marks. It does not decode text or guess an encoding if there is no mark.
+This module only recognizes byte order marks. It does not decode text or guess an encoding if there is no mark.
 """
 
 import codecs

@@ -1,4 +1,4 @@
-"""The canonical spelling of stored values, from which entity ids are built.
+"""Convert stored values to canonical text, from which entity ids are built.
 
 The ids of keyed entities are permanent, so this module's output must never change. Its input must be a stored value,
 that is, a value that has already been coerced, narrowed and truncated.
@@ -15,7 +15,7 @@ _F32_DIGITS = 9  # significant digits that are enough to identify any 32-bit flo
 
 
 def canonical_spelling(property_type: PropertyType, value: object) -> str:
-    """Return a scalar as text, spelled as in ids and uniqueness tuples.
+    """Return the canonical text for a scalar, as used in ids and uniqueness tuples.
 
     >>> canonical_spelling(PropertyType(ScalarType.F64), 1e21)
     '1000000000000000000000'

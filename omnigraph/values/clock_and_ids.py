@@ -111,7 +111,7 @@ def reserve_ulids(count: int) -> int:
 
 
 def is_ulid(text: str) -> bool:
-    """Return whether a string is a ULID, spelled canonically.
+    """Return whether a string is a ULID in canonical form.
 
     >>> is_ulid("01J8ZC9Q3M0000000000000000"), is_ulid("01j8zc9q3m0000000000000000")
     (True, False)

@@ -1,6 +1,6 @@
 """Guess a media type from the first bytes of the content.
 
-Only formats with an unambiguous signature are recognised. Otherwise, UTF-8 text without control characters is
+Only formats with an unambiguous signature are recognized. Otherwise, UTF-8 text without control characters is
 `text/plain`, and everything else is `application/octet-stream`. File names are never used.
 """
 

@@ -22,7 +22,7 @@ def assumes_utc() -> bool:
 
 @contextmanager
 def naive_times_as_utc(enabled: bool) -> Iterator[None]:
-    """Assume UTC for times without a time zone inside the `with` block, if `enabled` is true.
+    """If `enabled` is true, assume UTC for times without a time zone inside the `with` block.
 
     >>> with naive_times_as_utc(True):
     ...     assumes_utc()

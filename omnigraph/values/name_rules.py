@@ -141,7 +141,8 @@ def _raise_on_fault(checked_name: str, name_kind: str, fault: str | None) -> str
 def _find_character_fault(ref_name: str) -> str | None:
     """Return an error message if a name contains forbidden characters, or None. Only ASCII is allowed.
 
-    Non-ASCII names can look alike, and a store could change such a name by normalizing its Unicode characters."""
+    Non-ASCII names can look alike, and a store could change such a name by normalizing its Unicode characters.
+    """
     if _ALLOWED_PATTERN.fullmatch(ref_name) is None or "" in ref_name.split("/"):
         return ALLOWED_CHARACTERS
     fault = find_length_fault(ref_name.replace("/", "%2F"))

@@ -10,7 +10,7 @@ from omnigraph.records.frozen import record
 
 
 class ScalarType(enum.Enum):
-    """A scalar type. The enum value is the type's spelling in a schema file."""
+    """A scalar type. The enum value is the name of the type in a schema file."""
 
     STRING = "String"
     BLOB = "Blob"

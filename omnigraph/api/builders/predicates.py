@@ -161,7 +161,7 @@ def _rewrite_in_lists(tokens: list[PredicateToken]) -> list[PredicateToken]:
 
 
 def _starts_condition(tokens: list[PredicateToken], token_index: int) -> bool:
-    """Return whether a condition can begin at this token: at the start, or after a bracket or connective."""
+    """Return whether a condition can begin at this token, that is, at the start or after a bracket or connective."""
     return token_index == 0 or tokens[token_index - 1][1] in ("(", "and", "or", "not")
 
 

@@ -62,7 +62,7 @@ def _lay_out_part(part: list[int], edges: Sequence[Edge], boxes: Array) -> Array
 
 
 def _distances(node_count: int, links: set[Edge]) -> Array:
-    """Return the lengths of the shortest paths. Edges at nodes with many neighbours count as longer."""
+    """Return the lengths of the shortest paths. Edges to nodes with many neighbours are treated as longer."""
     adjacent = np.zeros((node_count, node_count), dtype=bool)
     for source, target in links:
         adjacent[source, target] = adjacent[target, source] = True

@@ -34,7 +34,7 @@ _SCALAR_KINDS = {
 
 @record
 class ResultColumn:
-    """A result column: its name and the kind of its values."""
+    """A result column, with its name and the kind of values it contains."""
 
     name: str
     kind: str

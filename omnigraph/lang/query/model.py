@@ -66,7 +66,7 @@ class ListLiteral:
 
 @record
 class Variable:
-    """A variable such as `$x`; its name excludes the dollar sign. `$_` is anonymous."""
+    """A variable such as `$x`. Its name excludes the dollar sign. `$_` is anonymous."""
 
     name: str
     span: Span = field(default=NO_SPAN, compare=False)

@@ -141,7 +141,7 @@ class NodeType:
 
     @cached_property
     def properties_by_name(self) -> dict[str, PropertyDefinition]:
-        """The properties of the type, keyed by name."""
+        """The type's properties, keyed by name."""
         return {definition.name: definition for definition in self.properties}
 
     def property(self, property_name: str) -> PropertyDefinition | None:
@@ -178,7 +178,7 @@ class EdgeType:
 
     @cached_property
     def properties_by_name(self) -> dict[str, PropertyDefinition]:
-        """The properties of the type, keyed by name."""
+        """The type's properties, keyed by name."""
         return {definition.name: definition for definition in self.properties}
 
     def property(self, property_name: str) -> PropertyDefinition | None:

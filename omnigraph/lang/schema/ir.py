@@ -41,7 +41,7 @@ CatalogType = InterfaceType | NodeType | EdgeType
 
 @record
 class TypeIdentity:
-    """The ids of one type: the type id, the table id, and the property ids by name.
+    """A type's ids: its type id, its table id, and its property ids keyed by name.
 
     An interface has no table and therefore no incarnation id.
     """
@@ -105,7 +105,7 @@ class SchemaIR:
 
 
 def hash_ir(ir: SchemaIR) -> str:
-    """Return the hash of a schema, including its identity ids."""
+    """Return a hash of a schema that includes its identity ids."""
     return hash_json(ir.to_json())
 
 

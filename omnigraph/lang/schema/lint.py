@@ -35,8 +35,8 @@ _SNAKE_CASE = re.compile(r"[a-z_][a-z0-9_]*")
 class LintContext:
     """Facts about the whole schema, for rules that need to see more than one declaration.
 
-    `names_by_declaration` contains the names of each kind of declaration. `indexed_by_interface` maps each interface to
-    the columns that its implementing nodes list in an `@index(…)`.
+    `names_by_declaration` contains the declared names for each kind of declaration. `indexed_by_interface` maps each
+    interface to the columns that its implementing nodes list in an `@index(…)`.
     """
 
     names_by_declaration: dict[type[Declaration], set[str]]

@@ -20,7 +20,7 @@ __all__ = ["CheckedParameter", "CheckedQuery", "check_query"]
 
 @record
 class CheckedQuery:
-    """The result of a check: the body if the query is valid, and every diagnostic."""
+    """The result of a check: all diagnostics, and the checked body if the query is valid."""
 
     parameters: tuple[CheckedParameter, ...]
     body: CheckedBody | None

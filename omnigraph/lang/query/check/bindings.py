@@ -27,7 +27,7 @@ from .typed_values import STRING, TypedValue, is_comparable
 
 
 def check_binding(scope: Scope, binding: m.Binding) -> list[CheckedClause]:
-    """Return the checked clauses of a binding."""
+    """Return a binding's checked clauses."""
     type_name = _check_type_name(scope, binding.type_name)
     clauses: list[CheckedClause] = []
     if check_bindable(scope, binding.variable):

@@ -47,7 +47,7 @@ def _check_clause(scope: Scope, clause: m.Clause) -> list[CheckedClause]:
 
 
 def check_condition(scope: Scope, condition: m.Condition) -> plan.Predicate | None:
-    """Return the predicate of a condition inside `match`."""
+    """Return the predicate for a condition inside `match`."""
     rules = conditions.ConditionRules(
         report=scope.report,
         resolve_operand=lambda expression: expressions.resolve_expression(scope, expression),

@@ -98,7 +98,7 @@ def resolve_column_value(scope: Scope, expression: m.Expression) -> TypedValue |
 
 
 def _resolve_operand(scope: Scope, expression: m.Expression) -> TypedValue | None:
-    """Resolve an operand of a scalar expression, which may contain aggregates but no scores."""
+    """Resolve an operand in a scalar expression. Operands may contain aggregates but no scores."""
     match expression:
         case m.Aggregate() | m.Arithmetic() | m.Negative() | m.ScalarCall() | m.Case():
             return resolve_column_value(scope, expression)

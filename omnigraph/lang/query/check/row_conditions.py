@@ -1,6 +1,6 @@
-"""Check the `where` clauses and `set` values in updates and deletes, which use the properties of one row.
+"""Check the `where` clauses and `set` values in updates and deletes.
 
-A bare word in these expressions refers to a property, `id` or an edge endpoint.
+These expressions refer to a single row. A bare word in them is a property, `id` or an edge endpoint.
 """
 
 from typing import cast

@@ -56,7 +56,7 @@ class TypedValue:
 
 
 def is_scalar(property_type: PropertyType) -> bool:
-    """Return whether values of this type can be compared. Lists, vectors and Blobs cannot."""
+    """Return whether values of this type can be compared. Lists, vectors and Blobs cannot be compared."""
     return not (property_type.is_list or property_type.is_vector or property_type.scalar is ScalarType.BLOB)
 
 

@@ -1,6 +1,7 @@
 """Draw a schema as an SVG image.
 
-All text is escaped, and the image uses no scripts or external resources. Its colours follow the reader's theme."""
+All text is escaped, and the image uses no scripts or external resources. Its colours follow the reader's theme.
+"""
 
 from collections.abc import Iterator
 from html import escape

@@ -135,7 +135,7 @@ def _used_columns(type_slots: TypeSlots) -> Iterator[ColumnReference]:
 
 
 def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
-    """Describe the first constraint or embedding in a type that uses a column, if there is one."""
+    """Describe the first constraint or embedding in a type that uses a column, or return None if there is none."""
     for group, content in sorted(type_slots.constraints.items(), key=str):
         if column in group_columns(group, content):
             return describe_details(group, content, type_slots)
@@ -146,7 +146,7 @@ def _describe_use(type_slots: TypeSlots, column: int) -> str | None:
 
 
 def _dropped_column(sides: MergeSides, type_id: int, column: int) -> Iterator[DropConflict]:
-    """Yield the conflict over a dropped property, or over the interface property from which it is inherited."""
+    """Yield the conflict about a dropped property, or about the interface property that it is inherited from."""
     for side_schema in (sides.ours, sides.theirs):
         owner = side_schema.get(type_id)
         if owner is None or column not in owner.property_ids.values():

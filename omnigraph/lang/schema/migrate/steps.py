@@ -223,7 +223,7 @@ class ChangeDefault(PropertyStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestateConstraint(PropertyStep):
-    """A constraint moves between the property and the body of its type, with no other effect."""
+    """A constraint moves between the property and its type's body, with no other effect."""
 
     kind: ClassVar[str] = "restate_constraint"
     constraint: Constraint

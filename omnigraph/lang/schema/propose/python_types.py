@@ -1,5 +1,4 @@
-"""Translate Python annotations to property types: `int` to I64, `str | None` to String?, `Literal["a", "b"]` to an
-enum.
+"""Translate Python annotations to property types, such as `int` to I64 and `str | None` to String?.
 
 `Annotated` adds what Python annotations cannot express: a string that starts with `@` is a schema annotation, and a
 type name such as `"I32"` or `"Vector(8)"` replaces the default type.
@@ -36,7 +35,7 @@ _VECTOR = re.compile(r"Vector\((\d+)\)")
 
 @record
 class PythonType:
-    """A Python annotation, split into the type without `None` and `Annotated`, its optionality, and its metadata."""
+    """A Python annotation, split into its underlying type, whether it allows `None`, and its metadata."""
 
     type: Any
     nullable: bool = False
