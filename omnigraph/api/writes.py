@@ -95,7 +95,7 @@ def mutate(  # noqa: PLR0913 - all but the first are keywords
 
 
 def insert(handle: Handle, type_name: str, /, *records: Any, **options: Unpack[RecordKeywords]) -> Receipt:
-    """Add entities from dicts, dataclasses, or one table or frame. An existing key is an error."""
+    """Add entities from dicts, dataclasses, or a single table or frame. An existing key is an error."""
     with suggest_upsert():
         rows = {require_text(type_name, "type"): normalize_records(records)}
         return write_records(handle, rows, "append", options)

@@ -1,7 +1,7 @@
 """Parse text in either language into trees: split it into declarations, parse each one, and collect diagnostics.
 
-This module decodes source bytes, resumes parsing at the next declaration after an error, and words syntax errors. Both
-languages share this code, so it must not depend on any grammar rule: each language passes in its own builder and
+This module decodes source bytes, resumes parsing at the next declaration after an error, and composes error messages.
+Both languages share this code, so it must not depend on any grammar rule: each language passes in its own builder and
 terminal names.
 """
 

@@ -122,7 +122,7 @@ def _convert_element(type_text: str, convert_scalar: Converter, position: int, i
 
 
 def _unwrap_value(value: Any) -> Any:
-    """Unwrap Enum, NumPy and Arrow values. Duck typing avoids importing the libraries."""
+    """Unwrap Enum, NumPy and Arrow values, using duck typing to avoid importing these libraries."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, (str, int, float, list, tuple, memoryview)):

@@ -1,6 +1,6 @@
 """Hints for SQL and Cypher keywords in a query. Each hint names the keyword and shows the equivalent syntax.
 
-Like `hints`, this module only words hints; it never affects whether a query is valid.
+Like `hints`, this module only provides the wording of hints and never affects whether a query is valid.
 """
 
 import re

@@ -53,7 +53,7 @@ def check_condition(  # noqa: PLR0911 - one return per kind
 
 
 def _check_truth(rules: ConditionRules, truth: m.Truth) -> plan.Truth | None:
-    """Check a value that is used as a condition by itself."""
+    """Check a value that is used as a condition on its own."""
     operand = rules.resolve_operand(truth.value)
     if operand is None:
         return None

@@ -135,7 +135,7 @@ def hide_edge_variable(scope: Scope, traversal: m.Traversal) -> None:
 
 
 def is_path_call(scope: Scope, call: m.ScalarCall) -> bool:
-    """Return whether a function reads a path. `length` also accepts other values, so its argument decides."""
+    """Return whether a call reads a path. `length` also accepts other values, so it depends on the argument."""
     if call.function in PATH_FUNCTIONS:
         return True
     argument = call.arguments[0] if len(call.arguments) == 1 else None
