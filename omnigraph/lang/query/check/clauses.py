@@ -1,7 +1,7 @@
 """Check the clauses of a `match` in textual order, including nested `not` and `optional` blocks.
 
-This module passes each clause to the right check, and controls which names are visible in nested lists. Lowering
-decides later in which order the clauses run.
+This module passes each clause to the right check, and controls which names are visible in nested lists. Lowering later
+decides the order in which the clauses run.
 """
 
 from omnigraph.errors.diagnostics import Span
