@@ -340,6 +340,10 @@ class Graph(Guarded):
     diff = delegate(lambda: comparisons.diff)
     log = delegate(lambda: comparisons.log)
 
+    def acting(self, actor: str | None) -> "Graph":
+        """Return a graph on the same branch or commit that writes as `actor`, or as nobody, with its own read set."""
+        return type(self)(self._handle.acting(actor))
+
     def checkout(self, branch: str) -> "Graph":
         """Return a graph on the newest commit of a branch. Raises `BranchNotFound` if the branch does not exist."""
         return type(self)(self._handle.checkout(branch))
