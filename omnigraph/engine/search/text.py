@@ -1,9 +1,9 @@
 """Text analysis and text predicates: the tokenizer, `search`, `match_text` and `fuzzy`.
 
-Text predicates work on any column, even without an index. The tokenizer is part of query semantics: an index may speed
-up a query but never change its result. A string is normalized to Unicode NFKD without marks, lowercased, and split at
-every character that is neither a letter nor a digit; the English stop words below are removed, and the remaining words
-are stemmed (`stem.py`).
+Text predicates work on any column, even without an index. The tokenizer is part of the query semantics: an index may
+speed up a query but never change its result. A string is normalized to Unicode NFKD without combining marks,
+lowercased, and split at every character that is neither a letter nor a digit. The English stop words below are then
+removed, and the remaining words are stemmed (`stem.py`).
 """
 
 import unicodedata
@@ -61,7 +61,7 @@ def tokenize(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _tokenize_cached(text: str) -> tuple[str, ...]:
-    """Tokenize with a cache, since the same query is tokenized again for each part of a table."""
+    """Tokenize with a cache, because the same query is tokenized again for each part of a table."""
     tokens = analyse_texts(pa.array([text]))
     return tuple(tokens.vocabulary[code] for code in tokens.codes)
 
@@ -80,9 +80,9 @@ def analyse_texts(texts: pa.Array) -> Tokens:
 
 
 def _split_words(texts: pa.Array) -> tuple[IntArray, pa.Array]:
-    """Return the case-folded words of all strings, in order, and the index of the string that contains each word.
+    """Return the case-folded words in all strings, in order, and the index of the string that contains each word.
 
-    Pure ASCII strings need no Unicode folding and are split in a third of the time.
+    Pure ASCII strings need no Unicode folding, so splitting them takes a third of the time.
     """
     is_ascii = pc.fill_null(pc.string_is_ascii(texts), True)
     if pc.all(is_ascii, min_count=0).as_py():
