@@ -17,7 +17,7 @@ from omnigraph.lang.query import plan
 from .rows import IntArray, Rows, VariableBinding
 
 SortKeyFunction = Callable[[IntArray, int | None], Numbers]
-"""Maps row positions to numbers in sort order; with a limit, only the first `limit` rows must be exact."""
+"""Maps row positions to numbers that sort like the rows; with a limit, only the first `limit` rows must be exact."""
 
 _SORT_BYTES_PER_ROW = 48  # working memory per sorted row in bytes
 

@@ -52,7 +52,7 @@ class WriteOutcome:
 
 
 WriteOperation = Callable[[Overlay, WriteStats, IdGenerator], None]
-"""One operation of a write, which adds its changes to an overlay; a retry repeats it on a newer branch state."""
+"""One operation in a write: it adds its changes to an overlay, and a retry runs it again on a newer branch state."""
 
 
 @dataclass(frozen=True, slots=True)
