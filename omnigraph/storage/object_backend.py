@@ -56,7 +56,10 @@ class ObjectBackend(Protocol):
         """Return the directories and objects directly below `prefix/`."""
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes when a name directly below `prefix` is added or removed, or None if unknown."""
+        """Return a token that changes when a name directly below `prefix` is added or removed.
+
+        The result is None if the store cannot provide such a token.
+        """
 
     def stat_if_local(self, object_name: str) -> ListedObject | None:
         """Return an object's listing entry, or None if the object is missing or the lookup would take a request."""

@@ -107,7 +107,10 @@ class ControlObjects:
         return self.backend.stat_if_local(object_name)
 
     def change_token(self, prefix: str) -> object | None:
-        """Return a token that changes when a name directly below a prefix is added or removed, or None if unknown."""
+        """Return a token that changes when a name is added or removed directly below a prefix.
+
+        The result is None if the store cannot provide such a token.
+        """
         return self.backend.change_token(prefix)
 
 
