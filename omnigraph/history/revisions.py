@@ -163,7 +163,7 @@ def _find_commit_snapshot(store: Store, branch_state: BranchState, commit_id: st
 
 
 def _follow_steps(store: Store, branch_state: BranchState, start_snapshot: Snapshot, steps: str) -> Snapshot:
-    """Follow steps to an ancestor: `~N` is the N-th first parent, `^N` is parent number N, and `^0` is the commit."""
+    """Follow steps to an ancestor: `~N` is the N-th first parent, `^N` is the N-th parent, and `^0` changes nothing."""
     commit_id = start_snapshot.commit_id
     for kind, digits in _STEP_PATTERN.findall(steps):
         number = int(digits or "1")
