@@ -112,7 +112,7 @@ class TableChanges:
 
 
 def changed_columns(old_rows: pa.Table, new_rows: pa.Table) -> list[tuple[str, ...]]:
-    """Return, for each pair of aligned rows, the names of the columns that differ."""
+    """Return the names of the columns that differ in each pair of aligned rows."""
     changed_by_row: list[list[str]] = [[] for _ in range(old_rows.num_rows)]
     for column_name in old_rows.column_names:
         for row_index in np.flatnonzero(~same_values(old_rows[column_name], new_rows[column_name])):

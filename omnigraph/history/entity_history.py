@@ -145,7 +145,7 @@ class EntityTracer:
         return history
 
     def blame(self) -> dict[str, Blamed]:
-        """Return, for each of the entity's properties, the commit that set its current value."""
+        """Return the commit that set the current value of each of the entity's properties."""
         current_row = self._expressed_row(self._snapshot.commit_id)
         if current_row is None:
             type_name = self._table_key.type_name

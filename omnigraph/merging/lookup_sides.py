@@ -1,7 +1,7 @@
 """A table in a merge whose entities are looked up in the captured snapshots when they are needed.
 
-This module keeps the state of single entities in all three versions. Changes that a merge takes without a decision
-never come from these lookups; a subclass determines them and finds the rows.
+This module keeps the state of single entities in all three versions. These lookups only serve decisions; a subclass
+determines the changes that a merge takes without a decision, and finds the rows.
 """
 
 from abc import abstractmethod

@@ -24,7 +24,7 @@ MISFIT_KIND = "value_constraint_violation"
 
 
 class SideTransitions(Protocol):
-    """A merged schema's changes to the types on both sides."""
+    """How a merged schema changes the types on each side."""
 
     @property
     def our_transitions(self) -> Mapping[TableKey, TypeTransition]:

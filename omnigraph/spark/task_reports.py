@@ -270,7 +270,7 @@ class RemovedRowsReport(TaskReport):
 
 @dataclass(frozen=True, slots=True)
 class ReportedTypeReport(TaskReport):
-    """A type with records that are only in reports, because they are unchanged or were not written."""
+    """A type with records that exist only in reports, because they are unchanged or were not written."""
 
     kind: ClassVar[str] = "reported_type"
     table_key: TableKey

@@ -50,7 +50,7 @@ class Adjacency(Protocol):
         """Return the number of edges per source; the count may be too high."""
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,7 +96,7 @@ class DirectedAdjacency:
         return self.edge_lists
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
         probe_stats = self.lists.probe_stats
         probe_stats.probed_pairs += len(sources)
         if probe_stats.sketch is None and probe_stats.probed_pairs > len(self.lists.values) // _SKETCH_DIVISOR:
@@ -166,7 +166,7 @@ class UndirectedAdjacency:
         return self.outgoing.edge_degrees(sources) + self.incoming.edge_degrees(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether an edge joins the two nodes in either direction."""
+        """Return whether an edge joins each source and its target in either direction."""
         is_neighbour = self.outgoing.contains(sources, targets)
         unmatched = np.flatnonzero(~is_neighbour)
         is_neighbour[unmatched] = self.incoming.contains(sources[unmatched], targets[unmatched])

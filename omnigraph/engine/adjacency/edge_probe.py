@@ -61,7 +61,7 @@ class EdgeTableProbe:
         return self._lists_for(sources).expand_edges(self._list_positions(sources))
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
         return self._lists_for(sources).contains(self._list_positions(sources), targets)
 
     def _list_positions(self, sources: IntArray) -> IntArray:
@@ -142,7 +142,7 @@ class BudgetedProbe:
         return self._adjacency_for(sources).expand_edges(sources)
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
         return self._adjacency_for(sources).contains(sources, targets)
 
     def _adjacency_for(self, sources: IntArray) -> Adjacency:

@@ -53,7 +53,7 @@ class FilteredAdjacency:
         return positions[is_accepted], neighbours[is_accepted], edge_ids[is_accepted]
 
     def contains(self, sources: IntArray, targets: IntArray) -> Mask:
-        """Return, for each pair, whether the target is a neighbour of the source."""
+        """Return whether each target is a neighbour of its source."""
         positions, neighbours, _ = self.expand_edges(sources)
         is_neighbour = np.zeros(len(sources), np.bool_)
         is_neighbour[positions[neighbours == targets[positions]]] = True

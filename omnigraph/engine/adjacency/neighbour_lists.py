@@ -159,7 +159,7 @@ def expand_ranges(range_starts: IndexArray, range_lengths: IndexArray) -> IntArr
 
 
 def search_pairs(neighbour_lists: NeighbourLists, sources: IntArray, targets: IntArray) -> Mask:
-    """Return, for each pair, whether the target is in the source's list, using one vectorized bisection."""
+    """Return whether each target is in its source's list, using one vectorized bisection."""
     if len(sources) <= _FEW_ROWS:
         return _search_few_pairs(neighbour_lists, sources, targets)
     low, list_lengths = neighbour_lists.bounds(sources)

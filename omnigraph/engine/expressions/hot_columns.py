@@ -191,7 +191,7 @@ def _is_flat(data_type: pa.DataType) -> bool:
 def _load_worthwhile_columns(
     context: ExecutionContext, table_key: TableKey, column_names: Sequence[str], call_columns: int, needed_rows: int
 ) -> dict[str, HotColumn]:
-    """Load, in one pass, the missing columns whose cache misses have cost as much as loading them, and return them.
+    """Load and return the missing columns whose cache misses have cost as much as loading them.
 
     The alternative is a storage call that reads `call_columns` columns for only the needed rows.
     """

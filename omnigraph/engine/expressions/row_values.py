@@ -71,7 +71,7 @@ class RowValues:
 
 
 def count_distinct_entities(rows: Rows, variable: str) -> int:
-    """Return the number of distinct entities of a variable, excluding null."""
+    """Return the number of distinct entities that a variable is bound to, excluding null."""
     entity_numbers = entity_codes(rows[variable])
     entity_numbers = (
         entity_numbers[entity_numbers >= 0] if len(entity_numbers) and int(entity_numbers.min()) < 0 else entity_numbers

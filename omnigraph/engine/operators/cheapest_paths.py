@@ -89,7 +89,7 @@ def start_costs(search: PathSearch, starts: IntArray, wanted: WantedEnds) -> Pla
 
 
 def _cost_bounds(search: PathSearch, place_costs: PlaceCosts, places: IntArray, wanted: WantedEnds) -> Costs:
-    """Return, for each (start, node) pair, the highest cost so far among the allowed ends for its start."""
+    """Return the highest cost so far among the allowed ends for the start in each (start, node) pair."""
     if wanted.places is None:
         return np.full(len(places), np.inf)
     start_numbers, place_numbers = wanted.places // search.stride, places // search.stride

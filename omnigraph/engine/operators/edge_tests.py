@@ -54,7 +54,7 @@ class EdgeAcceptance:
     _is_accepted: Mask | None = None
 
     def __call__(self, edge_ids: IntArray) -> Mask:
-        """Return, for each edge, whether it passes all predicates of the test."""
+        """Return whether each edge passes all predicates in the test."""
         self._tested_count += len(edge_ids)
         if self._is_accepted is None and self._tested_count * _FULL_SCAN_DIVISOR > self.context.row_count(
             self.edge_key

@@ -75,7 +75,7 @@ def _extend_paths(search: PathSearch, mode: plan_paths.PathMode, paths: PathBloc
 
 
 def _repeats(mode: plan_paths.PathMode, paths: PathBlock, positions: IntArray, layer: EdgeLayer) -> Mask:
-    """Return, for each edge, whether it would repeat a node or edge that the mode allows only once."""
+    """Return whether each edge would repeat a node or edge that the mode allows only once."""
     is_repeated = np.zeros(len(positions), np.bool_)
     if mode == "trail":
         for column in range(paths.edges.shape[1]):

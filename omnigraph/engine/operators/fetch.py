@@ -63,7 +63,7 @@ def _columns_read_by(  # noqa: PLR0911 - one return per kind
 
 @dataclass(slots=True, eq=False)
 class RowSource:
-    """The columns of a set of rows, each read on first use."""
+    """A column source for a set of rows; each column is read on first use."""
 
     context: ExecutionContext
     rows: Rows

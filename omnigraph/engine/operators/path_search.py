@@ -28,7 +28,7 @@ class WantedEnds:
     nodes: IntArray | None = None
 
     def contains(self, places: IntArray, stride: int) -> Mask:
-        """Return, for each (start, node) pair, whether a path may end there."""
+        """Return whether a path may end at each of the given (start, node) pairs."""
         if self.places is not None:
             return np.isin(places, self.places)
         return np.isin(places % stride, self.nodes) if self.nodes is not None else np.ones(len(places), np.bool_)

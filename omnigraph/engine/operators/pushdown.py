@@ -1,4 +1,4 @@
-"""Filter pushdown: convert predicates to Arrow expressions for which storage returns the same result.
+"""Filter pushdown: convert predicates to Arrow expressions that storage evaluates to the same result.
 
 A predicate that cannot be expressed exactly is evaluated after the scan instead. Because filters keep only the rows for
 which a predicate is true, an expression may be null where the predicate is unknown. Filters are never passed to storage

@@ -45,7 +45,7 @@ class Tokens:
         return np.bincount(self.text_indexes, minlength=self.text_count)
 
     def is_any_of(self, tokens: frozenset[str]) -> npt.NDArray[np.bool_]:
-        """Return, for each token, whether it is one of `tokens`."""
+        """Return whether each token is one of `tokens`."""
         in_tokens = np.array([token in tokens for token in self.vocabulary], np.bool_)
         return in_tokens[self.codes] if len(in_tokens) else np.zeros(len(self.codes), np.bool_)
 
@@ -136,7 +136,7 @@ def _fold_letter(letter: str) -> str:
 def match_texts(
     function: Literal["search", "fuzzy", "match_text"], texts: pa.Array, query: str | None, max_edits: int | None = None
 ) -> pa.Array:
-    """Return, for each string, whether it matches a query: by any token or, for `match_text`, as a phrase."""
+    """Return whether each string matches a query: by any token or, for `match_text`, as a phrase."""
     if query is None:
         return pa.nulls(len(texts), pa.bool_())
     query_tokens, tokens = tokenize(query), analyse_texts(texts)

@@ -270,7 +270,7 @@ def _superseded_age(marking: Marking, child_commit: Commit) -> timedelta:
 def _keep_first_parents(
     marking: Marking, log: HistoryLog, first_parent_commits: list[Commit], erased_directories: frozenset[str]
 ) -> None:
-    """Keep consecutive commits, given newest first.
+    """Keep consecutive commits; `first_parent_commits` lists the newest one first.
 
     The oldest commit's full state is marked; for each later commit, only its changes are marked.
     """

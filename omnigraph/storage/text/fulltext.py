@@ -54,7 +54,7 @@ class TextSegment:
 
 
 def text_index_key(column: str) -> str:
-    """Return the key of a column's full-text index, which can exist in addition to the column's other index.
+    """Return the key for a column's full-text index; a column may have another index as well.
 
     >>> text_index_key("body"), index_column("fulltext:body"), index_column("body")
     ('fulltext:body', 'body', 'body')
