@@ -35,7 +35,7 @@ class CsvBlock:
     """Complete records: their text, the offsets at which they begin and end, and their line numbers.
 
     `is_regular` is true if every quote opens or closes a cell. `end_line` is the line after the last record. Only the
-    last block in a text may be `unterminated`, which means that a quoted cell is not closed.
+    last block may be `unterminated`, which means that a quoted cell is not closed.
     """
 
     text: bytes
@@ -169,7 +169,7 @@ def _scan_record_ends(text: bytes, dialect: CsvDialect) -> tuple[Positions, bool
 
 
 def first_records(sample: bytes, dialect: CsvDialect, record_count: int) -> list[bytes]:
-    r"""Return the first records in a text that are not blank.
+    r"""Return the first records in a sample that are not blank.
 
     >>> first_records(b'\n"a\nb",c\r\nd', CsvDialect(",", '"'), 5)
     [b'"a\nb",c', b'd']

@@ -162,7 +162,7 @@ def _finish_columns(
 
 
 def _given_columns(buffer: TypeBuffer, prop: PropertyDefinition, values: pa.Array) -> dict[str, pa.Array]:
-    """Return a property's values, and a mask of the records that contain the property; other records omit it."""
+    """Return a property's values, and a mask of the records that contain the property."""
     given_values = _property_column(buffer, prop, values.drop_null(), has_null_text=False)
     if values.null_count:
         given_values = given_values.take(_positions_among_non_nulls(values))

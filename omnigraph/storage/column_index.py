@@ -265,7 +265,7 @@ def stage_index_extension(
 
 
 def stage_segments(table: Table, new_segments: Sequence[Index], removed_segments: Sequence[Index]) -> StagedChange:
-    """Stage the addition and removal of segments as one change to the table."""
+    """Stage added and removed segments as one change to the table."""
     covered_ids = {fragment_id for segment in new_segments for fragment_id in segment.fragment_ids}
     all_fragments = table.dataset.get_fragments()
     covered_metadata = [fragment.metadata for fragment in all_fragments if fragment.fragment_id in covered_ids]

@@ -147,7 +147,7 @@ def stage_changed_fragments(
     removed_addresses: RowAddresses,
     carried_row_ids: Sequence[int] = (),
 ) -> StagedChange:
-    """Stage fragments from any number of writers together with the removal of rows by address.
+    """Stage fragments from any number of writers, and remove rows by address in the same change.
 
     `carried_row_ids` are the existing row ids that rows in the fragments keep; this function verifies them.
     """

@@ -57,7 +57,7 @@ def stage_change(
 
 
 def stage_overwrite(store: Store, table: Table, rows: pa.Table) -> StagedChange:
-    """Stage the replacement of all rows, and therefore of every fragment."""
+    """Stage an overwrite, which replaces all rows and therefore every fragment."""
     written_data = _write_rows(store, table, rows) if rows.num_rows else WrittenFragments([])
     touched_fragments = tuple(fragment_fingerprint(fragment.metadata) for fragment in table.dataset.get_fragments())
     return StagedChange(

@@ -1,8 +1,8 @@
 """Vector indexes: determine whether an index can be built, and find the rows near a query vector.
 
 An index uses single precision and omits vectors outside a certain range, so it is built only over fragments whose
-vectors are all within that range. A search returns candidates with approximate distances, whose error
-`distance_error_bound` limits. Callers compute the exact distances.
+vectors are all within that range. A search returns candidates with approximate distances; `distance_error_bound`
+returns an upper bound on their error. Callers compute the exact distances.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Layers of edges between start nodes and path ends, and the selection of paths through these layers.
+"""Layers of edges between start nodes and path ends, and functions that select paths through them.
 
 Layer `h` holds the edges that can be the `h`-th edge on a shortest path. This module chooses one path by comparing ids,
 or enumerates all paths; other modules find the layers. Because many starts are searched at once, layers hold places
