@@ -181,7 +181,7 @@ def _expand_edges(context: ExecutionContext, rows: Rows, expansion: plan.Expand,
 
 
 def target_binding(expansion: plan.Expand, targets: IntArray) -> VariableBinding:
-    """Return a binding of the target variable to the nodes that an expansion reached."""
+    """Bind the target variable to the nodes that an expansion reached."""
     return VariableBinding((TableKey.node(expansion.target_type),), targets)
 
 
