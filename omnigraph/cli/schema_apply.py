@@ -34,8 +34,8 @@ _data_loss_option = click.option("--allow-data-loss", is_flag=True, help="Also d
 @_schema_option
 @_branch_option
 @_data_loss_option
-@click.option("--safe-only", is_flag=True, help="Exit with code 1 if a step can lose data")
-@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to change")
+@click.option("--safe-only", is_flag=True, help="Exit with code 1 if any step could lose data")
+@click.option("--check", "strict", is_flag=True, help="Exit with code 5 if there is anything to migrate")
 @graph_arguments()
 @shared_options
 @click.pass_context

@@ -62,7 +62,7 @@ def table_warnings(
     if fragment_count > limit:
         yield LimitWarning("fragments", fragment_count, limit, command, type_key)
     if unindexed_count > UNINDEXED:
-        yield LimitWarning("rows without an index", unindexed_count, UNINDEXED, command, type_key)
+        yield LimitWarning("unindexed rows", unindexed_count, UNINDEXED, command, type_key)
 
 
 def damage_warnings(uri: str, type_key: TableKey) -> Iterator[LimitWarning]:

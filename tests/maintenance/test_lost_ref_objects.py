@@ -143,9 +143,9 @@ def test_repair_command_restores_all_lost_refs(root: Path, shell: Program) -> No
     preview = shell("repair", str(root))
     assert (preview.code, preview.out.count("would be restored")) == (1, len(ALL))
     note = shell("cleanup", str(root), "--keep", "1", "--grace", "0s", "--confirm", "--yes").err
-    assert note.count("lost its ref object, but the data is kept; run `omnigraph repair` to restore the name") == len(
-        ALL
-    )
+    assert note.count(
+        "is missing its ref object, but the data is kept; run `omnigraph repair` to restore the name"
+    ) == len(ALL)
     done = shell("repair", str(root), "--confirm", "--yes")
     assert (done.code, done.out.count("ref_lost, restored")) == (0, len(ALL))
     assert shell("check", str(root)).code == 0

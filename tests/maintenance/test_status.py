@@ -63,7 +63,7 @@ def test_every_limit_warns_with_a_command(graph: Graph, monkeypatch: pytest.Monk
     told = {one.what: one for one in graph.maintenance.status().warnings}
     assert told.keys() == {
         "fragments",
-        "rows without an index",
+        "unindexed rows",
         "commits in the log",
         "bytes that no branch references",
         "unfinished operations",
@@ -207,8 +207,8 @@ def shell_status(shell: Program, tmp_path: Path) -> str:
 def test_built_indexes_are_named(shell: Program, graph: Graph) -> None:
     graph.load({"City": [{"name": "bern"}], "Person": [{"name": "x"}]}, mode="append")
     told = shell("ensure-indices", graph.uri, "--engine", "local")
-    assert "node:City: built the indexes of id, name\n" in told.out
-    assert "node:Person: built the indexes of badge, id, name\n" in told.out
+    assert "node:City: built the indexes on id, name\n" in told.out
+    assert "node:Person: built the indexes on badge, id, name\n" in told.out
     assert told.out.splitlines()[-1].startswith("commit ")
     assert shell("ensure-indices", graph.uri).out == "indexes already cover all rows\n"
     graph.refresh().insert("City", {"name": "y"})

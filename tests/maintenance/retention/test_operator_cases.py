@@ -352,7 +352,7 @@ def test_cleanup_of_a_remote_store_requires_confirmation(
 ) -> None:
     done = shell("cleanup", "s3://nobody/here", "--keep", "1", *flags)
     assert (done.code, done.out) == (1, "")
-    assert "cleanup on s3://nobody/here needs confirmation; nothing was changed" in done.err
+    assert "cleanup on s3://nobody/here requires confirmation; nothing was changed" in done.err
     assert "--yes" in done.err
 
 
