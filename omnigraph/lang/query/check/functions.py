@@ -150,11 +150,11 @@ def _report_unknown(rules: ScalarRules, call: m.ScalarCall) -> None:
         return
     if call.function in PATH_FUNCTIONS:
         rules.report.error(
-            call.span, f"`{call.function}` needs a path, but this part of the query does not bind one", "T26"
+            call.span, f"`{call.function}` requires a path, but this part of the query does not bind one", "T26"
         )
         return
     function_names = sorted([*_FUNCTIONS, *PATH_FUNCTIONS, "coalesce"])
-    hint = did_you_mean(call.function, function_names) or f"the functions are {', '.join(function_names)}"
+    hint = did_you_mean(call.function, function_names) or f"available functions: {', '.join(function_names)}"
     rules.report.error(_name_span(call), f"unknown function `{call.function}`", "T25", hint=hint)
 
 
@@ -171,7 +171,7 @@ def _check_count(rules: ScalarRules, call: m.ScalarCall, function_rule: Function
 
 def _check_argument(rules: ScalarRules, call: m.ScalarCall, argument_rule: ArgumentRule, argument: TypedValue) -> bool:
     if argument.is_null or argument.type is None or not argument_rule.accepts(argument.type):
-        message = f"`{call.function}` needs {argument_rule.expected} here, not {argument.describe_type()}"
+        message = f"`{call.function}` requires {argument_rule.expected} here, not {argument.describe_type()}"
         rules.report.error(argument.span, message, "T25")
         return False
     if not argument_rule.is_fixed:

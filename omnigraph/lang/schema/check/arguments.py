@@ -30,7 +30,7 @@ def read_required_text(annotation: model.Annotation, findings: SchemaFindings, h
     annotation_name = annotation.name.text
     hint = hint or f'write `@{annotation_name}("…")`'
     if not annotation.arguments:
-        findings.add(CheckStage.ANNOTATION, annotation.span, f"`@{annotation_name}` needs a value", hint)
+        findings.add(CheckStage.ANNOTATION, annotation.span, f"`@{annotation_name}` requires a value", hint)
         return None
     argument_text = annotation.arguments[0].text
     if not argument_text.strip():

@@ -101,7 +101,7 @@ def _describe_property_change(step: PropertyStep, property_label: str) -> str:
             return f"change the default of {property_label} {change}"
         case RestateConstraint(on_property=on_property):
             position = "on the property" if on_property else "in the body"
-            return f"declare {_format_constraint(step.constraint)} of {property_label} {position}"
+            return f"declare {_format_constraint(step.constraint)} for {property_label} {position}"
         case UpdatePropertyMetadata():
             return f"update the annotations of {property_label}"
     return _describe_type_change(step, property_label)
@@ -141,7 +141,7 @@ def _describe_constraint_step(step: MigrationStep) -> str:
         case DropConstraint(type_kind=type_kind, type_name=type_name, constraint=constraint):
             return f"drop {_format_constraint(constraint)} from {type_kind}:{type_name}"
         case ChangeIndexOptions(type_kind=type_kind, type_name=type_name, old=old_index, new=new_index):
-            subject = f"{_format_constraint(old_index)} of {type_kind}:{type_name}"
+            subject = f"{_format_constraint(old_index)} on {type_kind}:{type_name}"
             return f"change {subject} to {_format_constraint(new_index)}"
     raise TypeError(f"no description for step kind {step.kind!r}")
 
