@@ -48,7 +48,7 @@ def cleanup(address: GraphAddress, no_progress: bool, yes: bool, **options: Any)
         raise click.UsageError(f"cleanup requires a retention policy: {_ADVICE}")
     if options["confirm"]:
         require_consent("cleanup", root, yes=yes)
-    announce_target("cleanup" if options["confirm"] else "preview of cleanup", root)
+    announce_target("cleanup" if options["confirm"] else "cleanup preview", root)
     from omnigraph.api.opening import open as open_graph
 
     engine_choice = engine_arguments(options.pop("engine"), options.pop("master"), options.pop("remote"))

@@ -44,7 +44,7 @@ def repair(address: GraphAddress, branch: str, confirm: bool, force: bool, yes: 
     if confirm:
         require_consent("repair", root, yes=yes)
         mark_as_write()
-    announce_target("repair" if confirm else "preview of repair", root)
+    announce_target("repair" if confirm else "repair preview", root)
     report = _repair_branch(root, branch, confirm, force, options)
     if settings().json:
         show.document({"uri": root.uri, **report.to_json()})

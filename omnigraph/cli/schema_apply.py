@@ -88,7 +88,7 @@ def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes:
         announce_target("schema apply", root)
         mark_as_write()
     if options["allow_data_loss"] and not options["dry_run"]:
-        require_consent("dropping data with its history", root, yes=yes)
+        require_consent("dropping data and its history", root, yes=yes)
     from omnigraph.api.opening import open as open_graph
 
     graph = open_graph(root.uri, branch=branch, actor=actor, read_only=options["dry_run"])

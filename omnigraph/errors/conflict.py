@@ -212,7 +212,7 @@ class HistoryReclaimed(ClientError):
     code = "HistoricalVersionReclaimed"
     status = 410
     http_code = None
-    sentence = "cleanup removed commit '{first_unreadable_commit_id}'"
+    sentence = "cleanup removed the data for commit '{first_unreadable_commit_id}'"
     wire_member = "change_feed_gap"
     wire_facts = ("cursor", "first_unreadable_commit_id")
     hint = "take a new baseline and continue from its cursor"

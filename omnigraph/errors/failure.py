@@ -53,7 +53,7 @@ class BlobIntegrityError(ServerError):
     """A stored blob does not match its metadata."""
 
     effect = "none"
-    hint = "restore the blob from a copy; run `check` to find other damaged blobs"
+    hint = "restore the blob from a backup; run `check` to find other damaged blobs"
 
 
 class InternalError(ServerError):

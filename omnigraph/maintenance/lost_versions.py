@@ -113,7 +113,7 @@ def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterato
                 if len(evidence.missing_versions) > 1
                 else f"{evidence.missing_versions[0]}"
             )
-            reason = f"versions {version_range} of the manifest are missing; no other version needs them"
+            reason = f"manifest versions {version_range} are missing; no other version depends on them"
             hint = "another program removed these versions; restore them from a backup, or ignore this warning"
             yield IntegrityFinding("manifest", reason, "warning", branch=branch, name=manifest_path, hint=hint)
 

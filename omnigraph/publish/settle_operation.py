@@ -207,7 +207,7 @@ def _created_name(intent: Intent) -> str:
     created_name = intent.facts.get("name")
     if not isinstance(created_name, str) or intent.created_ulid is None:
         raise StorageError(
-            f"operation {intent.id} does not record the name and ULID of what it creates",
+            f"operation {intent.id} does not record the name and ULID of the new object",
             kind="permanent",
             effect="none",
         )

@@ -269,7 +269,7 @@ def _repeated_id_message(type_write: TypeWrite, key_rows: pa.Table) -> str:
     id_counts = key_rows.group_by("id").aggregate([([], "count_all")])
     repeated_ids = id_counts.filter(pc.greater(id_counts["count_all"], 1))
     first_id = repeated_ids["id"][0].as_py()
-    return f"several rows of {type_write.entity_type.name} have the id '{first_id}'"
+    return f"several {type_write.entity_type.name} rows have the id '{first_id}'"
 
 
 def _publish_requirements(type_write: TypeWrite) -> tuple[Requirement, ...]:

@@ -37,7 +37,7 @@ class DamagedError(StorageError, OSError):
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "run `omnigraph check` to list the files, then restore them from a copy"
+    hint = "run `omnigraph check` to list the files, then restore them from a backup"
 
 
 _KINDS_BY_EXCEPTION: ExceptionKinds = {

@@ -60,7 +60,7 @@ def _create_probe(store: Store, probe_name: str, nonce: str) -> bool:
 
 def _unsupported_store_error(store: Store, defect: str) -> StorageError:
     return StorageError(
-        f"this store cannot hold a graph: {defect}",
+        f"this store cannot be used for a graph: {defect}",
         kind="configuration",
         reason=defect,
         uri=store.root.uri,

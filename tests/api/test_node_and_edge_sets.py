@@ -154,10 +154,10 @@ def test_nodes_by_key(people: Graph) -> None:
         (lambda g: g.nodes("Person").select("nick"), "no property 'nick'"),
         (lambda g: g.nodes("Person").order_by("-nick"), "no property 'nick'"),
         (lambda g: g.nodes("Person").filter("age > $n"), r"\$n has no value"),
-        (lambda g: g.nodes("Person").filter("age > 3", n=1), r"\$n does not occur"),
+        (lambda g: g.nodes("Person").filter("age > 3", n=1), r"\$n is not used"),
         (lambda g: g.nodes("Person").filter("age > $p0", p0=1), "is reserved in predicates"),
-        (lambda g: g.nodes("Firm").out("WorksAt"), "edges lead from Person to Firm"),
-        (lambda g: g.nodes("Person").both("WorksAt"), "edges lead from Person to Firm"),
+        (lambda g: g.nodes("Firm").out("WorksAt"), "edges go from Person to Firm"),
+        (lambda g: g.nodes("Person").both("WorksAt"), "edges go from Person to Firm"),
         (lambda g: g.nodes("Person").filter("age > $n", n=1).filter("age < $n", n=2), "a different value"),
     ],
 )

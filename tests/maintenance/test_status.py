@@ -65,12 +65,12 @@ def test_every_limit_warns_with_a_command(graph: Graph, monkeypatch: pytest.Monk
         "fragments",
         "unindexed rows",
         "commits in the log",
-        "bytes that no branch references",
+        "bytes not referenced by any branch",
         "unfinished operations",
         "bytes in the cache directory",
     }
     assert f"omnigraph optimize {graph.uri}" in str(told["fragments"])
-    assert f"omnigraph cleanup {graph.uri}" in told["bytes that no branch references"].command
+    assert f"omnigraph cleanup {graph.uri}" in told["bytes not referenced by any branch"].command
 
 
 def test_write_warns_once(graph: Graph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -155,7 +155,7 @@ def test_write_warns_of_unreferenced_bytes(graph: Graph, monkeypatch: pytest.Mon
     graph.branches.delete("also", force=True)
     graph.insert("City", {"name": "y"})
     (told,) = graph.warnings
-    assert (told.what, told.type_key) == ("bytes that no branch references", "node:City")
+    assert (told.what, told.type_key) == ("bytes not referenced by any branch", "node:City")
     assert told.found > 1000
     assert f"run `omnigraph cleanup {graph.uri} --keep 10 --older-than 7d --confirm`" in str(told)
 

@@ -281,7 +281,7 @@ class NodeSet(EntitySet):
         start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
         if start_type != self.type_name or (direction == "both" and start_type != end_type):
             raise InputError(
-                f"{edge.name} edges lead from {edge.source} to {edge.target} and cannot be followed"
+                f"{edge.name} edges go from {edge.source} to {edge.target} and cannot be followed"
                 f" in direction '{direction}' from {self.type_name}",
                 reason="wrong edge",
             )

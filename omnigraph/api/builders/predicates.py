@@ -184,7 +184,7 @@ def _parameter_types(
     used_positions = {text[1:]: token_index for token_index, (kind, text) in enumerate(tokens) if kind == "variable"}
     for parameter_name in arguments:
         if parameter_name not in used_positions:
-            raise InputError(f"parameter ${parameter_name} does not occur in the predicate", reason="unused parameter")
+            raise InputError(f"parameter ${parameter_name} is not used in the predicate", reason="unused parameter")
         if _RESERVED_NAME.fullmatch(parameter_name):
             message = f"the parameter name ${parameter_name} is reserved in predicates"
             raise InputError(message, reason="reserved name")

@@ -63,8 +63,8 @@ def read_query(source: QuerySource, params: Mapping[str, Any]) -> QueryText:
         if _PATH_LIKE_TEXT.fullmatch(source):
             raise InputError(
                 f"'{source}' is not a query",
-                reason="no query",
-                hint="give a query file the suffix .gq, or pass it as a pathlib.Path",
+                reason="not a query",
+                hint="use the suffix .gq for a query file, or pass the path as a pathlib.Path",
             )
         query_text = QueryText(source)
     else:
@@ -224,7 +224,7 @@ def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> 
     selected_query = next((query for query in queries if query.name == query_name), None)
     if selected_query is None:
         message = f"the text contains no query named {quote_name(query_name)}"
-        choices = f"the queries are {', '.join(query_names)}" if query_names else None
+        choices = f"available queries: {', '.join(query_names)}" if query_names else None
         raise InputError(message, hint=did_you_mean(query_name, query_names, choices))
     return selected_query
 

@@ -113,7 +113,7 @@ def test_poll_and_commit_changes_show_schema_changes(shell: Shell, graph: Graph)
     ("arguments", "code", "said"),
     [
         (("--cursor", "x", "--start", "now"), 2, "--cursor and --start both set the start position"),
-        (("--cursor", "x"), 1, "error: change cursor rejected: the token is truncated or altered"),
+        (("--cursor", "x"), 1, "error: change cursor rejected: the token is truncated or has been modified"),
         (("--start", "after:x"), 1, "error: unknown revision 'x'"),
         (("--start", "then"), 1, "error: unknown start 'then'; expected now, beginning or after:"),
         (("--type", "Persn"), 1, "hint: did you mean `Person`?"),

@@ -291,7 +291,7 @@ def test_files_kept_by_the_grace_period_are_reported(graph: Graph, shell: Progra
         assert (report["bytes_removed"], report["spared_bytes"]) == (0, wide.bytes_removed)
         verb = "nothing removed" if flags else "nothing to remove"
         spared = f"{report['spared_files']} files ({wide.bytes_removed:,} bytes)"
-        assert f"{verb}: {spared} are younger than the grace period of 60m" in told.err
+        assert f"{verb}: {spared} are still within the grace period of 60m" in told.err
     assert "younger" not in shell("cleanup", graph.uri, "--keep", "9", "--grace", "0s").err
 
 

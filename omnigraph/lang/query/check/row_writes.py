@@ -87,7 +87,7 @@ def _check_patch(scope: Scope, patch: m.Patch, target_type: NodeType | EdgeType,
         scope.report.error(patch.type_name.span, message, "T12", hint="identify the row by its complete key or by `id`")
     elif not is_named_by_key and "id" not in assigned_names:
         row_names = f"{_join_names(list(names_of_key))} or `id`" if names_of_key else "`id`"
-        message = f"a patch for {target_type.name} requires {row_names} to identify the row"
+        message = f"patching {target_type.name} requires {row_names} to identify the row"
         scope.report.error(patch.type_name.span, message, "T12")
     elif not assigned_names - {"id", *names_of_key}:
         scope.report.error(patch.type_name.span, "a patch must assign at least one property", "T10")
