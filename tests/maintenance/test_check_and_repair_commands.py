@@ -22,7 +22,7 @@ def test_check_of_a_healthy_graph_exits_with_0(shell: Program, graph: Graph) -> 
 def test_a_quick_check_names_what_it_skipped(shell: Program, graph: Graph) -> None:
     quick = shell("check", graph.uri, "--quick")
     assert (quick.code, quick.out.startswith("graph is healthy;")) == (0, True)
-    skipped = "not checked: rows, and the contents of indexes and files;"
+    skipped = "not checked: rows and the contents of indexes and files;"
     assert skipped in quick.err
     sampled = shell("check", graph.uri, "--sample", "50")
     assert skipped.replace("files", "other files") in sampled.err

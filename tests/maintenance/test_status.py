@@ -236,7 +236,7 @@ def test_maintenance_requires_direct_storage_access(shell: Program, verb: str) -
     keep = ("--keep", "1") if verb == "cleanup" else ()
     gone = shell(verb, "http://example.org/g", *keep)
     assert (gone.code, gone.out) == (1, "")
-    assert "this command needs direct storage" in gone.err
+    assert "this command requires direct storage" in gone.err
     named = shell(verb, "--server", "http://example.org", *keep)
     assert (named.code, named.out) == (2, "")
     assert f"{verb} needs direct storage" in named.err

@@ -72,7 +72,7 @@ def test_missing_schema_is_reported(graph: Graph) -> None:
         _ = omnigraph.open(graph.uri).schema.source
     assert not place.exists()
     place.write_bytes(before.replace(b"I64", b"I32"))
-    with pytest.raises(StorageError, match="schema of this state"):
+    with pytest.raises(StorageError, match="schema for this revision"):
         _ = omnigraph.open(graph.uri).schema.source
     place.write_bytes(before)
     assert omnigraph.open(graph.uri).schema.source == SCHEMA

@@ -332,7 +332,7 @@ def test_preview_of_an_erase_reports_what_is_kept(
     spared = shell(*flags, "5", "--grace", "0s")
     assert "contain 1 deleted row; recent and retained data is not erased" in spared.err
     bare = shell(*flags, "1", "--grace", "0s")
-    assert "contain 1 deleted row; the files that contain deleted rows, and all indexes" in bare.err
+    assert "contain 1 deleted row; files that contain deleted rows, and all indexes" in bare.err
 
 
 def test_duration_requires_a_unit(graph: Graph, shell: Program) -> None:  # noqa: F811
