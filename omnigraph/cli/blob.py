@@ -115,10 +115,10 @@ def stat(type_name: str, entity_id: str, property_name: str, **options: Any) -> 
 @actor_option
 @shared_options
 def put(type_name: str, entity_id: str, property_name: str, file: str, **options: Any) -> None:
-    """Replace the blob of an existing node with the bytes of FILE, or of standard input if FILE is `-`.
+    """Replace the blob on an existing node with the contents of FILE, or of standard input if FILE is `-`.
 
-    The bytes are streamed, so FILE may be larger than memory. ID is the key of the node, or its id
-    if the type has no key.
+    The bytes are streamed, so FILE may be larger than memory. ID is the node's key, or its id if
+    the type has no key.
     """
     root = resolve_root(options.pop("address"))
     announce_target("blob put", root)

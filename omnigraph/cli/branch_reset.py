@@ -24,7 +24,7 @@ def reset(name: str, revision: str, dry_run: bool, address: GraphAddress, actor:
     """Reset branch NAME to revision TO with a new commit. No data is copied.
 
     TO is a commit, tag, branch, timestamp, or a revision such as HEAD~3, where HEAD is the newest
-    commit of NAME. The old commits stay in the log, so resetting to HEAD~1 undoes a reset.
+    commit on NAME. The old commits stay in the log, so resetting to HEAD~1 undoes a reset.
     """
     root = resolve_root(address)
     if not dry_run:

@@ -188,7 +188,7 @@ def _parse_interval(interval: str) -> float:
 def baseline(out: str, branch: str, address: GraphAddress, **filters: Any) -> None:
     """Export all entities on a branch as NDJSON, and print the cursor to poll from.
 
-    The file appears only when it is complete; its last line holds the same cursor. Concurrent
+    The file appears only when it is complete; its last line contains the same cursor. Concurrent
     exports to the same file wait for one another; their lock file, PATH.lock, is not removed.
     """
     root = resolve_root(address)

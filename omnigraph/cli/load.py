@@ -52,8 +52,10 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
     metavar="PATH|JSON",
     help="JSON file or object that maps columns to properties for each type",
 )
-@click.option("--csv-delimiter", metavar="CHAR", help="CSV delimiter, or tab; detected by default")
-@click.option("--csv-quote", metavar="CHAR", help="CSV quote character, or none; detected by default")
+@click.option("--csv-delimiter", metavar="CHAR", help="CSV delimiter (one character, or tab); detected by default")
+@click.option(
+    "--csv-quote", metavar="CHAR", help="CSV quote character, or none to disable quoting; detected by default"
+)
 @click.option("--csv-null", metavar="TEXT", multiple=True, help="Unquoted CSV cell that means null; may be repeated")
 @click.option(
     "--csv-columns",
@@ -68,7 +70,7 @@ _TYPED_PATH = re.compile(r"([A-Z]\w*)=(.+)")
 @click.option(
     "--csv-decimal", type=click.Choice((".", ",")), default=".", show_default=True, help="CSV decimal separator"
 )
-@engine_options("for 512 MiB or more")
+@engine_options("for inputs of 512 MiB or more")
 @click.option("--report", is_flag=True, help="Print every bad line, regardless of --max-errors")
 @click.option(
     "--max-errors",

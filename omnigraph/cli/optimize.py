@@ -14,7 +14,7 @@ _branch_option = click.option("--branch", metavar="NAME", help="Branch to mainta
 
 @click.command()
 @click.option("--type", "types", multiple=True, metavar="T", help="Optimize only this type; may be repeated")
-@engine_options("for 1 GiB of work or more")
+@engine_options("for workloads of 1 GiB or more")
 @_branch_option
 @graph_arguments(direct=True)
 @shared_options
@@ -75,7 +75,7 @@ def _describe_dataset(dataset: Any) -> str:
     metavar="TYPE[.COLUMN]",
     help="Replace only these indexes (only with --rebuild); may be repeated",
 )
-@engine_options("for 1 GiB of work or more")
+@engine_options("for workloads of 1 GiB or more")
 @_branch_option
 @graph_arguments(direct=True)
 @shared_options

@@ -147,7 +147,7 @@ _SHARED_OPTIONS = (
         callback=_start_log,
         help="Log operations to standard error; -vv logs more",
     ),
-    _flag_option("--debug", "debug", "Show the Python traceback of an error"),
+    _flag_option("--debug", "debug", "Show the Python traceback for errors"),
 )
 
 # Flags that may precede a command, keyed by the parameter name in the commands that accept them.

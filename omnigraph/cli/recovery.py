@@ -83,7 +83,7 @@ def list_(address: GraphAddress) -> None:
 @actor_option
 @shared_options
 def retry(operation_id: str, address: GraphAddress, actor: str | None) -> None:
-    """Retry the recovery of operation ID after the cause of its failure is fixed.
+    """Retry recovery of operation ID after fixing the cause of the failure.
 
     If recovery fails again, the error is reported and the operation stays set aside.
     """

@@ -78,7 +78,7 @@ def plan(
 @yes_option
 @shared_options
 def apply(address: GraphAddress, path: str, branch: str, actor: str | None, yes: bool, **options: Any) -> None:
-    """Change the schema of one branch, as one commit.
+    """Change the schema on one branch in one commit.
 
     Data that violates a new rule is listed, and nothing is changed. Dropped data stays readable in
     earlier commits unless --allow-data-loss is given.

@@ -38,7 +38,7 @@ class MethodNotAllowed(ClientError):
     status = 405
     http_code = "method_not_allowed"
     sentence = "{method} is not allowed on {path}"
-    hint = "see the server's API reference for the methods of this path"
+    hint = "see the server's API reference for the methods that this path supports"
     method: str | None = None
     path: str | None = None
 

@@ -116,7 +116,7 @@ class ConstraintViolation(ClientError):
     endpoint violation on Knows 'a' -> 'b'
     """
 
-    sentence = "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
+    sentence = "[line {line}: ]{rule} violation on {type_name}[.{property}][ for '{entity_id}'][: {reason}]"
     # Identify edges by their endpoints, because most edge ids were only just generated.
     edge_sentence = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
     hint = "correct the entity, or change the rule in the schema"

@@ -41,7 +41,7 @@ def apply_plan(
     """Publish a plan and return the commit, or None if there is nothing to change.
 
     Raises `SchemaUnsupported` if the plan cannot be applied, `SchemaViolation` if existing data does
-    not fit, and `ReadSetConflict` if the branch's schema has changed since the plan was made.
+    not fit, and `ReadSetConflict` if the branch's schema has changed since the plan was created.
     """
     refusal = schema_plan.migration.refusal()
     if refusal is not None:
@@ -144,7 +144,7 @@ def _require_planned_schema(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
     current_schema = txn.base.state.schema
     if current_schema != schema_plan.base:
         raise ReadSetConflict(
-            "the branch's schema has changed since the plan was made",
+            "the branch's schema has changed since the plan was created",
             member="schema",
             expected=schema_plan.base.hash,
             actual=current_schema.hash,

@@ -109,7 +109,7 @@ def _read_sealed(store: Store, object_name: str) -> Mapping[str, Any]:
     stored_facts = store.objects.read_json(object_name)
     if stored_facts is None or not isinstance(stored_facts.get("files"), dict):
         raise StorageError(
-            f"{object_name}, the checksum file of a bulk write, is missing or damaged",
+            f"{object_name}, the checksum file for a bulk write, is missing or damaged",
             kind="permanent",
             effect="none",
             hint="restore the file from a backup; the data may be intact",

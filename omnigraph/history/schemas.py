@@ -146,5 +146,5 @@ def _unusable_schema_error(store: Store, problem: str, kind: StorageKind) -> Sto
         f"the schema for this revision {problem} in {store.root.uri}; nothing was changed",
         kind=kind,
         effect="none",
-        hint="restore the root from a backup",
+        hint="restore the graph from a backup",
     )

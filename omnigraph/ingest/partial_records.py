@@ -215,9 +215,7 @@ class IdentityBuffer(PatchBuffer):
         if not isinstance(self.entity_type, EdgeType):
             return super()._unnamed_error()
         key_text = f"its key ({self._key_text()}), " if self.key_names else ""
-        return InputError(
-            reason=f"{self.purpose} {self.entity_type.name} requires {key_text}'id', or 'from' and 'to'"
-        )
+        return InputError(reason=f"{self.purpose} {self.entity_type.name} requires {key_text}'id', or 'from' and 'to'")
 
 
 def key_members(ir: SchemaIR, entity_type: NodeType | EdgeType) -> tuple[str, ...]:

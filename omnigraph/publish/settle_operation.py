@@ -167,7 +167,7 @@ def _read_plan(intent: Intent, confirmation: Mapping[str, Any], txn: WriteTxn) -
 
 def _unreadable_plan_error(intent: Intent) -> StorageError:
     plan_name = layout.intent_name(intent.id, "confirmed")
-    message = f"the plan of operation {intent.id} cannot be read; {plan_name} was kept"
+    message = f"the plan for operation {intent.id} cannot be read; {plan_name} was kept"
     return StorageError(message, kind="permanent", effect="none")
 
 

@@ -24,7 +24,7 @@ class AbsentError(StorageError, FileNotFoundError):
     code = "StorageError"
     kind = "not_found"
     effect = "none"
-    hint = "check the spelling of the location, and whether a cleanup removed the object"
+    hint = "check that the location is spelled correctly and that a cleanup has not removed the object"
 
 
 class DamagedError(StorageError, OSError):

@@ -66,7 +66,7 @@ def require_text(value: object, name_kind: str) -> str:
     if isinstance(value, str):
         return value
     message = f"a {name_kind} name must be a string, got {describe(value)}"
-    raise InputError(message, reason="not text")
+    raise InputError(message, reason="not a string")
 
 
 def require_names(names: object, name_kind: str = "type") -> list[str]:

@@ -200,7 +200,7 @@ def test_unknown_enum_value_is_rejected(tmp_path: Path) -> None:
     graph.insert("P", {"k": "a", "e": "web"})
     assert graph.nodes("P").where(e="web").count() == graph.nodes("P").where(e=["web"]).count() == 1
     for wrong in ("wep", ["core", "wep"]):
-        with pytest.raises(InputError, match="'wep' is not a value of") as told:
+        with pytest.raises(InputError, match="'wep' is not a valid value for") as told:
             graph.nodes("P").where(e=wrong)
         assert told.value.hint == "did you mean `web`?"
 

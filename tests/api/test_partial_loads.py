@@ -142,13 +142,13 @@ def test_patch_reports_every_problem_and_writes_nothing(graph: Graph, tmp_path: 
     report = graph.load(text, mode="patch", on_error="report", rejects=tmp_path / "rejects")
     assert reasons(report) == [
         (1, "no node of type 'Person' has the id 'zoe'"),
-        (2, "@range violation on Person.age of 'ann': 200 is not in 0..150"),
+        (2, "@range violation on Person.age for 'ann': 200 is not in 0..150"),
         (3, "@unique violation on Person.mail: value 'cyd@x' is used by both 'cyd' and 'bob'"),
         (4, "property 'Person.city' of 'cyd': expected String, got null"),
         (5, "patching Person requires its key (name) or 'id'"),
         (6, "only part of the Seat key (place, row) is given"),
         (7, "id 'ann' does not match its key; expected 'dee'"),
-        (8, "endpoint violation on Knows.src of 'k1': 'from' is 'ann', and endpoints cannot be changed"),
+        (8, "endpoint violation on Knows.src for 'k1': 'from' is 'ann', and endpoints cannot be changed"),
         (9, "patching Knows requires 'id'"),
         (11, "edge type 'Knows' already has an entity with id 'k3', from line 10"),
     ]

@@ -220,7 +220,7 @@ class EntitySet(LazyResult):
         enum_values = property_type.enum_values or ()
         for member in value if isinstance(value, list | tuple | set | frozenset) else (value,):
             if enum_values and isinstance(member, str) and str(getattr(member, "value", member)) not in enum_values:
-                message = f"'{member}' is not a value of {self.type_name}.{property_name}"
+                message = f"'{member}' is not a valid value for {self.type_name}.{property_name}"
                 hint = did_you_mean(member, enum_values, f"expected one of {', '.join(enum_values)}")
                 raise InputError(message, reason="unknown enum value", hint=hint)
 

@@ -28,7 +28,7 @@ _ENDPOINT_ALIASES = {"src": "from", "dst": "to"}
 _TEXT_TESTS = "use `contains`, `starts_with`, or `matches(..)` for a regular expression"
 _FOREIGN_WORD_HINTS = {
     **{word: f"`{word}` is not an operator; {_TEXT_TESTS}" for word in ("like", "ilike", "matches", "regexp", "rlike")},
-    **{word: f"keywords are lower case: write `{word}`" for word in sorted(_KEYWORDS)},
+    **{word: f"keywords are lowercase: write `{word}`" for word in sorted(_KEYWORDS)},
 }
 _RESERVED_NAME = re.compile(r"[nep][0-9]+")
 

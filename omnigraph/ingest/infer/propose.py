@@ -220,7 +220,7 @@ def _match_endpoint(sample: Sample, column_name: str, nodes: Sequence[_NodeTable
     if not best_count:
         return None
     share = "all" if best_count == len(values) else f"{best_count} of {len(values)}"
-    return best_type, f"{column_name}: {share} values are keys of {best_type}"
+    return best_type, f"{column_name}: {share} values are {best_type} keys"
 
 
 def _endpoint_comments(sample: Sample, endpoint_names: tuple[str, str]) -> Iterator[str]:

@@ -32,7 +32,7 @@ TYPE_CODES = MappingProxyType(
         "T22": "an undirected traversal uses an edge between different node types",
         "T23": "an edge variable is used incorrectly",
         "T24": "a Blob is used as a value",
-        "T25": "a function is unknown, or is called with the wrong number or types of arguments",
+        "T25": "a function is unknown, or is called with the wrong number or type of arguments",
         "T26": "a path is bound or used incorrectly",
         "T30": "the parts of a union return different columns, or a union is not ordered by a column name",
     }
@@ -48,7 +48,7 @@ LINT_CODES = MappingProxyType(
         "L205": "a comparison with null is never true",
         "L206": "an enum is compared with a value that it does not contain",
         "L207": "a sort direction on a ranking is ignored",
-        "L208": "an argument of `coalesce` is never used",
+        "L208": "an argument to `coalesce` is never used",
         "L210": "a `having` condition does not test an aggregate and belongs in `match`",
     }
 )

@@ -48,7 +48,7 @@ def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozen
         if re.compile(pattern).match(source.text, span.start):
             return hint
     if _KEYWORD.fullmatch(found_text.lower()) and found_text != found_text.lower():
-        return f"keywords are lower case: write `{found_text.lower()}`"
+        return f"keywords are lowercase: write `{found_text.lower()}`"
     if "STRING" in expected_terminals and _CYPHER_NODE.match(source.text, span.start):
         return "write a node as `$p: Person` and a traversal as `$p knows $q`, without parentheses"
     return _suggest_variable(found_text, expected_terminals)

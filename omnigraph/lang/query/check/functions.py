@@ -177,11 +177,11 @@ def _check_argument(rules: ScalarRules, call: m.ScalarCall, argument_rule: Argum
     if not argument_rule.is_fixed:
         return True
     if not argument.is_constant:
-        rules.report.error(argument.span, f"`{call.function}` takes a literal or a parameter here", "T25")
+        rules.report.error(argument.span, f"`{call.function}` requires a literal or a parameter here", "T25")
         return False
     problem = argument_rule.check_literal(argument.value.value) if isinstance(argument.value, plan.Constant) else None
     if problem is not None:
-        rules.report.error(argument.span, f"this argument of `{call.function}` {problem}", "T25")
+        rules.report.error(argument.span, f"this argument to `{call.function}` {problem}", "T25")
     return problem is None
 
 
@@ -195,7 +195,7 @@ def _resolve_coalesce(rules: ScalarRules, call: m.ScalarCall, arguments: list[Ty
     result_type = result_type.as_nullable(all(map(is_nullable, arguments)))
     for earlier_argument, argument in pairwise(arguments):
         if not is_nullable(earlier_argument):
-            message = "this argument of `coalesce` is never used, because the argument before it is never null"
+            message = "this argument to `coalesce` is never used, because the argument before it is never null"
             rules.report.warn(argument.span, message, "L208", hint="remove this argument")
             break
     values = tuple(fit_alternative(argument, result_type) for argument in arguments)

@@ -166,7 +166,7 @@ def _resolve_property(scope: Scope, call: m.Call) -> plan.PropertyValue | None:
     """Return the declared node property that a function is applied to."""
     property_argument = call.arguments[0]
     if not isinstance(property_argument, m.Field):
-        message = f"the first argument of `{call.function}` must be a property such as `$x.title`"
+        message = f"the first argument to `{call.function}` must be a property such as `$x.title`"
         scope.report.error(property_argument.span, message, misuse_code(call))
         return None
     if isinstance(scope.variables.get(property_argument.variable), EdgeVariable):
@@ -197,7 +197,7 @@ def _resolve_constant_query(scope: Scope, call: m.Call) -> TypedValue | None:
     typed_query = _resolve_argument(scope, call, call.arguments[1])
     if typed_query is None or typed_query.is_constant:
         return typed_query
-    message = f"`{call.function}` takes a literal or a parameter here"
+    message = f"`{call.function}` requires a literal or a parameter here"
     scope.report.error(typed_query.span, message, misuse_code(call))
     return None
 
@@ -219,13 +219,13 @@ def _resolve_integer(scope: Scope, call: m.Call, expression: m.Expression, minim
 
 def _report_not_integer(scope: Scope, call: m.Call, span: Span, minimum: int) -> None:
     requirement = "positive integer" if minimum else "non-negative integer"
-    message = f"the last argument of `{call.function}` must be a {requirement}"
+    message = f"the last argument to `{call.function}` must be a {requirement}"
     scope.report.error(span, message, misuse_code(call))
 
 
 def _resolve_argument(scope: Scope, call: m.Call, expression: m.Expression) -> TypedValue | None:
     if isinstance(expression, m.Call | m.Aggregate | m.Alias):
-        message = f"`{call.function}` takes a literal or a parameter here"
+        message = f"`{call.function}` requires a literal or a parameter here"
         scope.report.error(expression.span, message, misuse_code(call))
         return None
     return expressions.resolve_expression(scope, expression)

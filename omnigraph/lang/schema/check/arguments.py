@@ -48,7 +48,7 @@ def _check_literal_form(annotation_name: str, literal: model.Literal, findings: 
             findings.add(CheckStage.ANNOTATION, literal.span, message, f'put the value in quotes: `"{literal_text}"`')
             return False
     elif literal.kind in ("word", "code") and not is_identifier(literal_text):
-        message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lower-case name"
+        message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lowercase name"
         findings.add(CheckStage.ANNOTATION, literal.span, message, f'put the value in quotes: `"{literal_text}"`')
         return False
     return True

@@ -19,7 +19,7 @@ from .proposal import ProposedProperty, ProposedType, print_types
 from .python_types import PythonType, to_property_type, unwrap_annotation
 
 _TYPES_HINT = (
-    "use str, bool, int, float, bytes, date, datetime, an Enum, a Literal of strings or a list of a plain type, "
+    "use str, bool, int, float, bytes, date, datetime, an Enum, a Literal of strings or a list of scalars, "
     'or specify the type, as in Annotated[list[float], "Vector(8)"]'
 )
 
