@@ -42,7 +42,7 @@ _COMMANDS = {
     "changes": LazyCommand("omnigraph.cli.changes", "changes", "Follow commits on a branch"),
     "snapshot": LazyCommand("omnigraph.cli.snapshot", "snapshot", "Show the tables on a branch and their versions"),
     "copy": LazyCommand("omnigraph.cli.copy", "copy", "Copy a graph with all branches and history"),
-    "cleanup": LazyCommand("omnigraph.cli.cleanup", "cleanup", "Remove unneeded history"),
+    "cleanup": LazyCommand("omnigraph.cli.cleanup", "cleanup", "Remove history that is no longer needed"),
     "optimize": LazyCommand("omnigraph.cli.optimize", "optimize", "Compact tables and update indexes"),
     "ensure-indices": LazyCommand(
         "omnigraph.cli.optimize", "ensure_indices", "Build the indexes that the schema declares"
