@@ -64,7 +64,7 @@ class QueryMeter:
     stop_event: threading.Event | None = field(default_factory=STOP_EVENT.get)
 
     def check_timeout(self) -> None:
-        """Raise QueryTimeout if the query has exceeded its time limit, or Cancelled if its caller has stopped waiting."""
+        """Raise QueryTimeout if the time limit is exceeded, or Cancelled if the caller has stopped waiting."""
         if self.stop_event is not None and self.stop_event.is_set():
             raise Cancelled("the query was cancelled")
         timeout = self.limits.timeout

@@ -128,8 +128,7 @@ def _widen_lists(lists: NeighbourLists, row_count: int) -> NeighbourLists:
 
 
 def _patch_sets(lists: NeighbourLists, removed_edges: _EdgeRows, added_edges: _EdgeRows) -> NeighbourLists | None:
-    """Patch neighbour sets, or return None if they are inconsistent; a pair stays as long as an edge joins it.
-    """
+    """Patch neighbour sets, or return None if they are inconsistent; a pair stays as long as an edge joins it."""
     owners, values, count_changes = _sum_count_changes(removed_edges, added_edges)
     entry_positions, present = _find_entries(lists, owners, values)
     repeats = _RepeatedPairs.from_lists(lists)
