@@ -81,10 +81,10 @@ def _require_blob_property(entity_type: NodeType | EdgeType, property_name: str)
         return
     known_names = [prop.name for prop in entity_type.properties]
     problem = "is not a blob" if property_name in known_names else "does not exist"
-    listing = f"the blob properties are {', '.join(blob_names)}" if blob_names else "the type has no blob properties"
+    listing = f"available blob properties: {', '.join(blob_names)}" if blob_names else "the type has no blob properties"
     raise InputError(
         f"{entity_type.name}.{property_name} {problem}; {listing}",
-        reason="no blob property",
+        reason="not a blob property",
         hint=did_you_mean(property_name, blob_names, "declare a property of type Blob in the schema"),
     )
 

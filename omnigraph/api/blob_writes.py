@@ -77,7 +77,7 @@ def _require_match(handle: Handle, address: BlobAddress, etag: str) -> None:
     except EntityNotFound as error:
         if error.property is None:
             raise
-        raise BlobPreconditionFailed("the blob is NULL, so it matches no ETag") from None
+        raise BlobPreconditionFailed("the blob is NULL and therefore has no ETag") from None
 
 
 def _media_type_value(address: BlobAddress, media_type: str | None) -> dict[str, Any]:

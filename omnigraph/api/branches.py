@@ -108,7 +108,7 @@ class Branches(Facet):
         ...     except errors.BranchBusy as error:
         ...         print(error.reason)
         ...     graph.branches.delete("draft", force=True)
-        1 commit is on no other branch or tag
+        1 commit is not on any other branch or tag
 
         Raises `BranchBusy` if the branch has unmerged commits or is this handle's own branch.
         """
@@ -196,7 +196,9 @@ def _require_merged(handle: Handle, name: str) -> str | None:
     if unmerged_commits:
         count = len(unmerged_commits)
         reason = (
-            f"{count} commits are on no other branch or tag" if count > 1 else "1 commit is on no other branch or tag"
+            f"{count} commits are not on any other branch or tag"
+            if count > 1
+            else "1 commit is not on any other branch or tag"
         )
         hint = "merge the branch first, or delete it with force=True (--force) to discard its commits"
         raise BranchBusy(branch=name, reason=reason, hint=hint)
@@ -208,7 +210,7 @@ def open_or_fork_branch(
 ) -> Handle:
     """Return a handle on an existing branch, or create the branch first."""
     if strip_name(name) in branches.list_branches(handle.store):
-        handle.require_writable("working on a branch")
+        handle.require_writable("opening a branch for writing")
         return handle.checkout(name)
     return fork_branch(handle, name, from_, commit)
 

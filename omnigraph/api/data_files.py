@@ -33,7 +33,7 @@ def open_load_input(
             for type_name, type_input in load_input.items()
         }
     elif file_format in _TABLE_FORMATS:
-        raise InputError(f"a {file_format} file needs a type name", reason='give {"Type": path}')
+        raise InputError(f"a {file_format} file requires a type name", reason='expected {"Type": path}')
     elif isinstance(load_input, str | os.PathLike) and progress:
         with _open_for_reading(Path(load_input)) as file:
             yield ProgressReader(file, Path(load_input).stat().st_size, _make_progress_callback(progress))

@@ -163,9 +163,9 @@ class GraphSchema(Facet):
         from omnigraph.evolve.proposal import SchemaPlan
 
         handle = self._handle.for_branch(branch)
-        handle.require_branch("a schema change")
+        handle.require_branch("changing the schema")
         if not dry_run:
-            handle.require_writable("a schema change")
+            handle.require_writable("changing the schema")
         plan = new if isinstance(new, SchemaPlan) else _plan(handle, new, allow_data_loss=False)
         plan = plan.with_data_loss(allow_data_loss or plan.allow_data_loss)
         return _apply(handle, plan, handle.with_actor(WriteOptions(if_commit, message, actor)), dry_run=dry_run)

@@ -132,7 +132,7 @@ def load_data(
     """Load data into a branch, which is forked from `from_` if it does not exist."""
     from omnigraph.api.branches import fork_branch
 
-    handle.require_writable("a load")
+    handle.require_writable("loading data")
     new_branch = branch if from_ is not None and _is_missing(handle, branch) else None
     target = fork_branch(handle, new_branch, from_) if new_branch else handle.for_branch(branch)
     try:
@@ -169,7 +169,7 @@ def load_source(
     records: bool = False,
 ) -> Receipt | LoadReport:
     """Load opened input as one commit. If `records` is true, the receipt includes the ids."""
-    handle.require_writable("a load")
+    handle.require_writable("loading data")
     branch = handle.branch_name
     with (
         log_operation("load", branch) as event,

@@ -39,7 +39,7 @@ def run_optimize(
     """Compact and index the tables on a branch."""
     from omnigraph.maintenance.optimize import optimize
 
-    handle.require_writable("an optimize")
+    handle.require_writable("optimizing")
     branch = handle.branch_name
     with log_operation("optimize", branch) as event, report_missing_branch(handle.branch_state):
         executor = choose_optimize_executor(handle.branch_state, types, engine)
@@ -101,7 +101,7 @@ def run_cleanup(
 ) -> Cleanup:
     """Remove data that no branch needs any longer."""
     executors = choose_cleanup_executor(engine)
-    handle.require_writable("a cleanup")
+    handle.require_writable("cleaning up")
     with log_operation("cleanup", handle.branch_name) as event:
         if erase:
             from omnigraph.maintenance.retention.erase import rewrite_deleted_data
@@ -138,7 +138,7 @@ def run_repair(handle: Handle, choice: "NameChoice", commit: str | None, *, conf
 
     handle.require_open()
     if confirm:
-        handle.require_writable("a repair")
+        handle.require_writable("repairing")
     store, branch_state = handle.store, handle.branch_state
     with log_operation("repair", handle.branch_name) as event:
         repair = repair_graph(

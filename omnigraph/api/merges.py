@@ -101,9 +101,9 @@ def merge_branches(
     handle: Handle, branches: BranchPair, request: MergeRequest, authorship: Authorship, *, delete_source: bool
 ) -> MergeResult:
     """Merge a branch or another revision into a branch, and delete the source branch if requested."""
-    handle.require_branch("a merge")
+    handle.require_branch("merging")
     if not request.dry_run:
-        handle.require_writable("a merge")
+        handle.require_writable("merging")
     source, target = _open_source(handle, branches[0]), handle.open_branch_state(branches[1])
     request = replace(request, commit_metadata=_merge_metadata(handle, source, target, authorship))
     if delete_source and not isinstance(source, BranchState):
@@ -127,7 +127,7 @@ def open_session(
     engine: EngineChoice,
 ) -> MergeSession:
     """Open a merge session in which conflicts are resolved one at a time."""
-    handle.require_writable("a merge")
+    handle.require_writable("merging")
     source, target = _open_source(handle, branches[0]), handle.open_branch_state(branches[1])
     elsewhere = choose_merge_engine(engine)
     options = MergeOptions(check_granularity(granularity), collapse_edges, offload_engine=elsewhere)
@@ -193,7 +193,7 @@ def reset_branch(
     handle: Handle, branch: str, revision: Revision, request: MergeRequest, authorship: Authorship
 ) -> MergeResult:
     """Reset a branch to the state at a revision, which is resolved relative to that branch."""
-    action = "a branch reset"
+    action = "resetting a branch"
     handle.require_branch(action)
     if not request.dry_run:
         handle.require_writable(action)

@@ -190,6 +190,6 @@ def _require_same_schema(graph: Graph, catalog: Any) -> Graph:
         raise SchemaUnsupported(
             f"the graph at {graph.uri} already has a different schema ({count} change{'s'[: count > 1]})",
             steps=plan.steps,
-            hint="open the graph and change its schema, or choose a different location",
+            hint="open the existing graph and change its schema, or choose a different location",
         )
     return graph

@@ -67,7 +67,7 @@ def combine_arguments(params: Params, values: Mapping[str, Any]) -> dict[str, An
     if params and values:
         repeated = [name for name in params if name in values]
         if repeated:
-            raise InputError(f"parameter ${repeated[0]} is specified twice", reason="given twice")
+            raise InputError(f"parameter ${repeated[0]} is specified twice", reason="duplicate parameter")
     return {**(params or {}), **values}
 
 

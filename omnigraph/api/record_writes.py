@@ -24,7 +24,7 @@ def write_partial_records(handle: Handle, type_name: str, data: Any, verb: "Verb
     from omnigraph.engine.writes.mutate import run_operations
     from omnigraph.history.schemas import read_schema
 
-    handle.require_writable("a load")
+    handle.require_writable("loading data")
     branch = handle.branch_name
     with (
         log_operation("load", branch) as event,

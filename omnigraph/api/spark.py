@@ -51,7 +51,7 @@ class Spark(Facet):
         from omnigraph.spark.stream import stream_load
 
         handle = self._handle.for_branch(branch)
-        handle.require_writable("a stream")
+        handle.require_writable("streaming")
         return stream_load(
             handle.branch_state,
             frame,

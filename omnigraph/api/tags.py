@@ -61,7 +61,7 @@ class Tags(Facet):
 
         handle = self._handle
         if not handle.pinned:
-            handle.require_writable("a tag")
+            handle.require_writable("creating a tag")
         handle.require_open()
         snapshot = handle.snapshot if point is None else handle.at(point).snapshot
         exact_commit = snapshot.commit_id if point is not None or handle.pinned else None
@@ -73,5 +73,5 @@ class Tags(Facet):
         """Delete a tag. Its commit is kept as long as a branch or another tag needs it."""
         from omnigraph.publish import tag_lifecycle
 
-        self._handle.require_writable("taking a tag away")
+        self._handle.require_writable("deleting a tag")
         tag_lifecycle.delete_tag(self._handle.store, name)

@@ -233,7 +233,7 @@ class Transaction(Guarded):
 
     def _open_work(self) -> _Work:
         if threading.get_ident() != self._thread:
-            raise UsageError(reason="a transaction can be used only in the thread that began it")
+            raise UsageError(reason="a transaction can be used only in the thread that started it")
         if self._work is None:
             raise UsageError(reason="the transaction is not open: use it inside its `with` block")
         return self._work

@@ -212,7 +212,7 @@ def transaction(
     from omnigraph.api.transactions import Transaction
 
     target = handle.for_branch(branch)
-    target.require_writable("a transaction")
+    target.require_writable("starting a transaction")
     write_options = target.with_actor(WriteOptions(if_commit, message, actor, idempotency_key))
     return Transaction(
         target.branch_state, write_options, target.record_write, target.new_pending_blobs(copies_files=True)
@@ -223,7 +223,7 @@ def run_mutation(handle: Handle, call: QueryCall, write_options: WriteOptions) -
     """Run a mutation in one commit. If nothing matches, no commit is made."""
     from omnigraph.engine.writes.mutate import bind_mutation, run_operations
 
-    handle.require_writable("a mutation")
+    handle.require_writable("running a mutation")
     branch = handle.branch_name
     with (
         log_operation("mutate", branch) as event,

@@ -77,14 +77,14 @@ actor_option = scope_option(
     "--as",
     "actor",
     metavar="ACTOR",
-    help="Actor to record for the change; default: $OMNIGRAPH_ACTOR",
+    help="Actor to record in the commit; defaults to $OMNIGRAPH_ACTOR",
     load_default=_load_default_actor,
 )
 external_blobs_option = click.option(
     "--external-blobs",
     metavar="URI",
     multiple=True,
-    help="Allow blobs from below this location, such as s3://bucket/prefix; may be repeated",
+    help="Allow external blobs under this location, such as s3://bucket/prefix; may be repeated",
 )
 yes_option = scope_option("--yes", "yes", is_flag=True, help="Skip the confirmation prompt for remote stores")
 
@@ -93,11 +93,11 @@ _GRAPH_OPTIONS = (
         "--store",
         "store",
         metavar="URI",
-        help="Graph location, instead of GRAPH; default: $OMNIGRAPH_STORE, then the profile",
+        help="Graph location, as an alternative to GRAPH; defaults to $OMNIGRAPH_STORE, then the profile",
     ),
     click.option("--uri", metavar="URI", hidden=True),
     scope_option(
-        "--profile", "profile", metavar="NAME", help="Profile that names the graph; default: $OMNIGRAPH_PROFILE"
+        "--profile", "profile", metavar="NAME", help="Profile that selects the graph; defaults to $OMNIGRAPH_PROFILE"
     ),
     scope_option("--server", "server", metavar="URL", hidden=True),
     scope_option("--cluster", "cluster", metavar="URI", hidden=True),
@@ -133,7 +133,7 @@ def graph_arguments(*, direct: bool = False, **slots: str) -> Callable[[Command]
 
 def _reject_server() -> None:
     context = click.get_current_context()
-    advice = "needs direct storage access: use a path or s3://bucket/prefix instead of --server"
+    advice = "requires direct storage access: use a path or s3://bucket/prefix instead of --server"
     raise click.UsageError(f"{context.info_name} {advice}", context)
 
 
@@ -179,7 +179,7 @@ def _explicit_location(address: GraphAddress) -> str | None:
         raise click.UsageError(f"{label}: {_NO_SERVER}")
     if address.graph_id is not None:
         problem = f" and cannot be combined with {label}" if label else f"; {_NO_SERVER}"
-        raise click.UsageError(f"--graph {address.graph_id} selects a graph of a server or cluster{problem}")
+        raise click.UsageError(f"--graph {address.graph_id} selects a graph on a server or cluster{problem}")
     return location
 
 
@@ -190,11 +190,11 @@ def _configured_location(address: GraphAddress, alternative: str) -> str:
     scope = resolve_scope(load_config(), address.profile)
     if scope is None:
         raise click.UsageError(
-            f"no graph given: pass {GRAPH_METAVAR} as the first argument or --store, set {STORE_VARIABLE},"
+            f"no graph specified: pass {GRAPH_METAVAR} as the first argument or --store, set {STORE_VARIABLE},"
             f" or use a profile (see `omnigraph config path`){alternative and f'; or pass {alternative}'}"
         )
     if scope.kind != "store":
-        raise click.UsageError(f"{scope.origin} names a {scope.kind}: {_NO_SERVER}")
+        raise click.UsageError(f"{scope.origin} selects a {scope.kind}: {_NO_SERVER}")
     return scope.target
 
 
@@ -204,8 +204,8 @@ def parse_storage_uri(location: str) -> "GraphRoot":
 
     if location.lower().startswith(_SERVER_SCHEMES):
         raise InputError(
-            f"'{location.partition('://')[0]}://…' is a server address; this command needs direct storage access",
-            reason="needs direct storage",
+            f"'{location.partition('://')[0]}://…' is a server address; this command requires direct storage access",
+            reason="requires direct storage",
             hint="use a path or s3://bucket/prefix; servers (--server) are not supported yet",
         )
     return parse_root(location)
@@ -214,7 +214,7 @@ def parse_storage_uri(location: str) -> "GraphRoot":
 def open_snapshot(uri: str, branch: str | None, snapshot: str | None) -> "Graph":
     """Open a branch or a past revision for reading; the default is main or, in the shell, the current position."""
     if branch is not None and snapshot is not None:
-        raise click.UsageError("--branch and --snapshot both select a state: use only one of them")
+        raise click.UsageError("--branch and --snapshot cannot be combined")
     from omnigraph.api.opening import open as open_graph
 
     current = current_graph()
@@ -230,7 +230,7 @@ def announce_target(verb: str, root: "GraphRoot") -> None:
     if current is not None and current.uri == root.uri:
         if current.revision is not None:
             raise InputError(
-                f"{verb} is refused: the shell is at revision {current.revision}, not on a branch",
+                f"{verb} is not allowed: the shell is at revision {current.revision}, not on a branch",
                 reason="read-only",
                 hint=f"enter \\at to return to the head of {current.branch}",
             )
@@ -245,8 +245,8 @@ def require_consent(action: str, root: "GraphRoot", *, yes: bool) -> None:
         return
     if settings().json or sys.stdin is None or not sys.stdin.isatty():
         raise InputError(
-            f"{action} on {root.uri} needs confirmation; nothing was changed",
-            reason="needs consent",
+            f"{action} on {root.uri} requires confirmation; nothing was changed",
+            reason="not confirmed",
             hint="pass --yes to confirm",
         )
     click.echo(f"{action} on {root.uri}? [yes/no] ", nl=False, err=True)

@@ -49,12 +49,12 @@ def filter_arguments(filters: dict[str, Any]) -> dict[str, Any]:
 @scope_options
 @shared_options
 def changes() -> None:
-    """Follow the commits of a branch."""
+    """Follow commits on a branch."""
 
 
 @click.command("poll")
 @click.option("--branch", default="main", show_default=True, help="Branch to follow")
-@click.option("--cursor", help="Continue where an earlier poll ended")
+@click.option("--cursor", help="Cursor returned by an earlier poll")
 @click.option("--start", metavar="WHERE", help="Start position: now (the default), beginning, or after:REVISION")
 @click.option(
     "--limit", type=int, default=_DEFAULT_LIMIT, show_default=True, help="Approximate maximum number of changes"
@@ -65,9 +65,9 @@ def changes() -> None:
 @graph_arguments()
 @shared_options
 def poll(branch: str, cursor: str | None, start: str | None, limit: int, address: GraphAddress, **options: Any) -> None:
-    """Show the complete commits after a cursor, oldest first, and the next cursor.
+    """Show the commits after a cursor, oldest first, and the next cursor.
 
-    Store the cursor together with the results of your processing, and pass it to the next poll with
+    Store the cursor together with your processing results, and pass it to the next poll with
     the same filters. Polling with an old cursor returns the same commits again.
     """
     if cursor is not None and start is not None:
@@ -175,7 +175,7 @@ def _parse_interval(interval: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise click.UsageError(f"--interval {interval}: expected a time such as 2s, 500ms or 1m")
+        raise click.UsageError(f"--interval {interval}: expected a duration such as 2s, 500ms or 1m")
     return seconds
 
 
@@ -186,9 +186,9 @@ def _parse_interval(interval: str) -> float:
 @graph_arguments()
 @shared_options
 def baseline(out: str, branch: str, address: GraphAddress, **filters: Any) -> None:
-    """Export all entities of a branch as NDJSON, and print the cursor to poll from.
+    """Export all entities on a branch as NDJSON, and print the cursor to poll from.
 
-    The file appears only when it is complete; its last line holds the same cursor. Concurrent
+    The file appears only when it is complete; its last line contains the same cursor. Concurrent
     exports to the same file wait for one another; their lock file, PATH.lock, is not removed.
     """
     root = resolve_root(address)
@@ -209,7 +209,7 @@ def baseline(out: str, branch: str, address: GraphAddress, **filters: Any) -> No
 @graph_arguments(commit_id="ID")
 @shared_options
 def commit_changes(commit_id: str, limit: int, page_token: str | None, address: GraphAddress, **filters: Any) -> None:
-    """Show what one commit changed relative to its first parent. HEAD is the newest commit of main."""
+    """Show what a commit changed relative to its first parent. HEAD is the newest commit on main."""
     root = resolve_root(address)
     from omnigraph.api.opening import open as open_graph
 

@@ -64,10 +64,10 @@ _COMPLETERS: dict[str, type[ShellComplete]] = {
 @click.argument("shell", type=click.Choice(SHELLS))
 @shared_options
 def completion(shell: str) -> None:
-    """Print the completion script for a shell.
+    """Print a shell completion script.
 
     Load the script with `eval "$(omnigraph completion bash)"`, or save the output to a file in the
-    completion path of the shell, such as ~/.local/share/bash-completion/completions/omnigraph. For
+    shell's completion path, such as ~/.local/share/bash-completion/completions/omnigraph. For
     PowerShell, run `omnigraph completion powershell | Out-String | Invoke-Expression`.
     """
     show.result(_new_completer(shell).source())

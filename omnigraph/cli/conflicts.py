@@ -136,7 +136,7 @@ def print_lost_edges(merge_result: "MergeResult", sides: tuple[str, str]) -> Non
     if not merge_result.lost_edges:
         return
     edge_count = show.count(len(merge_result.lost_edges), "edge")
-    lines = [f"{edge_count} deleted together with nodes that the merge keeps; the merge does not restore them:"]
+    lines = [f"{edge_count} deleted with nodes that the merge keeps will not be restored:"]
     lines += [
         f"  {lost_edge} on {sides[lost_edge.side == 'theirs']}" for lost_edge in merge_result.lost_edges[:_MAX_SHOWN]
     ]
@@ -191,8 +191,8 @@ def print_conflicts(
     our_name, their_name = sides
     lines.append("next commands:")
     suggestions = {
-        f"keep the values of {our_name}": _remaining_strategies(conflicts, "ours", typed_command),
-        f"take the values of {their_name}": _remaining_strategies(conflicts, "theirs", typed_command),
+        f"keep the values from {our_name}": _remaining_strategies(conflicts, "ours", typed_command),
+        f"take the values from {their_name}": _remaining_strategies(conflicts, "theirs", typed_command),
         "list all conflicts": ("--dry-run", "--json"),
     }
     if all(_has_disjoint_changes(conflict) for conflict in conflicts):  # only with --granularity entity

@@ -18,15 +18,15 @@ _FORMATS = ("ndjson", "parquet", "lance")
 
 
 @click.command()
-@click.option("--branch", help="Branch to read; main unless a snapshot is given")
+@click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given")
 @snapshot_option
 @click.option("--type", "types", multiple=True, help="Export only this type; may be repeated")
 @click.option("--out", metavar="PATH", help="Write atomically to a file; the suffixes .gz and .zst compress it")
 @click.option("--iso-dates", is_flag=True, help="Write dates as 2024-01-31 instead of numbers")
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Export with Spark to a folder in this format")
 @click.option("--ordered", is_flag=True, help="Sort each type by id (only with --format)")
-@click.option("--master", metavar="URL", help="With --format: Spark master")
-@click.option("--remote", metavar="URL", help="With --format: Spark Connect URL")
+@click.option("--master", metavar="URL", help="Spark master (only with --format)")
+@click.option("--remote", metavar="URL", help="Spark Connect URL (only with --format)")
 @click.option("--no-progress", is_flag=True, help="Hide the progress bar (only with --format)")
 @graph_arguments()
 @shared_options

@@ -165,7 +165,7 @@ def _read_section(path: Path, document: dict[Any, Any], section: str, unknown_ke
 def _read_text(path: Path, key: str, value: Any) -> str | None:
     if value is None or (isinstance(value, str) and value):
         return value
-    raise _config_error(path, f"'{key}' must be a text that is not empty, not {value!r}")
+    raise _config_error(path, f"'{key}' must be a non-empty string, not {value!r}")
 
 
 def _read_choice(path: Path, key: str, value: Any, choices: tuple[str, ...]) -> str | None:
@@ -193,8 +193,9 @@ def _read_locations(path: Path, section: str, key: str, entries: Mapping[str, An
 
 def _reject_contradictions(config: OperatorConfig) -> None:
     if config.default_store is not None and config.default_server is not None:
-        raise _config_error(config.path, "'defaults.store' and 'defaults.server' exclude each other: set only one")
+        raise _config_error(config.path, "'defaults.store' and 'defaults.server' are mutually exclusive: set only one")
     if config.default_store is not None and config.default_graph is not None:
         raise _config_error(
-            config.path, "'defaults.default_graph' needs 'defaults.server'; 'defaults.store' already names one graph"
+            config.path,
+            "'defaults.default_graph' requires 'defaults.server'; 'defaults.store' already selects one graph",
         )

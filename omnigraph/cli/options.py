@@ -126,7 +126,7 @@ def _start_log(context: click.Context, _: click.Parameter, verbosity: int) -> No
 
 
 _SHARED_OPTIONS = (
-    _flag_option("--json", "json", "Print one JSON document"),
+    _flag_option("--json", "json", "Print the result as one JSON document"),
     _flag_option("--json-errors", "json_errors", "Print errors as JSON to standard output"),
     click.option(
         "--color",
@@ -146,7 +146,7 @@ _SHARED_OPTIONS = (
         callback=_start_log,
         help="Log operations to standard error; -vv logs more",
     ),
-    _flag_option("--debug", "debug", "Show the Python traceback of an error"),
+    _flag_option("--debug", "debug", "Show the Python traceback for errors"),
 )
 
 # Flags that may precede a command, by their parameter name in the commands that accept them.
@@ -199,7 +199,7 @@ def _remember_scope(parameter_name: str) -> Callable[[click.Context, click.Param
 
 _SCOPE_OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("--store", "store", {"metavar": "URI", "help": "Graph location, for commands that need one"}),
-    ("--profile", "profile", {"metavar": "NAME", "help": "Profile of the configuration that names the graph"}),
+    ("--profile", "profile", {"metavar": "NAME", "help": "Configuration profile that selects the graph"}),
     ("--server", "server", {"metavar": "URL", "hidden": True}),
     ("--cluster", "cluster", {"metavar": "URI", "hidden": True}),
     ("--graph", "graph_id", {"metavar": "ID", "hidden": True}),
@@ -212,7 +212,7 @@ snapshot_option = click.option(
     "--at",
     "snapshot",
     metavar="REVISION",
-    help="Commit, tag, branch, version, time such as '2 hours ago', or main~3; the default is the newest state",
+    help="Commit, tag, branch, version, time such as '2 hours ago', or main~3; defaults to the newest state",
 )
 schema_option = click.option(
     "--schema", "schema_path", required=True, type=click.Path(allow_dash=True), help="Schema file (.pg)"

@@ -60,14 +60,16 @@ def profile_scope(config: OperatorConfig, name: str, selector: str = "--profile"
     bindings = [binding for binding in BINDINGS if profile.get(binding) is not None]
     if len(bindings) != 1:
         problem = f"has {' and '.join(bindings)}" if bindings else f"has none of {', '.join(BINDINGS)}"
-        raise _invalid_profile(config, name, f"{problem}: give exactly one")
+        raise _invalid_profile(config, name, f"{problem}: set exactly one")
     kind: Any = bindings[0]
     default_graph = profile.get("default_graph")
     for key in (kind, "default_graph"):
         if profile.get(key) is not None and (not isinstance(profile[key], str) or not profile[key]):
-            raise _invalid_profile(config, name, f"'{key}' must be a text that is not empty")
+            raise _invalid_profile(config, name, f"'{key}' must be a non-empty string")
     if kind == "store" and default_graph is not None:
-        raise _invalid_profile(config, name, "'default_graph' needs a server or a cluster; a store is one graph")
+        raise _invalid_profile(
+            config, name, "'default_graph' requires a server or a cluster; a store contains only one graph"
+        )
     binding = profile[kind]
     return ProfileScope(f"profile '{name}'", kind, binding, _locate_binding(config, kind, binding), default_graph)
 
@@ -104,10 +106,8 @@ def _server_url(config: OperatorConfig, server: str) -> str:
 
 
 def _unknown_profile(config: OperatorConfig, name: str, selector: str) -> NotFound:
-    known = f"the profiles are {', '.join(config.profiles)}" if config.profiles else "there are no profiles"
-    return NotFound(
-        f"{selector} names unknown profile '{name}'; {known}", hint=f"profiles are defined in {config.path}"
-    )
+    known = f"available profiles: {', '.join(config.profiles)}" if config.profiles else "no profiles are defined"
+    return NotFound(f"{selector}: unknown profile '{name}'; {known}", hint=f"profiles are defined in {config.path}")
 
 
 def _invalid_profile(config: OperatorConfig, name: str, problem: str) -> ConfigError:

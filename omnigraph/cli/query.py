@@ -27,20 +27,22 @@ _MAX_COLUMN_WIDTH = 80
 
 @click.command()
 @query_options
-@click.option("--branch", help="Branch to read; main unless a snapshot is given")
+@click.option("--branch", help="Branch to read; defaults to main unless --snapshot is given")
 @snapshot_option
 @click.option(
     "--format",
     "form",
     type=click.Choice(_FORMATS),
-    help="Output format; jsonl begins with a line of metadata  [default: table, or the suffix of --out]",
+    help="Output format; jsonl starts with a metadata line  [default: table, or the suffix of --out]",
 )
 @click.option(
-    "--out", metavar="FILE", help="Write to a file: .arrow, .parquet, .csv, .ndjson, .json or .md, or see --format"
+    "--out",
+    metavar="FILE",
+    help="Write to a file; the suffix (.arrow, .parquet, .csv, .ndjson, .json or .md) sets the format",
 )
 @click.option("--max-width", type=click.IntRange(min=8), help="Maximum column width  [default: 80]")
 @click.option("--wrap/--no-wrap", default=None, help="Wrap long table cells instead of truncating them")
-@click.option("--csv-null", default="null", show_default=True, help="Text for missing values in CSV")
+@click.option("--csv-null", default="null", show_default=True, help="Text for null values in CSV")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Maximum run time in seconds")
 @shared_options
 def query(query_input: QueryInput, address: GraphAddress, **options: Any) -> None:

@@ -70,7 +70,7 @@ def read_query_source(query_path: str | None, query_text: str | None) -> SourceT
         return SourceText("-e", query_text)
     if query_path is None:
         raise click.UsageError(
-            "no query given: use --query FILE or -e GQ; a name alone refers to a query stored on a"
+            "no query specified: use --query FILE or -e GQ; a name alone refers to a query stored on a"
             " server, which is not supported yet"
         )
     return files.read_source(query_path)
@@ -92,7 +92,7 @@ def read_parameters(params_text: str | None, params_path: str | None) -> dict[st
         message, hint = f"{source_name} is not valid JSON: {error}", _suggest_json(params_text)
         raise InputError(message, reason="malformed JSON", hint=hint) from None
     if not isinstance(params, dict):
-        raise InputError(f"{source_name} must be a JSON object", reason="no object", hint=_EXPECTED_PARAMETERS)
+        raise InputError(f"{source_name} must be a JSON object", reason="not an object", hint=_EXPECTED_PARAMETERS)
     return params
 
 

@@ -33,7 +33,7 @@ def upgrade(address: GraphAddress, dry_run: bool) -> None:
         show.document({"uri": root.uri, **report.to_json()})
         return
     if report.outcome == "current":
-        show.result(f"storage format {report.storage_format} is current; nothing to do")
+        show.result(f"storage format {report.storage_format} is already current; nothing to do")
         return
     action = "would upgrade" if report.outcome == "preview" else "upgraded"
     formats = f"from storage format {report.storage_format} to {report.supported_format}"

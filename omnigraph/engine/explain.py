@@ -81,8 +81,8 @@ class ExplainedPlan:
     def headline(self) -> str:
         """The query name and, with `analyze`, the row count and the elapsed time."""
         if self.rows is None or self.milliseconds is None:
-            return f"plan of {self.name}, not executed"
-        return f"plan of {self.name}: {self.rows} row{'s' * (self.rows != 1)} in {self.milliseconds:.1f} ms"
+            return f"plan for {self.name} (not executed)"
+        return f"plan for {self.name}: {self.rows} row{'s' * (self.rows != 1)} in {self.milliseconds:.1f} ms"
 
     def __repr__(self) -> str:
         return f"<{self.headline}>\n{self}"

@@ -83,7 +83,7 @@ class QueryMeter:
                 limit=self.limits.memory,
                 actual=total_bytes,
                 effect="none",
-                hint="narrow the query, add a limit, or raise OMNIGRAPH_QUERY_MEMORY",
+                hint="narrow the query, add a limit, or increase OMNIGRAPH_QUERY_MEMORY",
             )
         self.check_timeout()
         self.used_bytes = total_bytes

@@ -182,7 +182,7 @@ def prepare_read(
 
 def _require_read_plan(query: CompiledQuery) -> AnyReadPlan:
     if isinstance(query.plan, plan.WritePlan):
-        raise UsageError(reason=f"'{query.name}' is a mutation, not a read")
+        raise UsageError(reason=f"'{query.name}' is a mutation, not a read query")
     return query.plan
 
 

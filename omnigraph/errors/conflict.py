@@ -137,9 +137,9 @@ class AlreadyExists(Conflict):
 
 
 class InitializationClaimed(Conflict):
-    """Another process is initialising the graph."""
+    """Another process is initializing the graph."""
 
-    sentence = "another process is initialising '{uri}'"
+    sentence = "another process is initializing '{uri}'"
     hint = "wait for the other init to finish; if it crashed, run `init` with `force` to take over"
     extended_exit_code = 1
     uri: str | None = None
@@ -180,10 +180,10 @@ class ChangeDiffRefused(Conflict):
     `reason` is `parentless_commit`, `schema_boundary` or `unknown`.
     """
 
-    sentence = "cannot list the changes of commit '{graph_commit_id}'[ for type '{type_name}'][: {reason}]"
+    sentence = "cannot list the changes in commit '{graph_commit_id}'[ for type '{type_name}'][: {reason}]"
     wire_member = "change_diff_refusal"
     wire_facts = ("reason", "graph_commit_id", "type_name")
-    hint = "take a baseline at the newer commit"
+    hint = "take a new baseline at the newer commit"
     extended_exit_code = 1
     reason: str | None = "unknown"
     graph_commit_id: str | None = None
@@ -195,13 +195,13 @@ class ChangeDiffRefused(Conflict):
 
 
 class CommitHasNoParent(ChangeDiffRefused):
-    """The first commit of a graph has no parent to compare with."""
+    """The first commit in a graph has no parent to compare with."""
 
     reason = "parentless_commit"
 
 
 class ChangeSchemaBoundary(ChangeDiffRefused):
-    """A value of the older commit cannot be converted to the schema of the newer commit."""
+    """A value from the older commit cannot be converted to the schema of the newer commit."""
 
     reason = "schema_boundary"
 
@@ -212,10 +212,10 @@ class HistoryReclaimed(ClientError):
     code = "HistoricalVersionReclaimed"
     status = 410
     http_code = None
-    sentence = "cleanup removed the state of commit '{first_unreadable_commit_id}'"
+    sentence = "cleanup removed the data for commit '{first_unreadable_commit_id}'"
     wire_member = "change_feed_gap"
     wire_facts = ("cursor", "first_unreadable_commit_id")
-    hint = "take a baseline"
+    hint = "take a new baseline and continue from its cursor"
     cursor: str | None = None
     first_unreadable_commit_id: str | None = None
 

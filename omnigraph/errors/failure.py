@@ -1,4 +1,4 @@
-"""Errors for storage, serving, initialisation and cancelled operations."""
+"""Errors for storage, serving, initialization and cancelled operations."""
 # ruff: noqa: N818 - a class name states what happened and needs no `Error` suffix
 
 from typing import Any, Literal
@@ -53,31 +53,31 @@ class BlobIntegrityError(ServerError):
     """A stored blob does not match its metadata."""
 
     effect = "none"
-    hint = "restore the blob from a copy; run `check` to find other damaged blobs"
+    hint = "restore the blob from a backup; run `check` to find other damaged blobs"
 
 
 class InternalError(ServerError):
     """An internal error occurred in Omnigraph."""
 
     sentence = "internal error: {reason}"
-    hint = "report the error with its request id and the log"
+    hint = "report this error with the request id and the log"
     reason: str | None = None
 
 
 class InitializationCommitted(ServerError):
-    """The graph was initialised, but verifying it failed."""
+    """The graph was initialized, but could not be verified."""
 
     effect = "done"
-    sentence = "the graph at '{uri}' was initialised, but verifying it failed[: {reason}]"
+    sentence = "the graph at '{uri}' was initialized, but could not be verified[: {reason}]"
     hint = "do not delete anything; open the graph to check it"
     uri: str | None = None
     reason: str | None = None
 
 
 class InitializationIndeterminate(ServerError):
-    """It is unknown whether the graph was initialised."""
+    """It is unknown whether the graph was initialized."""
 
-    sentence = "it is unknown whether the graph at '{uri}' was initialised[: {reason}]"
+    sentence = "it is unknown whether the graph at '{uri}' was initialized[: {reason}]"
     hint = "do not delete anything; try to open the graph, and run `init` again if the graph does not exist"
     uri: str | None = None
     reason: str | None = None
@@ -106,7 +106,7 @@ class QueryTimeout(ServerError, Transient):
     sentence = "the query took longer than {limit} ms"
     wire_member = "resource_limit"
     wire_facts = ("resource", "limit", "actual")
-    hint = "narrow the query, or raise the time limit"
+    hint = "narrow the query, or increase the time limit"
     resource: str = "query_wall_ms"
     limit: int | None = None
     actual: int | None = None

@@ -85,7 +85,7 @@ class UniqueViolation(ClientError):
         "[line {line}: ]@unique violation on {type_name}.{property}: value '{value}'"
         " appears on line {first_input_position} and again on line {second_input_position}"
     )
-    hint = "remove one of the two entities, or give them different values"
+    hint = "remove one of the entities, or give them different values"
     type_name: str | None = None
     property: Any = None
     value: Any = None
@@ -105,7 +105,7 @@ class UniqueViolation(ClientError):
 
 
 class ConstraintViolation(ClientError):
-    """The entity violates a rule of the schema.
+    """The entity violates a schema rule.
 
     `rule` is the violated rule: `@range`, `@check`, `@card`, `enum`, `required` or `endpoint`.
 
@@ -115,7 +115,7 @@ class ConstraintViolation(ClientError):
     endpoint violation on Knows 'a' -> 'b'
     """
 
-    sentence = "[line {line}: ]{rule} violation on {type_name}[.{property}][ of '{entity_id}'][: {reason}]"
+    sentence = "[line {line}: ]{rule} violation on {type_name}[.{property}][ for '{entity_id}'][: {reason}]"
     # Edges are identified by their endpoints, because most edge ids have only just been generated.
     edge_sentence = "[line {line}: ]{rule} violation on {type_name} {edge}[: {reason}]"
     hint = "correct the entity, or change the rule in the schema"
@@ -145,10 +145,10 @@ class SchemaViolation(ClientError):
     the data does not fit the new schema: node:User 'ann': @range: 151 is too much, and 1 more
       node:User 'ann': @range: 151 is too much
       node:User 'bob': @range: 151 is too much
-    hint: correct or delete these entities, or relax the rule, then apply again
+    hint: correct or delete these entities, or relax the rule, then apply the schema again
     """
 
-    hint = "correct or delete these entities, or relax the rule, then apply again"
+    hint = "correct or delete these entities, or relax the rule, then apply the schema again"
     violations: Sequence[Mapping[str, Any]] = ()
     more: bool = False
 
@@ -234,7 +234,7 @@ class AmbiguousAssignment(ClientError):
 
 
 class StatementConflict(ClientError):
-    """Two statements of a mutation touch the same entity, and one of them deletes it.
+    """Two statements in a mutation affect the same entity, and one of them deletes it.
 
     >>> error = StatementConflict(
     ...     entity_kind="node",
@@ -287,7 +287,7 @@ class ChangeCursorRejected(ClientError):
 
     prefix = "change cursor rejected: "
     sentence = "change cursor rejected: {reason}"
-    hint = "use the cursor with the graph, branch and filter it was created for, or take a baseline"
+    hint = "use the cursor with the graph, branch and filter it was created for, or take a new baseline"
     reason: str | None = None
 
 
@@ -295,7 +295,8 @@ class EmbeddingModelMismatch(ClientError):
     """The query and the stored vectors use different embedding models."""
 
     sentence = (
-        "property '{property}' has vectors of model '{recorded_model}'[, but the query would use '{resolved_model}']"
+        "property '{property}' contains vectors from model '{recorded_model}'"
+        "[, but the query would use '{resolved_model}']"
     )
     hint = "configure the recorded model, or recompute the property's embeddings"
     property: str | None = None
@@ -359,10 +360,10 @@ class RangeNotSatisfiable(ClientError):
     """The byte range is outside the value."""
 
     status = 416
-    sentence = "bytes {start} to {end} are outside a value of {length} bytes"
+    sentence = "byte range {start} to {end} is outside the value, which has {length} bytes"
     wire_member = "blob_range"
     wire_facts = ("start", "end", "length")
-    hint = "request a range inside the value"
+    hint = "request a range within the value"
     start: int | None = None
     end: int | None = None
     length: int | None = None
@@ -373,6 +374,6 @@ class UnsupportedMediaType(ClientError):
 
     status = 415
     sentence = "content type '{actual}' is not supported[, expected {expected}]"
-    hint = "send the content type that the route documents"
+    hint = "send a content type that the server accepts"
     expected: Any = None
     actual: str | None = None

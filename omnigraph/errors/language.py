@@ -26,7 +26,7 @@ class LanguageError(ClientError):
         |      ^^^^
     """
 
-    hint = "correct the text at the marked positions"
+    hint = "fix the errors at the marked positions"
     diagnostics: tuple[Diagnostic, ...] = ()
     source: SourceText | None = None
 

@@ -167,7 +167,7 @@ class OmnigraphError(Exception):
 
 
 class ClientError(OmnigraphError):
-    """The request cannot be served as sent."""
+    """The request is invalid."""
 
     status: int | None = 400
     http_code: ClassVar[str | None] = "bad_request"
@@ -175,7 +175,7 @@ class ClientError(OmnigraphError):
 
 
 class ServerError(OmnigraphError):
-    """The request was valid, but serving it failed."""
+    """The request was valid, but processing it failed."""
 
     status: int | None = 500
     http_code: ClassVar[str | None] = "internal"

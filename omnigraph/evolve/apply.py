@@ -144,7 +144,7 @@ def _require_planned_schema(schema_plan: SchemaPlan, txn: WriteTxn) -> None:
     current_schema = txn.base.state.schema
     if current_schema != schema_plan.base:
         raise ReadSetConflict(
-            "the branch's schema has changed since the plan was made",
+            "the branch's schema has changed since the plan was created",
             member="schema",
             expected=schema_plan.base.hash,
             actual=current_schema.hash,

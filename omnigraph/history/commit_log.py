@@ -63,7 +63,7 @@ class HistoryLog:
         """Return the commit with the given id; raise `CommitNotFound` if the id is unknown."""
         commit = self.find(commit_id)
         if commit is None:
-            raise CommitNotFound(f"no commit {commit_id}", commit_id=commit_id)
+            raise CommitNotFound(f"commit {commit_id} not found", commit_id=commit_id)
         return commit
 
     def first_commit(self) -> Commit:
@@ -127,7 +127,7 @@ class HistoryLog:
             schema = schema or source.schema
             next_id = source.parent if isinstance(source, Commit) else None
         if schema is None:
-            raise HistoryReclaimed(f"the history of commit {commit_id} has no schema")
+            raise HistoryReclaimed(f"the history before commit {commit_id} contains no schema")
         return {table_key: entry for table_key, entry in tables.items() if entry is not None}, schema
 
     def stream_tokens_at(self, commit_id: str, stream_names: Iterable[str]) -> dict[str, str]:
@@ -316,7 +316,7 @@ def _read_chunk_object(store: Store, chunk: LogChunk) -> tuple[list[Commit], Chu
 
 def _damaged_chunk_error(chunk: LogChunk) -> StorageError:
     message = f"log chunk {chunk.name} is damaged; nothing was changed"
-    hint = "restore the file from a copy"
+    hint = "restore the file from a backup"
     return StorageError(message, kind="permanent", effect="none", hint=hint)
 
 

@@ -68,5 +68,5 @@ def _ambiguous_prefix_error(prefix: str, commits: dict[str, Commit]) -> InputErr
     newest_first = sorted(commits.values(), key=lambda commit: commit.id, reverse=True)
     listed = ", ".join(commit.id for commit in newest_first[:_MAX_SHOWN])
     more = f" and {len(commits) - _MAX_SHOWN} more" if len(commits) > _MAX_SHOWN else ""
-    message = f"commit id {quote_name(prefix)} is ambiguous; it is the beginning of {listed}{more}"
-    return InputError(message, reason="several commits match", hint="use more characters of the id")
+    message = f"commit id {quote_name(prefix)} is ambiguous; it matches {listed}{more}"
+    return InputError(message, reason="several commits match", hint="use a longer prefix")

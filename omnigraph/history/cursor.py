@@ -80,7 +80,7 @@ def decode_token(token: str, kind: TokenKind, binding: CursorBinding) -> dict[st
     if token_facts.get("v") != TOKEN_VERSION:
         raise ChangeCursorRejected(reason="the token was created by a different version of Omnigraph")
     if token_facts.get("kind") != kind:
-        actual_label = _KIND_LABELS.get(str(token_facts.get("kind")), "something else")
+        actual_label = _KIND_LABELS.get(str(token_facts.get("kind")), "an unknown kind of token")
         raise ChangeCursorRejected(reason=f"expected {_KIND_LABELS[kind]}, got {actual_label}")
     bound_facts = {fact_name: token_facts.get(fact_name) for fact_name in _MISMATCH_REASONS}
     if bound_facts["incarnation"] == binding.incarnation:
@@ -144,7 +144,7 @@ def _parse_token(token: str) -> dict[str, Any]:
             return token_facts
     except (Base64Error, RecursionError, ValueError):
         pass  # rejected below, like any other string that is not a token
-    raise ChangeCursorRejected(reason="the token is truncated or altered")
+    raise ChangeCursorRejected(reason="the token is truncated or has been modified")
 
 
 def _canonical_json(facts: Mapping[str, Any]) -> bytes:

@@ -109,10 +109,10 @@ def _read_sealed(store: Store, object_name: str) -> Mapping[str, Any]:
     stored_facts = store.objects.read_json(object_name)
     if stored_facts is None or not isinstance(stored_facts.get("files"), dict):
         raise StorageError(
-            f"{object_name}, the checksum file of a bulk write, is missing or damaged",
+            f"{object_name}, the checksum file for a bulk write, is missing or damaged",
             kind="permanent",
             effect="none",
-            hint="restore the file from a copy; the data may be intact",
+            hint="restore the file from a backup; the data may be intact",
         )
     sealed_files: Mapping[str, Any] = stored_facts["files"]
     store.object_cache.put(object_name, sealed_files, weight=max(1, sum(map(len, sealed_files.values())) // 8))

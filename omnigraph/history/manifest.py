@@ -112,14 +112,14 @@ def _unreadable_rows_error(
     if missing_names:
         missing = ", ".join(missing_names)
         message = f"{cell.location} is damaged: {missing} is missing; nothing was changed"
-        return DamagedError(message, hint="restore the file from a copy")
+        return DamagedError(message, hint="restore the file from a backup")
     return failure if store_failed else _damaged_error(cell.location, failure)
 
 
 def _damaged_error(location: str, error: StorageError | None = None) -> StorageError:
     reason = error.reason if error is not None else None
     message = f"{location} is damaged: one of its versions cannot be read; nothing was changed"
-    hint = "restore the files from a copy"
+    hint = "restore the files from a backup"
     return StorageError(message, kind="permanent", reason=reason, effect="none", hint=hint)
 
 

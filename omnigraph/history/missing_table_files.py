@@ -43,7 +43,7 @@ def missing_manifest_error(store: Store, ref: Ref) -> OmnigraphError:
 def describe_missing_files(store: Store, table_key: TableKey, missing_names: Sequence[str]) -> str:
     """Describe which of a table's files are missing."""
     remainder = f" and {len(missing_names) - 1} more" if len(missing_names) > 1 else ""
-    return f"files of {table_key} are missing in {store.root.uri}: {missing_names[0]}{remainder}"
+    return f"files for {table_key} are missing from {store.root.uri}: {missing_names[0]}{remainder}"
 
 
 def first_missing_files_error(store: Store, table_entries: TableEntries) -> DamagedError | None:

@@ -88,7 +88,7 @@ def read_ref(store: Store, name: str, number: int, ref_directory: str = layout.R
 
 
 def _damaged_ref_error(name: str, object_name: str, ref_directory: str) -> DamagedError:
-    message = f"the ref object of {ref_kind_of(ref_directory)} '{name}', {object_name}, is damaged"
+    message = f"the ref object for {ref_kind_of(ref_directory)} '{name}', {object_name}, is damaged"
     hint = f"run `omnigraph repair` to see what can be restored, or restore {object_name} from a backup"
     return DamagedError(message, hint=hint)
 

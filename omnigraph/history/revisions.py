@@ -135,7 +135,7 @@ def _warn_if_ambiguous(store: Store, branch_state: BranchState, ref_name: str, r
     if len(readings) > 1:
         other_readings = " and a ".join(readings[1:])
         message = (
-            f"revision {quote_name(ref_name)} is a {readings[0]} and a {other_readings}; the {readings[0]} is used"
+            f"revision {quote_name(ref_name)} is both a {readings[0]} and a {other_readings}; using the {readings[0]}"
         )
         warnings.warn(message, AmbiguousRevision, stacklevel=2)
 

@@ -15,8 +15,8 @@ from .schema_changes import locate_change
 from .snapshot import Snapshot
 
 BOUNDARY_HINT = (
-    "compare states on the same side of that change: list the commits with `omnigraph log --type {type_name}`,"
-    " or read each state separately with `--at`; to continue a feed, take a new baseline"
+    "compare revisions on the same side of that change: list the commits with `omnigraph log --type {type_name}`,"
+    " or read each revision separately with `--at`; to continue a feed, take a new baseline"
 )
 
 
@@ -29,7 +29,7 @@ def check_expressible(
         return
     type_name = transition.new_type.name
     raise ChangeSchemaBoundary(
-        f"cannot list the changes of commit '{new_snapshot.commit_id}' for type '{type_name}':"
+        f"cannot list the changes in commit '{new_snapshot.commit_id}' for type '{type_name}':"
         f" {describe_obstacle(old_snapshot, new_snapshot, transition, property_name)}",
         graph_commit_id=new_snapshot.commit_id,
         type_name=type_name,
@@ -42,7 +42,7 @@ def replaced_type_error(old_snapshot: Snapshot, new_snapshot: Snapshot, table_ke
     change = describe_type_change(new_snapshot, old_snapshot, table_key)
     type_name = table_key.type_name
     return ChangeSchemaBoundary(
-        f"cannot list the changes of commit '{new_snapshot.commit_id}' for type '{type_name}':"
+        f"cannot list the changes in commit '{new_snapshot.commit_id}' for type '{type_name}':"
         f" commit {old_snapshot.commit_id} has a different type '{type_name}'{change}",
         graph_commit_id=new_snapshot.commit_id,
         type_name=type_name,

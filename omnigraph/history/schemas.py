@@ -142,8 +142,8 @@ COPY_DATA_HINT = (
 
 def _unusable_schema_error(store: Store, problem: str, kind: StorageKind) -> StorageError:
     return StorageError(
-        f"the schema of this state {problem} in {store.root.uri}; nothing was changed",
+        f"the schema for this revision {problem} in {store.root.uri}; nothing was changed",
         kind=kind,
         effect="none",
-        hint="restore the root from a backup",
+        hint="restore the graph from a backup",
     )

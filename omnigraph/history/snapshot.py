@@ -153,16 +153,14 @@ def find_commit(store: Store, branch_state: BranchState, commit_id: str) -> tupl
         commit = log.find(commit_id)
         if commit is not None:
             return other_branch, log, commit
-    raise branch_damage or SnapshotNotFound(f"no commit {commit_id}", commit_id=commit_id)
+    raise branch_damage or SnapshotNotFound(f"commit {commit_id} not found", commit_id=commit_id)
 
 
 def _snapshot_by_id(store: Store, branch_state: BranchState, log: HistoryLog, snapshot_id: str) -> Snapshot:
     if snapshot_id.startswith("manifest:"):
         return _snapshot_by_manifest_id(store, snapshot_id)
     if not is_ulid(snapshot_id):
-        raise InputError(
-            f"unknown revision '{snapshot_id}'", reason="expected a ULID of 26 characters", hint=REVISION_HINT
-        )
+        raise InputError(f"unknown revision '{snapshot_id}'", reason="expected a 26-character ULID", hint=REVISION_HINT)
     commit_branch, log, commit = find_commit(store, branch_state, snapshot_id)
     return _commit_snapshot(store, commit_branch, log, commit)
 

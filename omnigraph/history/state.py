@@ -164,7 +164,7 @@ def without_checksum(manifest_rows: Sequence[Mapping[str, Any]], manifest_versio
     covered_rows = [row for row in manifest_rows if row["object_type"] != _CHECKSUM_TYPE]
     encoded_rows = map(_encode_for_checksum, covered_rows)
     if checksum_rows and _parse_metadata(checksum_rows[0])["crc32"] != _checksum_rows(encoded_rows, manifest_version):
-        raise StateMismatch(f"the rows of version {manifest_version} do not match their checksum")
+        raise StateMismatch(f"the rows in version {manifest_version} do not match their checksum")
     return covered_rows
 
 

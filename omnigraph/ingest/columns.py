@@ -151,4 +151,4 @@ def check_value_size(built_column: pa.Array, column_name: str, limits: LoadLimit
         longest_bytes = pc.max(pc.binary_length(item_values)).as_py() or 0
         is_blob = pa.types.is_large_binary(item_values.type)
         hint = LARGE_BLOB_HINT if is_blob else None
-        check_limit(f"one value of {column_name}", longest_bytes, limits.value_bytes, hint)
+        check_limit(f"one {column_name} value", longest_bytes, limits.value_bytes, hint)

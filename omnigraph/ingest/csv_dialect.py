@@ -140,7 +140,7 @@ def _unknown_column_error(column_name: str, names: ColumnNames) -> InputError:
     entity_type = names.entity_type
     reason = f"{entity_type.kind}:{entity_type.name} has no property '{column_name}'"
     columns = ", ".join(names.stored_names)
-    fallback_hint = f"the columns are {columns}; rename a column of the file with --mapping or mapping="
+    fallback_hint = f"available columns: {columns}; rename a file column with --mapping or mapping="
     hint = did_you_mean(column_name, names.stored_names, fallback_hint)
     return InputError(reason=reason, property=column_name, hint=hint)
 
@@ -148,7 +148,7 @@ def _unknown_column_error(column_name: str, names: ColumnNames) -> InputError:
 def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOptions, names: ColumnNames) -> InputError:
     first_line = sample.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip()
     shown_line = first_line[:_MAX_SHOWN_CHARACTERS]
-    reason = f"the first line {shown_line!r} does not contain any column of {names.entity_type.name}"
+    reason = f"the first line {shown_line!r} does not contain any {names.entity_type.name} column"
     guess, records = _choose_dialect(sample, CsvOptions(quote=options.quote), names)
     if names.count_known([text.strip() for text, _ in records[0]]):
         delimiter = _DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
@@ -160,7 +160,7 @@ def _missing_header_error(sample: bytes, dialect: CsvDialect, options: CsvOption
     else:
         columns = ", ".join(names.stored_names)
         hint = (
-            f"the columns are {columns}; if the file has no header line, "
+            f"available columns: {columns}; if the file has no header line, "
             "name its columns with --csv-columns or CsvOptions(columns=[…]); "
             "if it has an unusual delimiter, pass --csv-delimiter or CsvOptions(delimiter=…)"
         )

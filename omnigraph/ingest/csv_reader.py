@@ -29,7 +29,7 @@ _SAMPLE_BYTES = 1 << 16
 _ENCODING_HINT = "pass the encoding, for example --csv-encoding cp1252 or CsvOptions(encoding='cp1252')"
 _MISSING_COLUMN_HINT = (
     "the file has no column for this required property; to change only some properties of existing entities, "
-    "use the mode 'patch'"
+    "use mode 'patch'"
 )
 _EMPTY_TEXT_HINT = 'an empty cell is null; write "" for an empty string'
 
@@ -125,7 +125,7 @@ def _name_renamed_columns(faults: RecordFaults, layout: CsvLayout) -> None:
         property_name = getattr(error, "property", None)
         file_column = file_columns.get(property_name, property_name) if isinstance(property_name, str) else None
         if file_column != property_name:
-            error.hint = f"the value is in the column '{file_column}' of the file"
+            error.hint = f"the value is in file column '{file_column}'"
 
 
 def _property_column(

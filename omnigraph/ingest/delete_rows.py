@@ -113,7 +113,7 @@ def _ambiguous_records(partial_rows: PartialRows, pairs: pa.Table, edge_counts: 
         yield Violation(
             "ambiguous",
             table_key(partial_rows.entity_type),
-            reason=f"{edge_counts[position]} edges of {partial_rows.entity_type.name} go from "
+            reason=f"{edge_counts[position]} {partial_rows.entity_type.name} edges go from "
             f"'{pair['src']}' to '{pair['dst']}'",
             input_line=pairs["#line_min"][int(position)].as_py(),
             edge_text=edge_text,

@@ -66,8 +66,9 @@ def require_disk_space(store: Store, needed_bytes: int) -> None:
         return
     free_bytes = shutil.disk_usage(_nearest_existing_path(Path(store.root.path))).free
     if needed_bytes > free_bytes:
+        needed_text, free_text = format_bytes(needed_bytes), format_bytes(free_bytes)
         raise ResourceLimitExceeded(
-            f"the load needs about {format_bytes(needed_bytes)}, but the disk has {format_bytes(free_bytes)} left",
+            f"the load requires about {needed_text} of disk space, but only {free_text} is free",
             resource="free disk bytes",
             limit=free_bytes,
             actual=needed_bytes,

@@ -65,7 +65,7 @@ def take_records(intake: Intake, data: Any, *, allow_truncate: bool) -> None:
             entity_type = resolve_type(intake.ir.catalog, type_name, ignore_case=True, fallback_hint=FILE_HINT)
             take_type_data(intake, entity_type, type_data)
     elif is_frame(data):
-        raise InputError("a table must be passed with the name of its type", reason='pass {"Type": table}')
+        raise InputError("a table must be passed with its type name", reason='pass {"Type": table}')
     elif isinstance(data, Iterable):
         for record_number, record in enumerate(data, 1):
             take_record(intake, record_number, _wrap_dataclass(intake, record), allow_truncate=allow_truncate)

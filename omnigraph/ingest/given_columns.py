@@ -186,13 +186,13 @@ def _naming_error(
         return None
     key_text = f"({', '.join(sorted(key_columns))})"
     if key_columns & stored_names:
-        reason = f"only part of the key {key_text} of {entity_type.name} is given"
+        reason = f"only part of the {entity_type.name} key {key_text} is given"
         return InputError(reason=reason, hint="specify the complete key, or only 'id'")
     has_ids = not isinstance(group.records, pa.Table) or "id" not in stored_names or not group.records["id"].null_count
     if "id" in stored_names and has_ids:
         return None
     key_hint = f"its key {key_text} or " if key_columns else ""
-    return InputError(reason=f"a patch of {entity_type.name} needs {key_hint}'id'")
+    return InputError(reason=f"patching {entity_type.name} requires {key_hint}'id'")
 
 
 def _narrow_type(entity_type: NodeType | EdgeType, stored_names: set[str], *, keeps_key: bool) -> NodeType | EdgeType:

@@ -99,7 +99,7 @@ def _take_typed(intake: Intake, record_type: RecordType, line_number: int, recor
         error = InputError(reason=f"expected one JSON object, got {json_type_name(record)}")
     elif record_type.is_envelope(record):
         hint = "pass the file without a type, or remove 'type', 'edge' and 'data' from its records"
-        reason = f"the file was passed as {entity_type.name}, but the record names its own type"
+        reason = f"the file was passed as {entity_type.name}, but the record specifies its own type"
         error = InputError(reason=reason, hint=hint)
     else:
         take_typed_record(intake, entity_type, line_number, record_type.with_stored_names(record))

@@ -74,7 +74,7 @@ class PatchBuffer(TypeBuffer):
 
     fills_absent: ClassVar[bool] = False
     requires_endpoints: ClassVar[bool] = False
-    purpose: ClassVar[str] = "a patch"
+    purpose: ClassVar[str] = "patching"
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class PatchBuffer(TypeBuffer):
         property_masks = [mask for name, mask in masks.items() if name not in _ENDPOINT_MEMBERS]
         is_partial = np.logical_or.reduce([np.zeros(row_count, bool), *property_masks]) & ~is_whole
         for position in np.flatnonzero(is_partial):
-            reason = f"only part of the key ({self._key_text()}) of {self.entity_type.name} is given"
+            reason = f"only part of the {self.entity_type.name} key ({self._key_text()}) is given"
             hint = "specify the complete key, or only 'id'"
             first_fault_recorder(faults)(int(position), InputError(reason=reason, hint=hint))
         if not is_whole.any():
@@ -160,7 +160,7 @@ class PatchBuffer(TypeBuffer):
 
     def _unnamed_error(self) -> ClientError:
         key_text = f"its key ({self._key_text()}) or " if self.key_names else ""
-        return InputError(reason=f"{self.purpose} of {self.entity_type.name} needs {key_text}'id'")
+        return InputError(reason=f"{self.purpose} {self.entity_type.name} requires {key_text}'id'")
 
     def _assemble_rows(self, columns: Mapping[str, pa.Array]) -> pa.Table:
         columns = dict(columns)
@@ -198,7 +198,7 @@ class PatchBuffer(TypeBuffer):
 class IdentityBuffer(PatchBuffer):
     """References to rows to delete; only the identifying members of each record are read."""
 
-    purpose: ClassVar[str] = "a deletion"
+    purpose: ClassVar[str] = "deleting"
 
     @property
     def read_properties(self) -> tuple[PropertyDefinition, ...]:
@@ -215,7 +215,7 @@ class IdentityBuffer(PatchBuffer):
         if not isinstance(self.entity_type, EdgeType):
             return super()._unnamed_error()
         key_text = f"its key ({self._key_text()}), " if self.key_names else ""
-        return InputError(reason=f"{self.purpose} of {self.entity_type.name} needs {key_text}'id', or 'from' and 'to'")
+        return InputError(reason=f"{self.purpose} {self.entity_type.name} requires {key_text}'id', or 'from' and 'to'")
 
 
 def key_members(ir: SchemaIR, entity_type: NodeType | EdgeType) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def check_encoding(encoding: str) -> str:
     try:
         "".encode(encoding)
     except LookupError:
-        reason = f"unknown encoding {encoding!r}; examples are utf-8, cp1252, iso-8859-1 and utf-16"
+        reason = f"unknown encoding {encoding!r}; expected an encoding such as utf-8, cp1252, iso-8859-1 or utf-16"
         raise UsageError(reason=reason) from None
     return encoding
 
@@ -75,4 +75,4 @@ def _transcode(pieces: Iterator[bytes], encoding: str, source_name: str) -> Iter
         yield decoder.decode(b"", final=True).encode()
     except UnicodeError as error:
         message = f"cannot read {source_name} as {encoding}: {getattr(error, 'reason', error)}"
-        raise InputError(message, reason="wrong encoding", hint="check the encoding of the file") from None
+        raise InputError(message, reason="wrong encoding", hint="check the file's encoding") from None

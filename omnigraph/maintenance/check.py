@@ -330,7 +330,7 @@ def _check_drift(check_run: _CheckRun, branch_logs: list[BranchLog]) -> Iterator
             continue  # already reported, or all of the table's files are missing and reported as missing
         reason = (
             f"another program has written to this table (version {drift.head_version} at its HEAD,"
-            f" {drift.classification}); the graph does not show the change"
+            f" {drift.classification}); the change is not visible in the graph"
         )
         hint = "run `omnigraph repair` to see what was written and what can be done"
         yield IntegrityFinding("drift", reason, "warning", None, type_key, None, drift.location, hint)

@@ -92,7 +92,7 @@ def copy_graph(
             branch_names = tuple(sorted(captured.name for captured in captured_branches if not captured.is_tag))
             return CopySummary(branch_names, len(copy_transfer.copied_sizes), sum(copy_transfer.copied_sizes.values()))
     raise ConcurrentCommit(
-        f"files of {source.root.uri} kept disappearing during the copy; the copy is incomplete and cannot be opened",
+        f"files in {source.root.uri} kept disappearing during the copy; the copy is incomplete and cannot be opened",
         hint="remove the copy, and retry when no cleanup is running",
     )
 
@@ -131,7 +131,7 @@ def _capture_ref(source: Store, branch_name: str, ref_number: int, ref_directory
 
 def _missing_files_error(source: Store, missing_names: Sequence[str]) -> StorageError:
     return StorageError(
-        f"files of {source.root.uri} are missing, including {missing_names[0]}; the copy cannot be opened",
+        f"files in {source.root.uri} are missing, including {missing_names[0]}; the copy cannot be opened",
         kind="not_found",
         effect="none",
         hint="restore the source from a backup, and remove the incomplete copy",

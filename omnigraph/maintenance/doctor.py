@@ -117,7 +117,7 @@ def _check_store(uri: str, probe: bool) -> Iterator[EnvironmentDiagnosis]:
         return
     store_checks: list[tuple[str, Callable[[Store], EnvironmentDiagnosis]]] = [("graph", _check_graph)]
     if probe and (not store.root.is_local or Path(store.root.path).is_dir()):
-        store_checks += [("store promises", _check_store_guarantees), ("store clock", _check_store_clock)]
+        store_checks += [("store guarantees", _check_store_guarantees), ("store clock", _check_store_clock)]
     for check_name, run_check in store_checks:
         try:
             yield run_check(store)
@@ -139,7 +139,7 @@ def _check_store_guarantees(store: Store) -> EnvironmentDiagnosis:
     probe_create_if_absent(store)
     store_kind = "local disk" if store.root.is_local else "object store"
     guarantees = f"{store_kind}: create-if-absent is exclusive, and listings are consistent"
-    return EnvironmentDiagnosis("store promises", "ok", guarantees)
+    return EnvironmentDiagnosis("store guarantees", "ok", guarantees)
 
 
 def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
@@ -147,8 +147,8 @@ def _check_store_clock(store: Store) -> EnvironmentDiagnosis:
     local_micros = clock_and_ids.now_micros()
     store_clock = store_time(store)
     skew = timedelta(microseconds=int(store_clock.timestamp() * 1_000_000) - local_micros)
-    difference = f"{skew.total_seconds():+.1f} s compared with this machine"
+    difference = f"{skew.total_seconds():+.1f} s relative to this machine"
     if abs(skew) <= MAX_CLOCK_SKEW:
         return EnvironmentDiagnosis("store clock", "ok", difference)
-    hint = "commit times are taken from this machine: correct its clock"
+    hint = "commit times are taken from this machine: set its clock correctly"
     return EnvironmentDiagnosis("store clock", "warning", difference, hint)

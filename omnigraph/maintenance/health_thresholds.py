@@ -17,7 +17,7 @@ COMMITS = 100_000  # maximum number of commits per log; chunks are merged, but c
 UNRECLAIMED = 1 << 30  # maximum number of unreferenced bytes; never lower than the number of referenced bytes
 INTENTS = 16  # maximum number of operations that are running or were interrupted
 CACHE_SHARE = 0.9  # maximum fraction of the cache budget
-_UNREFERENCED = "bytes that no branch references"
+_UNREFERENCED = "bytes not referenced by any branch"
 _CLEANUP_COMMAND = "run `omnigraph cleanup {} --keep 10 --older-than 7d --confirm`"
 
 
@@ -62,7 +62,7 @@ def table_warnings(
     if fragment_count > limit:
         yield LimitWarning("fragments", fragment_count, limit, command, type_key)
     if unindexed_count > UNINDEXED:
-        yield LimitWarning("rows without an index", unindexed_count, UNINDEXED, command, type_key)
+        yield LimitWarning("unindexed rows", unindexed_count, UNINDEXED, command, type_key)
 
 
 def damage_warnings(uri: str, type_key: TableKey) -> Iterator[LimitWarning]:
@@ -116,5 +116,5 @@ def cache_warnings(used_bytes: int, cache_budget: int) -> Iterator[LimitWarning]
     """Yield warnings about the local cache directory."""
     limit = int(cache_budget * CACHE_SHARE)
     if cache_budget and used_bytes > limit:
-        command = "raise OMNIGRAPH_CACHE_BYTES, or delete the files, which are recreated when needed"
+        command = "increase OMNIGRAPH_CACHE_BYTES, or delete the files, which are recreated when needed"
         yield LimitWarning("bytes in the cache directory", used_bytes, limit, command)

@@ -112,7 +112,7 @@ def check_lost_versions(lost_versions: Iterable[LostVersionEvidence]) -> Iterato
                 if len(evidence.missing_versions) > 1
                 else f"{evidence.missing_versions[0]}"
             )
-            reason = f"versions {version_range} of the manifest are missing; no other version needs them"
+            reason = f"manifest versions {version_range} are missing; no other version depends on them"
             hint = "another program removed these versions; restore them from a backup, or ignore this warning"
             yield IntegrityFinding("manifest", reason, "warning", branch=branch, name=manifest_path, hint=hint)
 
@@ -210,7 +210,7 @@ def _collect_claims(
     ref = branch_log.head.ref
     is_name_unique = ref == refs.MAIN_REF or ref.number == 1  # no other branch has ever used this name
     for commit_id, operation in records.audited_commits.get(ref.name, {}).items() if is_name_unique else ():
-        description = f"the audit record of operation {operation} names commit {commit_id}"
+        description = f"the audit record for operation {operation} lists commit {commit_id}"
         yield commit_id, _CommitClaim(description, certain=False)
     for commit_id, operation in records.intent_bases.get(ref.ulid, {}).items():
         yield commit_id, _CommitClaim(f"the {operation} is based on commit {commit_id}")
@@ -269,9 +269,7 @@ def _weigh_manifest_files(
         tail_commits = {commit.id: commit for commit in fragment.state.tail}
         for other_fragment in fragments:
             if _is_based_on(other_fragment.state, head.commit_id) and other_fragment is not fragment:
-                evidence.proofs.append(
-                    f"the state of version {other_fragment.version} is based on commit {head.commit_id}"
-                )
+                evidence.proofs.append(f"version {other_fragment.version} is based on commit {head.commit_id}")
                 evidence.proved_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
         if head.commit_id not in evidence.proved_commits:
             evidence.candidate_commits[head.commit_id] = (tail_commits[head.commit_id], fragment.state)
@@ -279,7 +277,7 @@ def _weigh_manifest_files(
                 ", although its publication was started" if fragment.version - 1 in manifest_files.swap_bases else ""
             )
             evidence.suspicions.append(
-                f"the rows of version {fragment.version} with commit {head.commit_id}"
+                f"the rows for version {fragment.version} (commit {head.commit_id})"
                 f" exist, but the version does not{swap_note}: a write was interrupted or is still"
                 " running, or the newest version was deleted"
             )

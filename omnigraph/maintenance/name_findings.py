@@ -91,4 +91,4 @@ def _describe_unnamed(manifest: UnnamedManifest) -> str:
             f"no ref object refers to this {subject} ({location}): either its ref object was lost,"
             " or its creation by an older release was interrupted"
         )
-    return f"the ref object of {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"
+    return f"the ref object for {subject} is {'damaged' if manifest.reason else 'missing'} ({location})"

@@ -118,7 +118,7 @@ def _prepare_run(
                 base_txn.base.state.tables[table_key], table.version, table.new_files
             )
         return optimize_run, base_txn
-    raise ConcurrentCommit(f"branch {branch.name} was too busy; nothing was written")
+    raise ConcurrentCommit(f"too many concurrent writes to branch {branch.name}; nothing was written")
 
 
 def estimate_read_bytes(branch: BranchState, types: Collection[str] | None = None) -> int:

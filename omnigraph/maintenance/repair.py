@@ -46,7 +46,7 @@ from .restore_versions import VersionRepair, repair_missing_manifests, repair_ve
 FORCE_ACTOR = "omnigraph:repair:force"
 REPAIR_ACTOR = "omnigraph:repair"
 _BREAKS_RULES = "breaks_rules"
-_DAMAGED_BRANCH = "files of the branch are missing or damaged: restore them first"
+_DAMAGED_BRANCH = "files on the branch are missing or damaged: restore them first"
 
 
 def repair_graph(

@@ -203,7 +203,7 @@ class _NameRepairRun:
 
     def _restore_name(self, manifest: UnnamedManifest, name: str | None, kind: RefKind | None) -> None:
         if name is None or kind is None or manifest.manifest is None:
-            raise InputError(f"{manifest.directory} needs a name", reason="unknown name")
+            raise InputError(f"{manifest.directory} requires a name", reason="unknown name")
         # A name that the manifest already had stays valid, even if it violates the rules for new names.
         valid_name = name if name == manifest.name else name_conflicts.check_new_ref_name(name, kind)
         ref = self._next_ref(manifest, valid_name, kind)

@@ -45,7 +45,7 @@ class VersionRepair:
     reason: str | None = None
 
     def __str__(self) -> str:
-        description = f"{self.branch} ({self.manifest}): versions above {self.version} are lost; {self.action}"
+        description = f"{self.branch} ({self.manifest}): versions after {self.version} are lost; {self.action}"
         return f"{description}: {self.reason}" if self.reason else description
 
     def to_json(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def repair_missing_manifests(store: Store, *, confirm: bool, actor: str | None) 
             continue  # a crashed init leaves the same files behind
         version_repair = _new_repair(ref, 0, [fragment.state.head.commit_id for fragment in proved_fragments])
         if not proved_fragments:
-            version_repairs.append(_refuse_repair(version_repair, confirm, "the first state is also missing"))
+            version_repairs.append(_refuse_repair(version_repair, confirm, "the first version is also missing"))
             continue
         version_repairs.append(
             _apply_repair(

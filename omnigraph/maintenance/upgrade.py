@@ -139,7 +139,7 @@ def _describe_steps(outdated: list[ManifestFormat]) -> tuple[str, ...]:
 def _require_path(storage_format: int) -> tuple[FormatUpgrade, ...]:
     path = find_upgrades(storage_format)
     if path is None:
-        raise InternalError(f"there is no upgrade from storage format {storage_format}")
+        raise InternalError(f"cannot upgrade from storage format {storage_format}")
     return path
 
 
@@ -167,7 +167,9 @@ def _upgrade_manifest(store: Store, location: str) -> None:
             is_upgraded = _swap_rows(store, cell, rows)
         if is_upgraded:
             return
-    raise ConcurrentCommit(f"{location} was too busy to be upgraded; stop the writers and try again")
+    raise ConcurrentCommit(
+        f"{location} could not be upgraded because of concurrent writes; stop the writers and try again"
+    )
 
 
 def _swap_rows(store: Store, cell: ManifestCell, rows: pa.Table) -> bool:

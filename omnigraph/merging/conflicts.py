@@ -151,7 +151,7 @@ def _violation_message(
         return f"'{violation.conflicting_id}' has the same {same_value}, which must be unique"
     if violation.rule == "@card":
         return f"{violation.reason} after '{their_branch}' is merged into '{our_branch}'"
-    return violation.reason or f"breaks {violation.rule}"
+    return violation.reason or f"violates {violation.rule}"
 
 
 def _orphan_message(

@@ -98,8 +98,8 @@ class MergeRequest:
 def open_merge(source: MergeSource, target_branch: BranchState, if_commit: str | None = None) -> MergeInputs:
     """Capture both sides; raise an error if they cannot be merged."""
     if isinstance(source, BranchState) and source.ulid == target_branch.ulid:
-        hint = "name two different branches as source and target (`into`)"
-        raise InputError(f"'{source.name}' cannot be merged into itself", reason="one branch", hint=hint)
+        hint = "specify two different branches as source and target (`into`)"
+        raise InputError(f"'{source.name}' cannot be merged into itself", reason="same branch", hint=hint)
     merge_inputs = capture_merge_inputs(source, target_branch)
     if if_commit is not None and merge_inputs.target_snapshot.commit_id != if_commit:
         head_commit = merge_inputs.target_snapshot.commit_id

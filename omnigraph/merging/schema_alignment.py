@@ -177,10 +177,10 @@ def _misfit_error(snapshot: Snapshot, transition: TypeTransition, property_name:
     """Return an error for a value that does not fit the type that a decision chose for the merged schema."""
     subject = f"{transition.new_type.name}.{property_name}"
     return SchemaMismatch(
-        f"values of '{snapshot.branch}' do not fit {subject} of the merged schema",
+        f"values on '{snapshot.branch}' do not fit {subject} in the merged schema",
         source=snapshot.branch,
         target=snapshot.branch,
-        hint=f"resolve the conflict about {subject} in favour of the other side, or change the values first",
+        hint=f"resolve the conflict over {subject} in favor of the other side, or change the values first",
     )
 
 

@@ -137,7 +137,7 @@ def _find_created_elsewhere(store: Store, branch_state: BranchState, directory: 
     with suppress(NotFound):
         if refs.find_ref(store, branch_state.name, directory).ulid == branch_state.ulid:
             return branch_state
-    raise ConcurrentCommit(f"the creation of '{branch_state.name}' took too long and was discarded")
+    raise ConcurrentCommit(f"creating '{branch_state.name}' took too long and was abandoned")
 
 
 def _write_manifest(store: Store, intent: Intent, state: GraphState, ref_number: int) -> LoadedManifest:

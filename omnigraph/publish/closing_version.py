@@ -33,7 +33,7 @@ def publish_closing_version(store: Store, branch_state: BranchState, expected_he
                 raise BranchBusy(branch=branch_state.name, reason=f"its head is no longer commit {expected_head}")
             if _swap_closing_state(branch_state, base, base.state.as_closed(closing_nonce), unresolved_swap):
                 return False
-        raise ConcurrentCommit(f"branch '{branch_state.name}' was too busy to be deleted")
+        raise ConcurrentCommit(f"branch '{branch_state.name}' could not be deleted because of concurrent writes")
 
 
 def _swap_closing_state(

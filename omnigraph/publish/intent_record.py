@@ -126,5 +126,5 @@ def newer_release_error(operation_id: object, **needs: Any) -> NewerReleaseError
 def damaged_record_error(record_name: str) -> StorageError:
     """Return the error for a record that is damaged."""
     message = f"{record_name}, the record of an unfinished operation, is damaged; the file was kept"
-    hint = "restore the file from a copy, then retry; or drop the operation"
+    hint = "restore the file from a backup, then retry; or drop the operation"
     return StorageError(message, kind="permanent", effect="none", hint=hint)

@@ -34,7 +34,7 @@ def renew_periodically(renew: Callable[[], None], lease_name: str, interval: flo
             try:
                 renew()
             except (StorageError, OSError) as error:
-                _log.warning("the lease of %s could not be renewed: %s", lease_name, error)
+                _log.warning("the lease for %s could not be renewed: %s", lease_name, error)
 
     renewal_thread = threading.Thread(target=renew_until_stopped, name=f"lease-{lease_name}", daemon=True)
     renewal_thread.start()

@@ -115,7 +115,7 @@ def publish_refusal(branch_state: BranchState, intent: Intent) -> Commit | None:
     newest_state = branch_state.refresh().state
     logged_commit = find_intent_commit(branch_state.store, newest_state, intent)
     if logged_commit is None and not newest_state.head.closed:
-        raise ConcurrentCommit(f"the rejection of the {intent.operation} could not be recorded")
+        raise ConcurrentCommit(f"the {intent.operation} was rejected, but the rejection could not be recorded")
     return logged_commit
 
 
@@ -231,7 +231,7 @@ def _find_published_elsewhere(branch_state: BranchState, intent: Intent) -> Comm
     """Return the commit if another process published it; otherwise, raise `ConcurrentCommit`."""
     logged_commit = find_intent_commit(branch_state.store, branch_state.refresh().state, intent)
     if logged_commit is None or logged_commit.operation == REFUSED_OPERATION:
-        raise ConcurrentCommit(f"the {intent.operation} took too long and was discarded")
+        raise ConcurrentCommit(f"the {intent.operation} took too long and was abandoned")
     return logged_commit
 
 
@@ -243,7 +243,7 @@ def _require_recovery_on_failure(
     try:
         yield
     except failures as error:
-        message = f"the {intent.operation} is confirmed, but may not be published yet"
+        message = f"the {intent.operation} was confirmed, but may not have been published yet"
         raise RecoveryRequired(message, operation_id=intent.id, effect="unknown") from error
 
 

@@ -107,7 +107,7 @@ def _publish_with_retries(
             if clock_and_ids.monotonic() > deadline:
                 break
             branch_state.back_off(lost_attempts)
-        raise ConcurrentCommit(f"branch {branch_state.name} was too busy; nothing was written")
+        raise ConcurrentCommit(f"too many concurrent writes to branch {branch_state.name}; nothing was written")
 
 
 def _race() -> AbstractContextManager[bool]:

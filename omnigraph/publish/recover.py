@@ -143,7 +143,7 @@ def _settle_or_set_aside(store: Store, pending: PendingIntent, *, was_set_aside:
                 prospect = "for_good"
             if prospect == "for_good":
                 return _try_set_aside(store, pending, error)
-            _log.warning("operation %s will be settled later: %s", pending.id, error)
+            _log.warning("operation %s will be resolved later: %s", pending.id, error)
             return None
     return None
 

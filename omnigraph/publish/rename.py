@@ -57,7 +57,7 @@ def rename_branch(store: Store, name: str, requested_name: str, *, actor: str | 
         intents.arm(store, intent)
     with failures_with_effect("unknown"):
         if intents.decide(store, intent, "publish") != "publish":
-            raise ConcurrentCommit(f"the rename of '{old_name}' took too long and was discarded")
+            raise ConcurrentCommit(f"renaming '{old_name}' took too long and was abandoned")
     _finish_own_rename(store, intent)
     with failures_with_effect("unknown"):
         return open_branch(store, new_name)

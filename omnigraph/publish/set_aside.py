@@ -73,7 +73,9 @@ def retry_operation(store: Store, operation_id: str) -> RecoveryRecord | None:
     with as_storage_errors("unknown"):
         outcome = settle_operation(store, operation, record_was_set_aside=True)
     if store.objects.read(layout.intent_name(operation_id)) is not None:
-        raise ConcurrentCommit(f"operation {operation_id} could not be resolved because its branch is busy")
+        raise ConcurrentCommit(
+            f"operation {operation_id} could not be resolved because of concurrent writes to its branch"
+        )
     _remove_intent_files(store, operation_id)
     return outcome
 
@@ -117,7 +119,7 @@ def find_set_aside_operation(store: Store, operation_id: str) -> SetAsideIntent:
         if operation.id == operation_id:
             return operation
     raise NotFound(
-        f"no operation '{operation_id}' is set aside",
+        f"no set-aside operation '{operation_id}'",
         what=f"operation '{operation_id}'",
         hint="run `omnigraph recovery list` to list set-aside operations",
     )

@@ -167,7 +167,7 @@ def _read_plan(intent: Intent, confirmation: Mapping[str, Any], txn: WriteTxn) -
 
 def _unreadable_plan_error(intent: Intent) -> StorageError:
     plan_name = layout.intent_name(intent.id, "confirmed")
-    message = f"the plan of operation {intent.id} cannot be read; {plan_name} was kept"
+    message = f"the plan for operation {intent.id} cannot be read; {plan_name} was kept"
     return StorageError(message, kind="permanent", effect="none")
 
 
@@ -207,7 +207,7 @@ def _created_name(intent: Intent) -> str:
     created_name = intent.facts.get("name")
     if not isinstance(created_name, str) or intent.created_ulid is None:
         raise StorageError(
-            f"operation {intent.id} does not record the name and ULID of what it creates",
+            f"operation {intent.id} does not record the name and ULID of the new object",
             kind="permanent",
             effect="none",
         )

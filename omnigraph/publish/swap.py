@@ -90,7 +90,7 @@ def verify_commit_landed(request: WriteRequest, base_state: GraphState, commit: 
             continue  # the version was superseded and cleaned up; the next version also contains the commit
         request.unresolved_swap.mark_resolved()
         return _require_own_commit(logged_commit, commit)
-    raise StorageError(f"the log of branch {branch_state.name} cannot be read", kind="permanent")
+    raise StorageError(f"the log for branch {branch_state.name} cannot be read", kind="permanent")
 
 
 def _require_own_commit(logged_commit: Commit, own_commit: Commit) -> bool:

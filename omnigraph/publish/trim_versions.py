@@ -59,7 +59,7 @@ def trim_when_due(store: Store, branch_ulid: str, manifest_version: int) -> int:
     try:
         return _trim_versions(store, layout.manifest_directory(branch_ulid), manifest_version)
     except (StorageError, OSError) as error:
-        _log.warning("old manifest versions of a branch could not be removed: %s", error)
+        _log.warning("old manifest versions on a branch could not be removed: %s", error)
         return 0
 
 

@@ -75,7 +75,9 @@ def all_indexes(entity_type: NodeType | EdgeType) -> dict[str, str]:
 def shadowed_ngram_indexes(entity_type: NodeType | EdgeType) -> list[tuple[str, str]]:
     """Return (property, reason) pairs for the declared ngram indexes that an equality index replaces."""
     kind_by_column = scalar_indexes(entity_type)
-    shadowed_reason = "an equality index exists, and storage uses one index per column, so no ngram index is built"
+    shadowed_reason = (
+        "no ngram index is built, because storage supports one index per column and an equality index exists"
+    )
     ngram_columns = [
         column_name for constraint in _index_constraints(entity_type, "ngram") for column_name in constraint.columns
     ]

@@ -77,7 +77,7 @@ def _check_property(
             lambda value: f"invalid enum value '{value}', expected one of {enum_text}",
         )
     if property_type.is_list or property_type.is_vector:
-        yield "value", _has_bad_element(column), lambda _: f"{property_type.display()} without null"
+        yield "value", _has_bad_element(column), lambda _: f"{property_type.display()} without null elements"
     elif property_type.scalar.is_float and len(column) > column.null_count:
         yield "value", pc.invert(pc.is_finite(column)), lambda _: "a finite number"
 

@@ -103,7 +103,7 @@ def _start_connect_session(session_class: Any, remote: str, settings: Mapping[st
     missing_packages = [name for name in _CONNECT_PACKAGES if find_spec(name) is None]
     if missing_packages:
         raise ConfigError(
-            reason=f"Spark Connect needs packages that are missing: {', '.join(missing_packages)}",
+            reason=f"Spark Connect requires packages that are missing: {', '.join(missing_packages)}",
             hint="pip install omnigraph[connect]",
         )
     builder = session_class.builder.remote(remote)
@@ -141,7 +141,7 @@ def _start_jvm(spark_conf: Any) -> None:
     java_path = find_java(os.environ, Path(sys.prefix))
     if java_path is None:
         raise ConfigError(
-            reason=f"Spark needs Java {OLDEST_JAVA} or newer, but none was found",
+            reason=f"Spark requires Java {OLDEST_JAVA} or newer, but none was found",
             hint="install Java or set JAVA_HOME; for small data, use engine 'local'",
         )
     os.environ["JAVA_HOME"] = str(java_path.parent.parent)  # otherwise, an invalid JAVA_HOME would take precedence

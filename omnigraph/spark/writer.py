@@ -260,7 +260,7 @@ def _combine_keys(type_write: TypeWrite, task_reports: list[WriteTaskReport], pa
         type_write.table_key, key_rows, "fresh" if ids_generated else _DELTA_MODES[type_write.mode], from_records=True
     )
     if type_write.mode in ("merge", "patch") and len(delta.latest_positions) < key_rows.num_rows:
-        hint = "keep only one row per id, because the rows of a DataFrame have no order"
+        hint = "keep only one row per id, because rows in a DataFrame have no order"
         raise KeyConflict(_repeated_id_message(type_write, key_rows), type_key=type_write.table_key, hint=hint)
     return replace(delta, rejects_existing=type_write.mode == "append", row_rules_checked=True)
 
@@ -269,7 +269,7 @@ def _repeated_id_message(type_write: TypeWrite, key_rows: pa.Table) -> str:
     id_counts = key_rows.group_by("id").aggregate([([], "count_all")])
     repeated_ids = id_counts.filter(pc.greater(id_counts["count_all"], 1))
     first_id = repeated_ids["id"][0].as_py()
-    return f"several rows of {type_write.entity_type.name} have the id '{first_id}'"
+    return f"several {type_write.entity_type.name} rows have the id '{first_id}'"
 
 
 def _publish_requirements(type_write: TypeWrite) -> tuple[Requirement, ...]:

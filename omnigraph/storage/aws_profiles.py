@@ -57,7 +57,7 @@ def _read_sections(path: Path | None) -> dict[str, dict[str, str]]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise _profile_error(f"cannot read {path}: {error.strerror}", "check the permissions of the file") from error
+        raise _profile_error(f"cannot read {path}: {error.strerror}", "check the file's permissions") from error
     except (configparser.Error, UnicodeDecodeError) as error:
         position = f":{error.lineno}" if isinstance(error, configparser.MissingSectionHeaderError) else ""
         reason = f"{path}{position} is not a valid AWS configuration file"

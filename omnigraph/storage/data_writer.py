@@ -100,7 +100,7 @@ def write_deletions(
         return fragment.delete_rows(offsets), {}
     previous_offsets = cached_offsets(store, location, fragment)
     if previous_offsets is None:
-        raise DamagedError(f"a deletion file of {location} is missing or damaged")
+        raise DamagedError(f"a deletion file for {location} is missing or damaged")
     deleted_offsets = np.union1d(previous_offsets, np.asarray(offsets, np.int64))
     if len(deleted_offsets) == fragment.physical_rows:
         return None, {}

@@ -88,7 +88,7 @@ def require_allowed(uri: str, allowed_bases: Iterable[BlobLocation]) -> BlobLoca
     location, bases = parse_location(uri), tuple(allowed_bases)
     containing_bases = [base for base in bases if base.contains(location)]
     if not containing_bases:
-        reason = "the URI is not below an allowed location" if bases else "this graph does not allow external blobs"
+        reason = "the URI is not under an allowed location" if bases else "this graph does not allow external blobs"
         raise ExternalBlobPolicyError(uri=redact_uri(uri), reason=reason, hint=_hint_for(uri))
     if location.scheme == "file" and not _stays_inside(location, containing_bases):
         raise ExternalBlobPolicyError(uri=uri, reason="a symbolic link points outside the allowed location")

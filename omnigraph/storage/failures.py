@@ -24,7 +24,7 @@ class AbsentError(StorageError, FileNotFoundError):
     code = "StorageError"
     kind = "not_found"
     effect = "none"
-    hint = "check the spelling of the location, and whether a cleanup removed the object"
+    hint = "check that the location is spelled correctly and that a cleanup has not removed the object"
 
 
 class DamagedError(StorageError, OSError):
@@ -37,7 +37,7 @@ class DamagedError(StorageError, OSError):
     code = "StorageError"
     kind = "permanent"
     effect = "none"
-    hint = "run `omnigraph check` to list the files, then restore them from a copy"
+    hint = "run `omnigraph check` to list the files, then restore them from a backup"
 
 
 _KINDS_BY_EXCEPTION: ExceptionKinds = {

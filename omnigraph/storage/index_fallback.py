@@ -139,7 +139,7 @@ def warn_unreadable_index(table: Table) -> None:
         del _warned_indexes[next(iter(_warned_indexes))]
     _warned_indexes[warning_key] = None
     message = (
-        f"an index of {table.location} cannot be read; the table's rows are scanned instead, which"
+        f"an index on {table.location} cannot be read; the table's rows are scanned instead, which"
         " is slower. Run `omnigraph check` to identify the index, and `omnigraph ensure-indices --rebuild`"
         " to rebuild it"
     )

@@ -238,7 +238,7 @@ def _sync_swapped_version(cell: ManifestCell) -> None:
 
 def _unsynced_error(error: OSError) -> UnsyncedError:
     return UnsyncedError(
-        "the write was applied, but the disk did not confirm that it survives a power loss",
+        "the write was applied, but the disk did not confirm that it is durable",
         kind=to_storage_error(error).kind,
         reason=error.strerror,
     )

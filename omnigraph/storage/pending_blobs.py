@@ -156,10 +156,10 @@ class PendingBlobs:
             self._external_bytes += len(block)
             if self._external_bytes > MAX_EXTERNAL_BYTES:
                 raise ResourceLimitExceeded(
-                    resource="external blob bytes of one write",
+                    resource="external blob bytes in one write",
                     limit=MAX_EXTERNAL_BYTES,
                     actual=self._external_bytes,
-                    hint="copy large objects yourself, and pass them as files or with `blob put`",
+                    hint="copy large objects separately, and pass them as files or with `blob put`",
                 )
             yield block
 

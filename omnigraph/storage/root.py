@@ -105,7 +105,7 @@ def parse_root(
     if "://" not in uri_text or uri_parts.scheme == "file":
         if lance_options:
             message = "storage options are not supported for a local directory"
-            raise InputError(message, reason="no such option")
+            raise InputError(message, reason="unsupported option")
         return GraphRoot("file", _absolute_directory(uri_text if "://" not in uri_text else unquote(uri_parts.path)))
     if uri_parts.scheme == "s3":
         lance_options = s3_options(environment) | lance_options
@@ -157,7 +157,7 @@ def read_options(storage_options: Mapping[str, object]) -> dict[str, str]:
 
 def _absolute_directory(directory: str) -> str:
     if not directory:
-        raise InputError("the path of a graph must not be empty", reason="empty location")
+        raise InputError("the graph path must not be empty", reason="empty location")
     return str(Path(directory).expanduser().absolute())
 
 

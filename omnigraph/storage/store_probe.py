@@ -42,7 +42,7 @@ def _find_defect(store: Store, probe_name: str) -> str | None:
         return "a second create request can overwrite an existing object (If-None-Match is ignored)"
     probe_members = store.objects.read_json(probe_name)
     if probe_members is None or probe_members.get("nonce") != first_nonce:
-        return "an object changed although the second create request was refused"
+        return "an object changed although the second create request was rejected"
     if all(listed_object.name != probe_name for listed_object in store.objects.backend.list("")):
         return "a listing does not include an object that was just written"
     return None
@@ -60,7 +60,7 @@ def _create_probe(store: Store, probe_name: str, nonce: str) -> bool:
 
 def _unsupported_store_error(store: Store, defect: str) -> StorageError:
     return StorageError(
-        f"this store cannot hold a graph: {defect}",
+        f"this store cannot be used for a graph: {defect}",
         kind="configuration",
         reason=defect,
         uri=store.root.uri,

@@ -167,7 +167,9 @@ def _convert_integer(scalar_type: ScalarType, rules: InputRules, value: Any) -> 
     if not lowest <= integer <= highest:
         raise ConversionMismatch(f"{scalar_type.value} ({lowest} to {highest})", describe(value))
     if rules.safe_integers and not isinstance(value, str) and abs(integer) > _MAX_SAFE_INTEGER:
-        raise ConversionMismatch(f"{scalar_type.value} beyond 2^53 as a string", describe(value))
+        raise ConversionMismatch(
+            f"{scalar_type.value} as a string (integers beyond 2^53 must be strings)", describe(value)
+        )
     return integer
 
 

@@ -66,7 +66,7 @@ def require_text(value: object, name_kind: str) -> str:
     if isinstance(value, str):
         return value
     message = f"a {name_kind} name must be a string, got {describe(value)}"
-    raise InputError(message, reason="not text")
+    raise InputError(message, reason="not a string")
 
 
 def require_names(names: object, name_kind: str = "type") -> list[str]:
@@ -91,7 +91,7 @@ def strip_name(name: object, name_kind: str = "branch") -> str:
     """
     stripped_name = require_text(name, name_kind).strip()
     if not stripped_name:
-        raise InputError(f"a {name_kind} needs a name", reason=f"empty {name_kind} name")
+        raise InputError(f"a {name_kind} name must not be empty", reason=f"empty {name_kind} name")
     return stripped_name
 
 

@@ -220,7 +220,7 @@ class EntitySet(LazyResult):
         enum_values = property_type.enum_values or ()
         for member in value if isinstance(value, list | tuple | set | frozenset) else (value,):
             if enum_values and isinstance(member, str) and str(getattr(member, "value", member)) not in enum_values:
-                message = f"'{member}' is not a value of {self.type_name}.{property_name}"
+                message = f"'{member}' is not a valid value for {self.type_name}.{property_name}"
                 hint = did_you_mean(member, enum_values, f"expected one of {', '.join(enum_values)}")
                 raise InputError(message, reason="unknown enum value", hint=hint)
 
@@ -281,7 +281,7 @@ class NodeSet(EntitySet):
         start_type, end_type = (edge.source, edge.target)[:: -1 if direction == "in" else 1]
         if start_type != self.type_name or (direction == "both" and start_type != end_type):
             raise InputError(
-                f"{edge.name} edges lead from {edge.source} to {edge.target} and cannot be followed"
+                f"{edge.name} edges go from {edge.source} to {edge.target} and cannot be followed"
                 f" in direction '{direction}' from {self.type_name}",
                 reason="wrong edge",
             )

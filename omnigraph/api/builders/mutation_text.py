@@ -118,7 +118,7 @@ def _wrap_edge_record(edge: EdgeType, record: Mapping[str, Any]) -> dict[str, An
 def _build_edge_record(ir: SchemaIR, edge: EdgeType, edge_tuple: tuple[Any, ...]) -> dict[str, Any]:
     if not isinstance(edge_tuple, tuple | list) or len(edge_tuple) not in (2, 3):
         message = "an edge must be (from, to) or (from, to, properties)"
-        raise InputError(message, reason="no edge")
+        raise InputError(message, reason="not an edge")
     source_key, target_key, *properties = edge_tuple
     endpoint_ids = {
         "from": resolve_node_id(ir, edge.source, source_key),
@@ -175,6 +175,6 @@ def _coerce_key_member(type_name: str, property_type: PropertyType, column_name:
     except ParameterError as error:
         raise InputError(
             f"key {type_name}.{column_name}: expected {error.expected}, got {error.actual}",
-            reason="no key",
+            reason="invalid key",
             hint=f"pass the {column_name} of the {type_name}",
         ) from None

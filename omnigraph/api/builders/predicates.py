@@ -28,7 +28,7 @@ _ENDPOINT_ALIASES = {"src": "from", "dst": "to"}
 _TEXT_TESTS = "use `contains`, `starts_with`, or `matches(..)` for a regular expression"
 _FOREIGN_WORD_HINTS = {
     **{word: f"`{word}` is not an operator; {_TEXT_TESTS}" for word in ("like", "ilike", "matches", "regexp", "rlike")},
-    **{word: f"keywords are lower case: write `{word}`" for word in sorted(_KEYWORDS)},
+    **{word: f"keywords are lowercase: write `{word}`" for word in sorted(_KEYWORDS)},
 }
 _RESERVED_NAME = re.compile(r"[nep][0-9]+")
 
@@ -184,7 +184,7 @@ def _parameter_types(
     used_positions = {text[1:]: token_index for token_index, (kind, text) in enumerate(tokens) if kind == "variable"}
     for parameter_name in arguments:
         if parameter_name not in used_positions:
-            raise InputError(f"parameter ${parameter_name} does not occur in the predicate", reason="unused parameter")
+            raise InputError(f"parameter ${parameter_name} is not used in the predicate", reason="unused parameter")
         if _RESERVED_NAME.fullmatch(parameter_name):
             message = f"the parameter name ${parameter_name} is reserved in predicates"
             raise InputError(message, reason="reserved name")

@@ -227,7 +227,7 @@ def select_query(queries: tuple[CompiledQuery, ...], query_name: str | None) -> 
     selected_query = next((query for query in queries if query.name == query_name), None)
     if selected_query is None:
         message = f"the text contains no query named {quote_name(query_name)}"
-        choices = f"the queries are {', '.join(query_names)}" if query_names else None
+        choices = f"available queries: {', '.join(query_names)}" if query_names else None
         raise InputError(message, hint=did_you_mean(query_name, query_names, choices))
     return selected_query
 

@@ -257,7 +257,7 @@ class Result:
     def _require_single_column(self, method_name: str) -> None:
         if self.table.num_columns != 1:
             column_count = self.table.num_columns
-            raise InputError(f"{method_name} needs exactly one column; the result has {column_count}")
+            raise InputError(f"{method_name} requires exactly one column; the result has {column_count}")
 
     def _require_row_count(self, expectation: str, allowed_counts: Sequence[int]) -> None:
         if self.num_rows not in allowed_counts:
@@ -280,7 +280,7 @@ def find_column_index(column_name: str, columns: Sequence[str]) -> int:
     if len(matching_indexes) == 1:
         return matching_indexes[0]
     known_names = ", ".join(columns)
-    message = f"unknown column '{column_name}'; the columns are {known_names}"
+    message = f"unknown column '{column_name}'; available columns: {known_names}"
     raise InputError(message, reason="unknown column")
 
 

@@ -53,7 +53,7 @@ def write_result_file(result: Result, path: Path, form: ResultFileFormat, style:
         write_lines(path, (f"{line}\n".encode() for line in render_lines(result, form, style)))
         return
     if path.suffix in _COMPRESSION_SUFFIXES:
-        reason = f"{form} files are compressed inside; omit the suffix {path.suffix}"
+        reason = f"{form} files are already compressed; omit the suffix {path.suffix}"
         raise InputError(f"cannot write {path}: {reason}", reason=reason)
     try:
         with open_output(path) as output_file:

@@ -26,7 +26,7 @@ def run_terminal(session: Session) -> int:
     history = History(readline)
     buffer = StatementBuffer()
     _install_completer(readline, session, buffer)
-    show.note("enter \\h for help, \\q to leave")
+    show.note("enter \\h for help, \\q to exit")
     code = exits.OK
     try:
         while not session.is_finished:

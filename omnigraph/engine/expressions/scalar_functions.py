@@ -87,7 +87,7 @@ def _matches(call: plan.ScalarCall, column: pa.Array, pattern: str) -> pa.Array:
     except pa.ArrowInvalid as failure:
         reason = str(failure).removeprefix("Invalid regular expression: ")
         message = f"`matches`: {pattern!r} is not a valid regular expression: {reason}"
-        raise expression_error(call.place, message, "use the syntax of RE2") from failure
+        raise expression_error(call.place, message, "use RE2 syntax") from failure
 
 
 def _abs(call: plan.ScalarCall, column: pa.Array) -> pa.Array:

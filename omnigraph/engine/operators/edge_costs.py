@@ -40,7 +40,7 @@ class EdgeCosts:
         costs = self._take_from_all(layer) if reads_all else self._look_up(layer)
         if bool((costs < 0).any()):
             raise QueryExecutionError(
-                reason=f"the cost `{self.cost.name}` of an edge is negative ({float(np.nanmin(costs)):g})",
+                reason=f"the edge cost `{self.cost.name}` is negative ({float(np.nanmin(costs)):g})",
                 hint=f"exclude such edges with `where ${self.cost.variable}.{self.cost.name} >= 0`",
             )
         return costs

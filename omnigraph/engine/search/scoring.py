@@ -223,7 +223,7 @@ def _resolve_vector(context: ExecutionContext, ranking: plan.Nearest, query_valu
 def _embed_query(context: ExecutionContext, ranking: plan.Nearest, query_text: str) -> Sequence[float]:
     if context.embed is None:
         raise EmbeddingError(
-            f"`nearest` with a string needs an embedding provider for '{ranking.field.name}'",
+            f"`nearest` with a string requires an embedding provider for '{ranking.field.name}'",
             hint="pass a vector, or configure an embedding provider",
             provider="none",
             effect="none",

@@ -102,7 +102,7 @@ def coerce_value(entity_type: NodeType | EdgeType, declared_property: PropertyDe
     if isinstance(coerced, str | bytes) and len(coerced) * 4 > _MAX_VALUE_BYTES:
         size = len(coerced.encode() if isinstance(coerced, str) else coerced)
         hint = LARGE_BLOB_HINT if isinstance(coerced, bytes) else None
-        check_limit(f"one value of {entity_type.name}.{declared_property.name}", size, _MAX_VALUE_BYTES, hint)
+        check_limit(f"one {entity_type.name}.{declared_property.name} value", size, _MAX_VALUE_BYTES, hint)
     return coerced
 
 

@@ -93,7 +93,7 @@ def load_operation(parsed_load: ParsedLoad) -> WriteOperation:
         raise InputError(reason="a transaction cannot overwrite whole types")
     if parsed_load.mode not in ("append", "merge"):
         hint = "use `update` and `delete`, or load outside the transaction"
-        raise InputError(reason=f"a transaction cannot load with the mode '{parsed_load.mode}'", hint=hint)
+        raise InputError(reason=f"a transaction cannot load in mode '{parsed_load.mode}'", hint=hint)
 
     def write_tables(overlay: Overlay, write_stats: WriteStats, id_generator: IdGenerator) -> None:
         for table_key, table_delta in parsed_load.delta.tables.items():

@@ -136,9 +136,9 @@ def _propose_node(node: _NodeTable) -> ProposedType:
     is_id = node.key is not None and _is_node_id(node.key)
     comments = [_row_comment(node.sample)] if not node.sample.is_complete else []
     if is_id:
-        comments.append("the column id contains the ids of the nodes, so the type needs no key")
+        comments.append("the column id contains the node ids, so the type needs no key")
     elif node.key is None:
-        comments.append("no column identifies the nodes: a load generates ids")
+        comments.append("no column identifies the nodes: ids are generated on load")
     properties = [
         _propose_property(column, node.sample, is_key=column is node.key)
         for column in node.columns
@@ -155,7 +155,7 @@ def _is_node_id(column: _Column) -> bool:
 
 
 def _row_comment(sample: Sample) -> str:
-    return f"more data exists: proposed from the first {_count_rows(sample.table.num_rows)}"
+    return f"based only on the first {_count_rows(sample.table.num_rows)}"
 
 
 def _count_rows(row_count: int) -> str:
@@ -164,7 +164,7 @@ def _count_rows(row_count: int) -> str:
 
 def _skipped_comments(columns: Sequence[_Column]) -> list[str]:
     return [
-        f'the column "{column.name}" is left out: {column.column_type.comment}'
+        f'the column "{column.name}" is omitted: {column.column_type.comment}'
         for column in columns
         if column.column_type.type is None
     ]
@@ -178,7 +178,7 @@ def _propose_property(column: _Column, sample: Sample, *, is_key: bool = False) 
     if column.property_name != column.name:
         notes.append(f'map the column "{column.name}" to this property when loading')
     if column.name in sample.mixed_columns:
-        notes.append("values of different types")
+        notes.append("mixed value types")
     if column.column_type.comment and not is_key:
         notes.append(column.column_type.comment)
     return ProposedProperty(column.property_name, property_type, ("@key",) if is_key else (), "; ".join(notes))
@@ -220,7 +220,7 @@ def _match_endpoint(sample: Sample, column_name: str, nodes: Sequence[_NodeTable
     if not best_count:
         return None
     share = "all" if best_count == len(values) else f"{best_count} of {len(values)}"
-    return best_type, f"{column_name}: {share} values are keys of {best_type}"
+    return best_type, f"{column_name}: {share} values are {best_type} keys"
 
 
 def _endpoint_comments(sample: Sample, endpoint_names: tuple[str, str]) -> Iterator[str]:

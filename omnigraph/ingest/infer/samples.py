@@ -49,7 +49,7 @@ def read_samples(data: Any, max_rows: int) -> list[Sample]:
         return [_read_typed(name, type_data, max_rows) for name, type_data in data.items()]
     paths = [data] if isinstance(data, str | PathLike) else data
     if is_frame(paths) or not isinstance(paths, Iterable):
-        raise InputError("a table must be passed with the name of its type", reason='pass {"Type": table}')
+        raise InputError("a table must be passed with its type name", reason='pass {"Type": table}')
     samples: dict[str, Sample] = {}
     for path in paths:
         if not isinstance(path, str | PathLike):
@@ -169,7 +169,7 @@ def _join_samples(samples: Sequence[Sample], max_rows: int) -> Sample:
     try:
         table = pa.concat_tables([sample.table for sample in samples], promote_options="permissive")
     except pa.ArrowException as error:
-        reason = f"the files of {samples[0].type_name} have different columns: {error}"
+        reason = f"the files for {samples[0].type_name} have different columns: {error}"
         raise InputError(reason=reason) from error
     is_complete = all(sample.is_complete for sample in samples) and table.num_rows <= max_rows
     mixed_columns = frozenset().union(*(sample.mixed_columns for sample in samples))

@@ -13,7 +13,7 @@ _KEYWORD = re.compile(
     "match|return|having|union|all|order|limit|offset|set|where|as|insert|upsert|patch|update|delete|distinct|asc|desc|optional|not"
     "|and|or|in|is|null|true|false|contains|starts_with|query"
 )
-_TEXT_TESTS = "use `contains`, `starts_with`, `matches(..)` for a regular expression or, for words, `search(..)`"
+_TEXT_TESTS = "use `contains` or `starts_with`, `matches(..)` for a regular expression, or `search(..)` for words"
 
 _CYPHER_NODE = re.compile(r"(?<=\()[a-z]\w*\s*:\s*[A-Z]\w*\s*[){]|(?<=\()[a-z]\w*\s*\)\s*<?-")
 
@@ -30,7 +30,7 @@ _WORD_HINTS: tuple[tuple[str, str], ...] = (
     (r"(?<=\border )\s*(?i:by)\b", "write the sort keys in braces: `order { $p.name desc }`"),
     (r"(?i:order)\s+(?i:by)\b", "write the sort keys in braces after `return { .. }`: `order { $p.name desc }`"),
     (r"(?i:skip)\b", "write `offset 10`, after `limit`"),
-    (r"(?i:detach)\b", "write `delete $p`, which also deletes the edges of the nodes"),
+    (r"(?i:detach)\b", "write `delete $p`, which also deletes the nodes' edges"),
     (r"(?i:create)\b", 'write `insert Person { name: "Ann" }`'),
     (r"(?i:merge)\b", 'write `upsert Person { name: "Ann" }`'),
     (r"(?i:having)\b", "write `having { count(*) > 1 }` after `return { .. }` and before `order`"),
@@ -48,7 +48,7 @@ def suggest_first_try(source: SourceText, span: Span, expected_terminals: frozen
         if re.compile(pattern).match(source.text, span.start):
             return hint
     if _KEYWORD.fullmatch(found_text.lower()) and found_text != found_text.lower():
-        return f"keywords are lower case: write `{found_text.lower()}`"
+        return f"keywords are lowercase: write `{found_text.lower()}`"
     if "STRING" in expected_terminals and _CYPHER_NODE.match(source.text, span.start):
         return "write a node as `$p: Person` and a traversal as `$p knows $q`, without parentheses"
     return _suggest_variable(found_text, expected_terminals)

@@ -50,7 +50,7 @@ def suggest_own_form(source: SourceText, span: Span, *, at_file_level: bool) -> 
         return f"this is {language}; write `{_as_query(translation, at_file_level)}`"
     opening = re.match(r"insert|create|merge", statement, re.IGNORECASE)
     example = _READ_EXAMPLE if opening is None else _WRITE_EXAMPLES.get(opening[0].lower(), _INSERT_EXAMPLE)
-    hint = f"this is {language}; write for example `{_as_query(example, at_file_level)}`"
+    hint = f"this is {language}; for example, write `{_as_query(example, at_file_level)}`"
     return hint + _REGULAR_EXPRESSION_HINT * ("=~" in statement)
 
 

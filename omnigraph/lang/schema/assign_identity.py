@@ -175,7 +175,7 @@ def _report_double_claim(
     match: _IdentityMatch, subject: CatalogType | PropertyDefinition, old_label: str, claimant_label: str
 ) -> None:
     message = f"{old_label} is already claimed by {claimant_label}"
-    match.add_error(subject, message, "a type or property can have only one successor")
+    match.add_error(subject, message, "a type or property can be renamed only once")
 
 
 def _report_unknown_type(

@@ -61,7 +61,7 @@ def _assigned_ids(ir: SchemaIR) -> Iterator[tuple[str, int]]:
         label = f"{identity.kind}:{identity.name}"
         yield label, identity.type_id
         if identity.table_incarnation_id is not None:
-            yield f"the table of {label}", identity.table_incarnation_id
+            yield f"the table for {label}", identity.table_incarnation_id
         for property_name, property_id in identity.property_ids:
             yield f"{label}.{property_name}", property_id
 

@@ -178,7 +178,7 @@ class _TreeBuilder:
         bound = literals.parse_integer(number_literal(token, self.source_span(token)))
         if bound is not None and 0 <= bound <= _MAX_CARDINALITY:
             return bound
-        message = f"`@card` takes whole numbers from 0 to {_MAX_CARDINALITY}, not `{token}`"
+        message = f"`@card` bounds must be whole numbers from 0 to {_MAX_CARDINALITY}, not `{token}`"
         self.report_problem(self.source_span(token), message)
         return None
 
@@ -240,7 +240,7 @@ class _TreeBuilder:
         name = Name(name_text, Span(span.end - len(name_text), span.end))
         if name_text[:1].isupper():
             hint = f"did you mean `@{_lower_first(name_text)}`?"
-            self.report_problem(span, f"annotation name `@{name_text}` must start with a lower-case letter", hint)
+            self.report_problem(span, f"annotation name `@{name_text}` must start with a lowercase letter", hint)
         arguments = [
             self._read_argument(argument_tree) for argument_tree in argument_trees if argument_tree is not None
         ]
@@ -292,7 +292,7 @@ class _TreeBuilder:
         name_span = self.source_span(name)
         if not (name[0].islower() or name[0] == "_") or "-" in name:
             message = f"`{name}` is not a valid argument name"
-            self.report_problem(name_span, message, "use a name that starts with a lower-case letter")
+            self.report_problem(name_span, message, "use a name that starts with a lowercase letter")
         return Option(Name(str(name), name_span), self._literal(value))
 
     def _bounds(self, tree: Any) -> Bounds:
@@ -326,7 +326,7 @@ class _TreeBuilder:
         if not token[0].isupper():
             clipped_name = shorten_name(token)
             hint = f"did you mean `{_upper_first(clipped_name)}`?"
-            self.report_problem(span, f"type name `{clipped_name}` must start with an upper-case letter", hint)
+            self.report_problem(span, f"type name `{clipped_name}` must start with an uppercase letter", hint)
         return Name(str(token), span)
 
     def _read_property_name(self, token: Any) -> Name:
@@ -334,7 +334,7 @@ class _TreeBuilder:
         if token[0].isupper():
             clipped_name = shorten_name(token)
             hint = f"did you mean `{_lower_first(clipped_name)}`?"
-            self.report_problem(span, f"property name `{clipped_name}` must start with a lower-case letter", hint)
+            self.report_problem(span, f"property name `{clipped_name}` must start with a lowercase letter", hint)
         return Name(str(token), span)
 
 

@@ -48,7 +48,7 @@ _HINT_BY_TOKEN = {
     "'": "strings are written in double quotes",
     "enum": "declare an enum on its property: `status: enum(draft, published)`",
     "extends": "interfaces cannot extend each other; a node must list every interface that it implements",
-    "implements": "`implements` must come after the annotations of a node",
+    "implements": "`implements` must come after a node's annotations",
     "type": "write `node` for entities and `edge` for connections between them",
     "struct": "write `node` for entities and `edge` for connections between them",
 }

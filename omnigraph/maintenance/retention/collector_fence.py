@@ -77,7 +77,7 @@ def _fence_branch(store: Store, ref: Ref) -> bool:
             if head.gc_epoch > first_epoch or _swap_next_epoch(store, base_manifest):
                 return True
         branch_state.back_off(lost_attempts)
-    raise ConcurrentCommit(f"branch {ref.name} was too busy to be fenced; nothing was removed")
+    raise ConcurrentCommit(f"branch {ref.name} could not be fenced because of concurrent writes; nothing was removed")
 
 
 def _swap_next_epoch(store: Store, base_manifest: LoadedManifest) -> bool:

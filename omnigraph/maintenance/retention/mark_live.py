@@ -165,7 +165,7 @@ def _mark_unnamed(marking: Marking, unnamed: UnnamedManifest) -> Iterator[tuple[
     if unnamed.manifest is None:
         raise unreadable_error(unnamed.directory, unnamed.reason)
     subject = f"{unnamed.kind or 'branch or tag'} '{unnamed.name or unnamed.ulid}'"
-    label = f"{subject}, which lost its ref object"
+    label = f"{subject}, whose ref object is missing"
     marking.live.directories.add(unnamed.directory)
     marking.add_state(unnamed.manifest, label)
     marking.kept_commits.add(unnamed.manifest.state.head.commit_id)
@@ -220,7 +220,7 @@ def _keep_branch_past(marking: Marking, manifest: LoadedManifest) -> HistoryLog:
             marking.add_state(manifest, "a branch")
         else:
             return log
-    raise unreadable_error("the log of a branch", "its chunks keep disappearing")
+    raise unreadable_error("the log for a branch", "its chunks are removed while they are read")
 
 
 def _keep_log_past(marking: Marking, log: HistoryLog, state: GraphState) -> None:

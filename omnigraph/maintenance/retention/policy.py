@@ -14,7 +14,7 @@ from omnigraph.publish.trim_versions import DEFAULT_GRACE
 Duration = str | int | float | timedelta
 _UNIT_NAMES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DURATION_PATTERN = re.compile(r"([0-9]+)\s*([smhdw])")
-_POLICY_HINT = "keep=10 keeps the newest ten commits of every branch; older_than='7d' keeps commits younger than a week"
+_POLICY_HINT = "keep=10 keeps the newest ten commits on every branch; older_than='7d' keeps commits newer than a week"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ def make_policy(
     """Build a policy from a caller's arguments; there is deliberately no default policy."""
     if keep is None and older_than is None:
         reason = "neither keep nor older_than is set"
-        raise InputError("cleanup needs a retention policy", reason=reason, hint=_POLICY_HINT)
+        raise InputError("cleanup requires a retention policy", reason=reason, hint=_POLICY_HINT)
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
-        raise InputError(f"keep={keep!r} is not a number of commits", reason="expected 0 or more")
+        raise InputError(f"keep={keep!r} is not a valid number of commits", reason="expected 0 or more")
     minimum_age = None if older_than is None else parse_duration(older_than)
     grace_period = DEFAULT_GRACE if grace is None else parse_duration(grace)
     return RetentionPolicy(keep, minimum_age, grace_period, purge_dropped)

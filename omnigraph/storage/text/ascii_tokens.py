@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from omnigraph.storage.scan import RowIdArray
 
-# The replacement for each byte: a lower-case letter, a digit, or 0 for a separator.
+# The replacement for each byte: a lowercase letter, a digit, or 0 for a separator.
 _LOWERCASE_BYTES = np.array(
     [ord(chr(at).lower()) if at < 128 and chr(at).isalnum() else 0 for at in range(256)], np.uint8
 )

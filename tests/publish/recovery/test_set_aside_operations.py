@@ -249,7 +249,7 @@ def test_commands_report_set_aside_operations(graph: Graph, shell: Program) -> N
     recover_now(graph._handle.store)
     listed = shell("recovery", "list", graph.uri)
     assert (
-        f"{ID}  set_aside  branch_create  main  -  operation {ID} does not record the name and ULID of what it creates"
+        f"{ID}  set_aside  branch_create  main  -  operation {ID} does not record the name and ULID of the new object"
         in listed.out
     )
     told = json.loads(shell("recovery", "list", graph.uri, "--json").out)

@@ -58,7 +58,7 @@ def check_identity_unchanged(
     for assignment in assignment_nodes:
         name = assignment.name.text
         if name in key_names(target_type):
-            message = f"`{name}` is part of the key of {target_type.name} and cannot be changed"
+            message = f"`{name}` is part of the {target_type.name} key and cannot be changed"
             scope.report.error(assignment.name.span, message, hint=_renewal_hint(target_type))
     check_endpoints_unchanged(scope, target_type, assignment_nodes)
 

@@ -139,17 +139,17 @@ def _argument_mismatch(aggregate: m.Aggregate, argument: TypedValue) -> str | No
     match aggregate.function:
         case "sum" | "avg":
             is_accepted = argument_type is not None and argument_type.is_numeric
-            return None if is_accepted else f"`{aggregate.function}` needs numbers, not {type_text}"
+            return None if is_accepted else f"`{aggregate.function}` requires numbers, not {type_text}"
         case "min" | "max":
             is_accepted = argument_type is not None and is_scalar(argument_type)
-            return None if is_accepted else f"`{aggregate.function}` needs comparable values, not {type_text}"
+            return None if is_accepted else f"`{aggregate.function}` requires comparable values, not {type_text}"
         case "collect":
             is_accepted = (
                 is_scalar(argument_type) if argument_type else not isinstance(argument.value, plan_paths.PathEntity)
             )
-            return None if is_accepted else f"`collect` needs scalars, not {type_text}"
+            return None if is_accepted else f"`collect` requires scalars, not {type_text}"
     if aggregate.distinct and argument_type is not None and not is_scalar(argument_type):
-        return f"`count(distinct …)` needs scalars, not {type_text}"
+        return f"`count(distinct …)` requires scalars, not {type_text}"
     return None
 
 

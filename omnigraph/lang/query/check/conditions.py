@@ -131,7 +131,7 @@ def _check_text_test(
     for operand in (left_operand, right_operand):
         if not is_text(operand.type):
             expected_text = "a String or a list" if operand is left_operand and operator == "contains" else "a String"
-            message = f"`{operator}` needs {expected_text} here, not {operand.describe_type()}"
+            message = f"`{operator}` requires {expected_text} here, not {operand.describe_type()}"
             rules.report.error(operand.span, message, rules.mismatch_code(operand))
             return None
     text_operator: plan.TextOperator = "string_contains" if operator == "contains" else "starts_with"
@@ -148,7 +148,7 @@ def _check_membership(rules: ConditionRules, membership: m.Membership) -> plan.P
         return None
     if list_operand.type is None or not list_operand.type.is_list or not list_operand.is_constant:
         hint = None if list_operand.is_constant else "for a list property, write `list contains value`"
-        message = f"`in` needs a list literal or a list parameter, not {list_operand.describe_type()}"
+        message = f"`in` requires a list literal or a list parameter, not {list_operand.describe_type()}"
         rules.report.error(list_operand.span, message, rules.mismatch_code(list_operand), hint=hint)
         return None
     if not _check_comparable(rules, operand, list_operand):

@@ -31,7 +31,7 @@ def check_having(scope: Scope, read_body: m.ReadBody, columns: tuple[plan.PlanCo
         return None
     if not is_grouped(read_body):
         hint = "write the condition inside `match { .. }`, or use an aggregate such as `count(*)`"
-        scope.report.error(read_body.having.span, "`having` tests groups, but this query has none", "T9", hint=hint)
+        scope.report.error(read_body.having.span, "`having` filters groups, but this query has none", "T9", hint=hint)
         return None
 
     def resolve_operand(expression: m.Expression) -> TypedValue | None:
@@ -60,8 +60,8 @@ def _resolve_operand(
         typed_value = expressions.resolve_expression(scope, expression)
     if typed_value is None or _is_returned(columns, typed_value) or has_group_value(typed_value.value, columns):
         return typed_value
-    message = "`having` can only test aggregates and the columns of `return`"
-    hint = "write a condition on single rows inside `match { .. }`"
+    message = "`having` can only use aggregates and columns from `return`"
+    hint = "write a condition on individual rows inside `match { .. }`"
     scope.report.error(expression.span, message, "T9", hint=hint)
     return None
 

@@ -50,7 +50,7 @@ def check_row_count(scope: Scope, count_expression: m.Literal | m.Variable | Non
         row_count = typed_value.value if typed_value is not None else None
         if isinstance(row_count, plan.Constant) and type(row_count.value) is int and row_count.value >= 0:
             return row_count
-        message = f"`{keyword}` needs a non-negative integer"
+        message = f"`{keyword}` requires a non-negative integer"
         scope.report.error(count_expression.span, message)
         return None
     return _check_row_count_parameter(scope, count_expression, keyword)
@@ -59,12 +59,12 @@ def check_row_count(scope: Scope, count_expression: m.Literal | m.Variable | Non
 def _check_row_count_parameter(scope: Scope, variable: m.Variable, keyword: str) -> plan.Value | None:
     parameter_value = resolve_parameter(scope, variable)
     if parameter_value is None:
-        message = f"`{keyword}` needs a number or a parameter; `${variable.name}` is not a parameter"
+        message = f"`{keyword}` requires a number or a parameter; `${variable.name}` is not a parameter"
         scope.report.error(variable.span, message, "T14")
         return None
     if parameter_value.type is not None and parameter_value.type.is_integer and not parameter_value.type.nullable:
         return parameter_value.value
-    message = f"`{keyword}` needs a non-nullable integer parameter, not {parameter_value.describe_type()}"
+    message = f"`{keyword}` requires a non-nullable integer parameter, not {parameter_value.describe_type()}"
     scope.report.error(variable.span, message)
     return None
 
@@ -100,7 +100,7 @@ def _check_limit(scope: Scope, read_body: m.ReadBody, ordering: m.Ordering, call
     ranking_span = ordering.expression.span
     if read_body.limit is None and call.function in ("nearest", "rrf"):
         code = "T17" if call.function == "nearest" else "T21"
-        message = f"`{call.function}` needs a `limit`"
+        message = f"`{call.function}` requires a `limit`"
         scope.report.error(ranking_span, message, code)
     alias_orderings = [
         other_ordering
@@ -115,7 +115,7 @@ def _check_limit(scope: Scope, read_body: m.ReadBody, ordering: m.Ordering, call
 def _check_direction(scope: Scope, ordering: m.Ordering, call: m.Call) -> None:
     if ordering.direction in (None, _BEST_FIRST_DIRECTIONS[call.function]):
         return
-    message = f"`{call.function}` always puts the best rows first"
+    message = f"`{call.function}` always returns the best rows first"
     if isinstance(ordering.expression, m.Alias):
         scope.report.error(ordering.span, message, hint=f"remove `{ordering.direction}`")
     else:

@@ -54,6 +54,6 @@ def _check_default(report: CheckReport, parameter: m.Parameter) -> plan.Constant
         return None
     stored_constant = literals.fit_constant(typed_value.value, parameter.type)
     if isinstance(stored_constant, str):
-        report.error(typed_value.span, f"invalid default of `${parameter.name}`: {stored_constant}", "T3")
+        report.error(typed_value.span, f"invalid default for `${parameter.name}`: {stored_constant}", "T3")
         return None
     return stored_constant

@@ -37,15 +37,15 @@ def check_path_pattern(scope: Scope, traversal: m.Traversal, edges: tuple[EdgeTy
     span = path.variable.span
     other_variables = (traversal.source, traversal.target, traversal.edge_variable)
     if path.variable.name == ANONYMOUS:
-        problem = "a path needs a name"
+        problem = "a path requires a name"
     elif path.variable.name in scope.parameters:
         problem = f"`${path.variable.name}` is a parameter and cannot be bound"
     elif path.variable.name in scope.variables or any(path.variable.name == one.name for one in other_variables if one):
         problem = f"`${path.variable.name}` is already bound"
     elif traversal.hops is None:
-        problem, span = "a path needs hop bounds, as in `knows{1,3}`", traversal.span
+        problem, span = "a path requires hop bounds, as in `knows{1,3}`", traversal.span
     elif any(edge.source != edge.target for edge in edges):
-        problem, span = "a path needs an edge between nodes of the same type", traversal.edges[0].span
+        problem, span = "a path requires an edge between nodes of the same type", traversal.edges[0].span
     elif path.cost is not None:
         problem, span = _cost_problem(traversal, path), path.cost.span
     if problem is not None:
@@ -109,7 +109,7 @@ def check_cost(scope: Scope, traversal: m.Traversal) -> plan.PropertyValue | Non
     if not isinstance(resolved.value, plan.PropertyValue) or resolved.value.variable != edge_variable.name:
         scope.report.error(cost.span, "`by` requires a property of the edges on this path", "T26")
     elif not is_number:
-        scope.report.error(cost.span, f"`by` needs numbers, not {resolved.describe_type()}", "T26")
+        scope.report.error(cost.span, f"`by` requires numbers, not {resolved.describe_type()}", "T26")
     else:
         return resolved.value
     return None
@@ -151,7 +151,7 @@ def resolve_path_call(scope: Scope, call: m.ScalarCall) -> TypedValue | None:
         return None
     problem: str | None = None
     if not isinstance(bound_variable, PathVariable):
-        problem = f"`{call.function}` needs a path" + _other_argument(argument)
+        problem = f"`{call.function}` requires a path" + _other_argument(argument)
     elif call.function == "cost" and not bound_variable.has_cost:
         problem = "this path has no cost, because it has no `by`"
     if problem is not None or not isinstance(bound_variable, PathVariable):

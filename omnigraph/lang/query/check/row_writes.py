@@ -62,8 +62,10 @@ def _check_required(
     required_names = [*(required_id or ()), *_required_names(target_type, assigned_names)]
     missing_names = [name for name in required_names if name not in assigned_names]
     if missing_names:
-        hint = "assign `id`, because the type has no key to identify the row" if "id" in missing_names else None
-        scope.report.error(type_name.span, f"{target_type.name} needs {_join_names(missing_names)}", "T12", hint=hint)
+        hint = "assign `id`, because the type has no key" if "id" in missing_names else None
+        scope.report.error(
+            type_name.span, f"{target_type.name} requires {_join_names(missing_names)}", "T12", hint=hint
+        )
 
 
 def _required_names(target_type: NodeType | EdgeType, assigned_names: set[str]) -> list[str]:
@@ -81,11 +83,11 @@ def _check_patch(scope: Scope, patch: m.Patch, target_type: NodeType | EdgeType,
     missing_names = [name for name in names_of_key if name not in assigned_names]
     is_named_by_key = bool(names_of_key) and not missing_names
     if missing_names and len(missing_names) < len(names_of_key):
-        message = f"the key of {target_type.name} also includes {_join_names(missing_names)}"
+        message = f"the {target_type.name} key also includes {_join_names(missing_names)}"
         scope.report.error(patch.type_name.span, message, "T12", hint="identify the row by its complete key or by `id`")
     elif not is_named_by_key and "id" not in assigned_names:
         row_names = f"{_join_names(list(names_of_key))} or `id`" if names_of_key else "`id`"
-        message = f"a patch of {target_type.name} needs {row_names} to identify its row"
+        message = f"patching {target_type.name} requires {row_names} to identify the row"
         scope.report.error(patch.type_name.span, message, "T12")
     elif not assigned_names - {"id", *names_of_key}:
         scope.report.error(patch.type_name.span, "a patch must assign at least one property", "T10")

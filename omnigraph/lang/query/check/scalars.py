@@ -60,13 +60,13 @@ def common_type(rules: ScalarRules, alternatives: list[TypedValue], construct: s
     """Return a type that fits all alternatives for a value, and report alternatives that do not fit."""
     typed_alternatives = [alternative for alternative in alternatives if not alternative.is_null]
     if not typed_alternatives:
-        rules.report.error(alternatives[0].span, f"`{construct}` needs at least one value that is not null", "T25")
+        rules.report.error(alternatives[0].span, f"`{construct}` requires at least one value that is not null", "T25")
         return None
     first_type = typed_alternatives[0].type
     result_type = first_type
     for alternative in typed_alternatives:
         if alternative.type is None or not is_scalar(alternative.type):
-            message = f"`{construct}` needs scalars, not {alternative.describe_type()}"
+            message = f"`{construct}` requires scalars, not {alternative.describe_type()}"
             rules.report.error(alternative.span, message, "T25")
             return None
         if first_type is None or not is_comparable(first_type, alternative.type):
@@ -126,7 +126,7 @@ def _step_type(
         return STRING
     odd_operand = left_operand if not _can_compute(left_type, operator) else right_operand
     kinds = "two numbers or two Strings" if operator == "+" else "two numbers"
-    message = f"`{operator}` needs {kinds}, not {left_operand.describe_type()} and {right_operand.describe_type()}"
+    message = f"`{operator}` requires {kinds}, not {left_operand.describe_type()} and {right_operand.describe_type()}"
     rules.report.error(odd_operand.span, message, "T7")
     return None
 
@@ -140,7 +140,7 @@ def _resolve_negative(rules: ScalarRules, negative: m.Negative) -> TypedValue | 
     if operand is None:
         return None
     if operand.type is None or not operand.type.is_numeric:
-        rules.report.error(operand.span, f"`-` needs a number, not {operand.describe_type()}", "T7")
+        rules.report.error(operand.span, f"`-` requires a number, not {operand.describe_type()}", "T7")
         return None
     result_type = numeric_result(operand.type).as_nullable(operand.type.nullable)
     return TypedValue(plan.Negative(operand.value, result_type, rules.place(negative.span)), result_type, negative.span)

@@ -46,7 +46,7 @@ def _check_names(scope: Scope, first_part: m.ReadBody, other_part: m.ReadBody) -
     counts = len(other_part.projections), len(expected_names)
     span = other_part.projections[0].span.to(other_part.projections[-1].span)
     message = f"this part returns {_count_columns(counts[0])}, but the first part returns {counts[1]}"
-    scope.report.error(span, message, "T30", hint=f"the columns of the first part are {', '.join(expected_names)}")
+    scope.report.error(span, message, "T30", hint=f"the first part returns {', '.join(expected_names)}")
     return False
 
 

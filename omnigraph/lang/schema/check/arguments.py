@@ -30,7 +30,7 @@ def read_required_text(annotation: model.Annotation, findings: SchemaFindings, h
     annotation_name = annotation.name.text
     hint = hint or f'write `@{annotation_name}("…")`'
     if not annotation.arguments:
-        findings.add(CheckStage.ANNOTATION, annotation.span, f"`@{annotation_name}` needs a value", hint)
+        findings.add(CheckStage.ANNOTATION, annotation.span, f"`@{annotation_name}` requires a value", hint)
         return None
     argument_text = annotation.arguments[0].text
     if not argument_text.strip():
@@ -48,7 +48,7 @@ def _check_literal_form(annotation_name: str, literal: model.Literal, findings: 
             findings.add(CheckStage.ANNOTATION, literal.span, message, f'put the value in quotes: `"{literal_text}"`')
             return False
     elif literal.kind in ("word", "code") and not is_identifier(literal_text):
-        message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lower-case name"
+        message = f"`@{annotation_name}`: `{literal_text}` is neither a quoted string nor a lowercase name"
         findings.add(CheckStage.ANNOTATION, literal.span, message, f'put the value in quotes: `"{literal_text}"`')
         return False
     return True

@@ -102,7 +102,7 @@ def _describe_type_mismatch(constraint_kind: str, property_type: PropertyType) -
 def _check_vector_index_columns(columns: list[ConstraintColumn], findings: SchemaFindings) -> None:
     for column in columns:
         if len(columns) > 1 and column.type is not None and column.type.is_vector:
-            message = f"the vector `{column.name}` must be the only column of its index"
+            message = f"the vector `{column.name}` must be the only column in its index"
             findings.add(CheckStage.CONSTRAINT, column.span, message, f"write `@index({column.name})`")
 
 

@@ -22,7 +22,7 @@ def check_name_lengths(
             length_fault = find_length_fault(name.text)
             if length_fault is not None and name.text not in existing_names:
                 message = f"{quote_name(name.text)} cannot be used as a {name_kind} name: {length_fault}"
-                hint = f"choose a name of at most {MAX_NAME_BYTES} characters"
+                hint = f"choose a name with at most {MAX_NAME_BYTES} characters"
                 findings.add(CheckStage.CATALOG, name.span, message, hint)
 
 

@@ -33,11 +33,11 @@ def declared_properties(declaration: model.Declaration) -> list[model.Property]:
 def _check_reserved_name(name: model.Name, type_kind: catalog.TypeKind, findings: SchemaFindings) -> None:
     name_text, reason = name.text, None
     if name_text in names.RESERVED_ROW_COLUMNS:
-        reason = "the storage layer uses this name"
+        reason = "the storage layer uses it"
     elif name_text == "id":
         reason = "every entity already has an `id`"
     elif type_kind == "edge" and name_text in names.RESERVED_EDGE_NAMES:
-        reason = "it names an endpoint of the edge"
+        reason = "it is the name of an edge endpoint"
     if reason is not None:
         message = f"`{name_text}` is reserved and cannot be used as a property name: {reason}"
         findings.add(CheckStage.PROPERTY, name.span, message, "choose a different name")

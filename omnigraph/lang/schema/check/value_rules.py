@@ -48,7 +48,7 @@ def _read_bound(bound_literal: model.Literal | None, findings: SchemaFindings) -
         return None
     bound = literals.parse_number(bound_literal)
     if bound is None:
-        message = "this bound is too large for any number type"
+        message = "this bound is too large for any numeric type"
         findings.add(CheckStage.CONSTRAINT, bound_literal.span, message)
     return bound
 
@@ -80,7 +80,7 @@ def _check_column_kind(
     is_string = column.type.scalar is ScalarType.STRING and not column.type.is_list
     if column.type.is_numeric if required_kind == "numeric" else is_string:
         return True
-    message = f"`@{constraint.kind}` needs a {required_kind} property; `{column.name}` is {column.type.display()}"
+    message = f"`@{constraint.kind}` requires a {required_kind} property; `{column.name}` is {column.type.display()}"
     findings.add(CheckStage.CONSTRAINT, column.span, message)
     return False
 

@@ -184,7 +184,7 @@ class _SchemaMerger:
             if structural is None:
                 return sides, merged
             sides = structural.settle(self._log, sides)
-        raise InternalError(reason="resolving the conflicts of a schema merge did not terminate")
+        raise InternalError(reason="resolving the schema merge conflicts did not terminate")
 
     def _compile(self, printed: dict[int, PrintedDeclaration]) -> Catalog | None:
         """Return the merged schema's catalog, or None if it is invalid.
@@ -202,7 +202,7 @@ class _SchemaMerger:
         source = compose_source(self._base, self._ours, self._theirs, printed)
         composed_catalog, _ = diagnose_schema(source, "merged.pg", existing_names=_EveryName())
         if composed_catalog is None or canonicalize(composed_catalog) != catalog:
-            raise InternalError(reason="the text of the merged schema does not compile to the merged schema")
+            raise InternalError(reason="the printed form of the merged schema does not compile to the same schema")
         return source
 
     def _keep_ours(self) -> SchemaMerge:

@@ -96,5 +96,5 @@ def _refuse_unexplained_difference(old_ir: SchemaIR, new_ir: SchemaIR) -> tuple[
     """Reject a difference that every comparison missed, because it must not pass for "nothing to do"."""
     if hash_ir(old_ir) == hash_ir(new_ir):
         return ()
-    reason = "the schemas differ in a way that is not covered by any migration step"
+    reason = "no migration step covers this difference between the schemas"
     return (make_unsupported_change("OG-BC-106", "schema", reason),)

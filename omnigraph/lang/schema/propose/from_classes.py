@@ -20,8 +20,8 @@ from .proposal import ProposedProperty, ProposedType, print_types
 from .python_types import PythonType, to_property_type, unwrap_annotation
 
 _TYPES_HINT = (
-    "use str, bool, int, float, bytes, date, datetime, an Enum, a Literal of strings or a list of a plain type, "
-    'or name the type, as in Annotated[list[float], "Vector(8)"]'
+    "use str, bool, int, float, bytes, date, datetime, an Enum, a Literal of strings or a list of scalars, "
+    'or specify the type, as in Annotated[list[float], "Vector(8)"]'
 )
 
 
@@ -46,8 +46,8 @@ def _propose_class(cls: type, classes: Mapping[str, type]) -> ProposedType:
     endpoints = {field.name: target for field in fields if (target := _endpoint_type(field, classes)) is not None}
     if len(endpoints) not in (0, 2):
         raise UsageError(
-            reason=f"{cls.__name__} refers to {len(endpoints)} of the classes; an edge type refers to exactly 2",
-            hint="give an edge class two fields with the classes of its nodes, and a node class none",
+            reason=f"{cls.__name__} refers to {len(endpoints)} of the classes; an edge class must refer to exactly 2",
+            hint="an edge class must have two fields typed as node classes, and a node class must have none",
         )
     own_fields = [field for field in fields if field.name not in endpoints]
     members = tuple(member for field in own_fields for member in _field_members(field, is_node=not endpoints))
@@ -87,7 +87,7 @@ def _propose_property(cls: type, field: ClassField) -> ProposedProperty:
     property_type = to_property_type(field.type)
     if property_type is None:
         type_text = getattr(field.type.type, "__name__", str(field.type.type))
-        reason = f"{cls.__name__}.{field.name} has the type {type_text}, which no property can have"
+        reason = f"{cls.__name__}.{field.name} has the type {type_text}, which properties do not support"
         raise UsageError(reason=reason, hint=_TYPES_HINT)
     annotations = [note for note in field.type.metadata if isinstance(note, str) and note.startswith("@")]
     inline_annotations = [note for note in annotations if not note.startswith(("@range", "@check"))]
