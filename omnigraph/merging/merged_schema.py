@@ -79,7 +79,7 @@ class MergedSchema:
 
     @cached_property
     def restored_columns(self) -> dict[TableKey, frozenset[str]]:
-        """The properties, by type and merged name, that the target has dropped and the merge restores."""
+        """The properties that the target has dropped and the merge restores, by type and merged name."""
         restored = {table_key: self.dropped_columns(table_key)[0] for table_key in self.our_transitions}
         return {table_key: names for table_key, names in restored.items() if names}
 

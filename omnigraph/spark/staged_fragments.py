@@ -74,7 +74,7 @@ MakeRows = Callable[[StagedFragment, pa.RecordBatch, Positions], Batches]
 def map_staged_fragments(
     spark: "SparkSession", fragments: Sequence[StagedFragment], work: Callable[[StagedFragment], Batches], ddl: str
 ) -> "DataFrame":
-    """Apply a function to every fragment, on executors, and return the results as a DataFrame."""
+    """Apply a function to every fragment on the executors, and return the results as a DataFrame."""
     fragment_groups = group_fragments(
         {fragment_index: fragment.row_count for fragment_index, fragment in enumerate(fragments)}
     )
